@@ -1,0 +1,1 @@
+"""The network, in plain torch: no file access, no spaCy."""

@@ -1,0 +1,231 @@
+"""`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
+
+import threading
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..batch import WordBatch, make_batch, plan_batches
+from ..characters import count_truncated, encode_words
+from ..errors import Errors, Warnings
+from .forking import load_before_fork
+from .lstm import BiLMState
+from .model import BiLM
+from .word_cache import WordCache
+
+# Fills a biLM in place, or raises and leaves it alone.
+Loader = Callable[[BiLM], None]
+
+# Words per pass through the convolutions, so that their memory is bounded.
+_CNN_WORDS = 1024
+# Loading is rare and short: one lock serves every embedder of the process, and an
+# embedder stays picklable.
+_READY_LOCK = threading.RLock()
+_CACHE_LOCK = threading.Lock()
+
+
+class Embedder(nn.Module):
+    """Turn sequences of words into the layers of a biLM.
+
+    Made by `load_embedder`; the component "elmo" holds the same object. Weights that
+    are not loaded yet are loaded by the first use, never replaced by random ones.
+
+    bilm (BiLM): the network.
+    loader (Optional[Loader]): fills the network before its first use; None if its
+        weights are final.
+    batch_tokens (int): tokens per forward pass, boundaries counted; at least 1.
+    word_cache (int): word vectors kept between calls; 0 for none.
+    RAISES (ValueError): EL012 if a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        bilm: BiLM,
+        *,
+        loader: Optional[Loader] = None,
+        batch_tokens: int = 8192,
+        word_cache: int = 100_000,
+    ) -> None:
+        super().__init__()
+        if batch_tokens < 1:
+            raise ValueError(Errors.EL012.format(key="batch_tokens", value=batch_tokens, least=1))
+        if word_cache < 0:
+            raise ValueError(Errors.EL012.format(key="word_cache", value=word_cache, least=0))
+        self.bilm = bilm
+        self.batch_tokens = batch_tokens
+        self.word_cache = WordCache(word_cache)
+        self._cache_size = word_cache
+        self._loader = loader
+        self._has_warned = False
+        if loader is not None:
+            load_before_fork(self)
+
+    @property
+    def is_ready(self) -> bool:
+        """RETURNS (bool): Whether the weights are loaded."""
+        return self._loader is None
+
+    def ensure_ready(self) -> None:
+        """Load the weights if that was not done. Any number of threads may call this.
+
+        RAISES (ValueError): whatever the loader raises; the next call tries again.
+        """
+        if self.is_ready:
+            return
+        with _READY_LOCK:
+            if self._loader is not None:
+                self._loader(self.bilm)
+                self.set_ready()
+
+    def set_ready(self) -> None:
+        """Declare the current weights final, after they were changed from outside."""
+        self.word_cache = WordCache(self._cache_size)
+        self._loader = None
+
+    def set_loader(self, loader: Loader) -> None:
+        """Have the next use load weights.
+
+        loader (Loader): fills the biLM in place or raises.
+        """
+        self._loader = loader
+
+    def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
+        """Compute the layers of each token. A sentence's result does not depend on
+        the others, nor on earlier calls.
+
+        sentences (Sequence[Sequence[str]]): words of each sentence.
+        RETURNS (List[NDArray]): for each sentence float32, shape
+            (n_layers, n_tokens, width), layer first as AllenNLP's ElmoEmbedder; the
+            boundaries are not in it. (`doc._.elmo` is token first.)
+        RAISES (ValueError): EL013 if a sentence is a string.
+        """
+        return self._embed(sentences, None)[0]
+
+    def embed_stateful(
+        self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
+    ) -> Tuple[List[NDArray], BiLMState]:
+        """Compute the layers of each token, each row going on from its state, as
+        AllenNLP and bilm-tf do: row i of this call continues row i of the last one.
+
+        sentences (Sequence[Sequence[str]]): words of each sentence. An empty one
+            leaves its row's state as it was.
+        state (Optional[BiLMState]): what the last call returned; None for zeros.
+            Rows that it lacks start at zero, rows beyond the sentences are kept.
+        RETURNS (Tuple[List[NDArray], BiLMState]): arrays as `embed`, and the state
+            after the closing boundary of each sentence.
+        RAISES (ValueError): EL013 if a sentence is a string, EL014 if the state has
+            another biLM's shape.
+        """
+        self.ensure_ready()
+        start = self.bilm.zero_state(len(sentences)) if state is None else state
+        empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
+        if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
+            found = [tuple(part.shape) for part in start]
+            raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
+        rows = BiLMState(*(torch.cat(parts, dim=2) for parts in zip(start, empty)))
+        return self._embed(sentences, rows)
+
+    @torch.no_grad()
+    def _embed(
+        self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState]
+    ) -> Tuple[List[NDArray], Any]:
+        for i, words in enumerate(sentences):
+            if isinstance(words, str):
+                raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
+        config = self.bilm.config
+        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        for rows, batch in self.batches(sentences):
+            before = None if state is None else BiLMState(*(part[:, :, rows] for part in state))
+            layers, after = self._layers(batch, before)
+            if state is not None:
+                for part, new in zip(state, after):
+                    part[:, :, rows] = new
+            n_tokens = [len(sentences[row]) for row in rows]
+            for row, part in zip(rows, layers.cpu().split(n_tokens)):
+                arrays[row] = part.transpose(0, 1).contiguous().numpy()
+        return arrays, state
+
+    def batches(
+        self, sequences: Sequence[Sequence[str]]
+    ) -> Iterator[Tuple[List[int], WordBatch]]:
+        """Cut sequences into batches for `forward`, empty ones left out.
+
+        sequences (Sequence[Sequence[str]]): words of each sequence.
+        YIELDS (Tuple[List[int], WordBatch]): indices of the batch's sequences, and
+            the batch.
+        """
+        self._warn_truncated(sequences)
+        for rows in plan_batches([len(words) for words in sequences], self.batch_tokens):
+            yield rows, make_batch([sequences[row] for row in rows])
+
+    def forward(self, batch: WordBatch) -> Tensor:
+        """batch (WordBatch): sequences of words.
+        RETURNS (Tensor): layers of the tokens, one sequence after the other, without
+            the boundaries, shape (n_tokens, n_layers, width).
+        """
+        return self._layers(batch, None)[0]
+
+    def _layers(
+        self, batch: WordBatch, state: Optional[BiLMState]
+    ) -> Tuple[Tensor, BiLMState]:
+        self.ensure_ready()
+        vectors = self._word_vectors(batch.words)
+        X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
+        return self.bilm.contextualize(X, batch.lengths, state, keep_state=state is not None)
+
+    def _word_vectors(self, words: List[str]) -> Tensor:
+        if torch.is_grad_enabled():
+            # Training is about to change the weights, at a moment that is not known
+            # here: no cache from now on, until weights are loaded again.
+            self.word_cache = WordCache(0)
+            return self._encode(words)
+        with _CACHE_LOCK:
+            cache = self.word_cache
+            found, stored, missing = cache.get(words)
+            if not missing:
+                return stored
+            new = self._encode([words[i] for i in missing])
+            cache.put([words[i] for i in missing], new)
+        vectors = new.new_empty(len(words), new.size(1))
+        vectors[missing] = new
+        if found:
+            vectors[found] = stored
+        return vectors
+
+    def _encode(self, words: List[str]) -> Tensor:
+        """Word vectors, shape (n_words, width // 2), words of like length together."""
+        config = self.bilm.config
+        char_ids, lengths = encode_words(words, config.max_chars)
+        order = np.argsort(lengths, kind="stable")
+        parts: List[Tensor] = []
+        for start in range(0, len(order), _CNN_WORDS):
+            rows = order[start : start + _CNN_WORDS]
+            n_chars = min(config.max_chars, int(lengths[rows[-1]]) + config.widest_filter)
+            ids = torch.from_numpy(char_ids[rows, :n_chars]).to(self.bilm.device)
+            parts.append(self.bilm.char_cnn(ids))
+        back = torch.from_numpy(np.argsort(order)).to(self.bilm.device)
+        return torch.cat(parts)[back]
+
+    def _warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
+        if self._has_warned:
+            return
+        max_chars = self.bilm.config.max_chars
+        n_words = count_truncated((word for words in sequences for word in words), max_chars)
+        if n_words:
+            self._has_warned = True
+            text = Warnings.WL003.format(n_words=n_words, n_bytes=max_chars - 2)
+            warnings.warn(text, stacklevel=2)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Embedder":
+        # Every move to another device or type comes through here.
+        self.word_cache.clear()
+        return super()._apply(fn, recurse)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # Whoever pickles an embedder (a spawned process, say) gets weights.
+        self.ensure_ready()
+        return self.__dict__

@@ -1,0 +1,130 @@
+"""`BiLM`: characters of distinct words -> all layers of every token."""
+
+from typing import List, Optional, Tuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .char_cnn import CharCNN
+from .config import BiLMConfig
+from .lstm import BiLMState, LayerState, LSTMStack
+from .packing import Packing, pack, unpack_rows
+
+
+class BiLM(nn.Module):
+    """A bidirectional language model: word vectors from characters, and two LSTM
+    stacks that read each sequence in opposite directions. `BiLM(config)` has random
+    weights. Pure: what it returns depends on its arguments and weights alone.
+
+    Source: Peters et al. 2018, sections 3.1 and 3.4.
+    """
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.char_cnn = CharCNN(config)
+        self.forward_lstm = LSTMStack(config)
+        self.backward_lstm = LSTMStack(config)
+
+    @property
+    def device(self) -> torch.device:
+        """RETURNS (torch.device): Where the weights are."""
+        return self.char_cnn.embedding.weight.device
+
+    def forward(
+        self,
+        char_ids: Tensor,
+        word_ids: Tensor,
+        lengths: NDArray,
+        state: Optional[BiLMState] = None,
+    ) -> Tuple[Tensor, BiLMState]:
+        """Compute all layers of the tokens of a batch.
+
+        char_ids (Tensor): distinct words, shape (n_words, n_chars), int64.
+        word_ids (Tensor): rows of `char_ids`, shape (sum(lengths),), int64.
+        lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
+        state (Optional[BiLMState]): before the first word; None for zeros.
+        RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
+            (n_tokens, n_layers, width), and the state after each sequence.
+        """
+        return self.contextualize(self.char_cnn(char_ids)[word_ids], lengths, state)
+
+    def contextualize(
+        self,
+        X: Tensor,
+        lengths: NDArray,
+        state: Optional[BiLMState] = None,
+        *,
+        keep_state: bool = True,
+    ) -> Tuple[Tensor, BiLMState]:
+        """Compute all layers from word vectors.
+
+        X (Tensor): word vectors, boundaries in place, shape (sum(lengths), width // 2).
+        lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
+        state (Optional[BiLMState]): before the first word; None for zeros.
+        keep_state (bool): whether the state will be read. If not, the boundary that
+            a direction reads last is left out, and the state is the one before it.
+        RETURNS (Tuple[Tensor, BiLMState]): as `forward`.
+        """
+        packing = pack(lengths, read_last=keep_state)
+        if state is None:
+            state = self.zero_state(len(lengths))
+        forward, backward, state = self._read(X, packing, state)
+        positions = _token_positions(lengths)
+        tokens = self._index(positions)
+        forward_rows = self._index(unpack_rows(packing.forward, positions))
+        backward_rows = self._index(unpack_rows(packing.backward, positions))
+        # The word layer is doubled to the common width.
+        layers = [X[tokens].repeat(1, 2)]
+        layers += [
+            torch.cat([F[forward_rows], B[backward_rows]], dim=1)
+            for F, B in zip(forward, backward)
+        ]
+        return torch.stack(layers, dim=1), state  # (n_tokens, n_layers, width)
+
+    def zero_state(self, n_seqs: int) -> BiLMState:
+        """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
+        c = self.config
+        weight = self.char_cnn.embedding.weight
+        return BiLMState(
+            weight.new_zeros(c.depth, 2, n_seqs, c.direction_width),
+            weight.new_zeros(c.depth, 2, n_seqs, c.cell_width),
+        )
+
+    def _read(
+        self, X: Tensor, packing: Packing, state: BiLMState
+    ) -> Tuple[List[Tensor], List[Tensor], BiLMState]:
+        order = self._index(packing.order)
+        hidden, cell = state.hidden[:, :, order], state.cell[:, :, order]
+        outputs: List[List[Tensor]] = []
+        lasts: List[List[LayerState]] = []
+        readings = (self.forward_lstm, packing.forward), (self.backward_lstm, packing.backward)
+        for direction, (lstm, positions) in enumerate(readings):
+            before = list(zip(hidden[:, direction], cell[:, direction]))
+            Ys, last = lstm(X[self._index(positions)], packing.batch_sizes, before)
+            outputs.append(Ys)
+            lasts.append(last)
+        back = torch.argsort(order)
+        after = BiLMState(
+            *(
+                torch.stack(
+                    [torch.stack([f[part], b[part]]) for f, b in zip(*lasts)]
+                )[:, :, back]
+                for part in (0, 1)
+            )
+        )
+        return outputs[0], outputs[1], after
+
+    def _index(self, indices: NDArray) -> Tensor:
+        return torch.from_numpy(indices).to(self.device)
+
+
+def _token_positions(lengths: NDArray) -> NDArray:
+    """Flat positions that are not boundaries, shape (n_tokens,)."""
+    ends = np.cumsum(lengths)
+    is_token = np.ones(int(ends[-1]), dtype=bool)
+    is_token[ends - 1] = False
+    is_token[ends - lengths] = False
+    return np.flatnonzero(is_token)

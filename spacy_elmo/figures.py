@@ -1,0 +1,45 @@
+"""Pictures. Needs the extra "plot"."""
+
+from pathlib import Path
+from textwrap import fill
+from typing import List
+
+from .errors import Errors
+
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    Figure = None  # type: ignore[assignment,misc]
+
+
+def plot_similarities(
+    cosines: List[List[float]], texts: List[str], word: str, path: Path
+) -> None:
+    """Draw a heat map of a word's similarity between sentences.
+
+    cosines (List[List[float]]): shape (n_texts, n_texts).
+    texts (List[str]): the sentences.
+    word (str): the word.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    n = len(texts)
+    figure = Figure(figsize=(4 + 0.8 * n, 1.6 + 0.7 * n))
+    axes = figure.add_subplot()
+    off_diagonal = [cosines[i][j] for i in range(n) for j in range(n) if i != j]
+    low = min(off_diagonal, default=0.0)
+    image = axes.imshow(cosines, cmap="viridis", vmin=low, vmax=1.0)
+    labels = [f"{i + 1}  {fill(text, 40)}" for i, text in enumerate(texts)]
+    axes.set_yticks(range(n), labels)
+    axes.set_xticks(range(n), [str(i + 1) for i in range(n)])
+    for i in range(n):
+        for j in range(n):
+            # Dark text on the bright end of the scale.
+            bright = cosines[i][j] > (low + 1.0) / 2
+            color = "black" if bright else "white"
+            axes.text(j, i, f"{cosines[i][j]:.2f}", ha="center", va="center", color=color)
+    axes.set_title(f"How alike is “{word}” in these sentences? (cosine, top layer)")
+    figure.colorbar(image, ax=axes)
+    figure.savefig(path, dpi=120, bbox_inches="tight")

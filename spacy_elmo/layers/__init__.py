@@ -1,0 +1,1 @@
+"""Thinc layers: docs -> biLM layers -> one vector per token."""

@@ -1,0 +1,172 @@
+"""`elmo_layers`: docs -> all biLM layers of each token, side by side in one row."""
+
+from dataclasses import dataclass
+from typing import Any, Callable, List, Tuple, cast
+
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from spacy.tokens import Doc
+from thinc.api import ArgsKwargs, Model, PyTorchWrapper_v3, torch2xp, xp2torch
+from thinc.types import Floats2d
+
+from ..batch import WordBatch
+from ..bilm.embedder import Embedder
+from ..bilm.weights import load_weights
+from ..errors import Errors
+from ..spans import SpanGetter
+
+LayersModel = Model[List[Doc], List[Floats2d]]
+
+
+@dataclass(frozen=True)
+class LayersSettings:
+    """How docs are read. A dataclass, so that Thinc does not store it with the weights:
+    the config is its only source.
+
+    get_spans (SpanGetter): cuts docs into sequences.
+    frozen (bool): whether the biLM stays as it is in training.
+    """
+
+    get_spans: SpanGetter
+    frozen: bool
+
+
+def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
+    """Compute biLM layers. Whitespace tokens are no input to the biLM and get zeros.
+
+    embedder (Embedder): the biLM, its word cache and its batching.
+    settings (LayersSettings): how docs are read.
+    RETURNS (LayersModel): for each doc shape (n_tokens, n_layers * width), layer by
+        layer inside a row, the word layer first.
+    """
+    config = embedder.bilm.config
+    torch_layer = PyTorchWrapper_v3(
+        embedder,
+        convert_inputs=convert_inputs,
+        convert_outputs=convert_outputs,
+        serialize_model=serialize_embedder,
+        deserialize_model=deserialize_embedder,
+    )
+    return Model(
+        "elmo_layers",
+        elmo_layers_forward,
+        init=elmo_layers_init,
+        layers=[torch_layer],
+        dims={"nO": config.n_layers * config.width},
+        attrs={"settings": settings},
+    )
+
+
+def elmo_layers_forward(
+    model: LayersModel, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): see `elmo_layers`; the backprop goes to
+        the weights and returns [].
+    """
+    settings: LayersSettings = model.attrs["settings"]
+    torch_layer = model.layers[0]
+    sequences, rows = _get_sequences(docs, settings.get_spans)
+    lengths = [len(doc) for doc in docs]
+    Y = model.ops.alloc2f(sum(lengths), model.get_dim("nO"))
+    backprops: List[Tuple[NDArray, Callable]] = []
+    is_trained = is_train and not settings.frozen
+    for members, batch in get_embedder(model).batches(sequences):
+        Y_batch, backprop_batch = torch_layer(batch, is_trained)
+        batch_rows = model.ops.xp.concatenate([rows[i] for i in members])
+        Y[batch_rows] = Y_batch
+        backprops.append((batch_rows, backprop_batch))
+
+    def backprop(dYs: List[Floats2d]) -> List[Doc]:
+        if is_trained and backprops:
+            dY = model.ops.xp.concatenate(dYs)
+            for batch_rows, backprop_batch in backprops:
+                backprop_batch(dY[batch_rows])
+        return []
+
+    return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
+
+
+def _get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[Any]]:
+    """Words of each span that has some, and their rows in the docs put end to end."""
+    sequences: List[List[str]] = []
+    rows: List[List[int]] = []
+    start = 0
+    for doc, spans in zip(docs, get_spans(docs)):
+        for span in spans:
+            tokens = [token for token in span if not token.is_space]
+            sequences.append([token.text for token in tokens])
+            rows.append([start + token.i for token in tokens])
+        start += len(doc)
+    return sequences, rows
+
+
+def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> LayersModel:
+    """Load the weights; all dimensions are known from the config."""
+    get_embedder(model).ensure_ready()
+    return model
+
+
+def get_embedder(model: Model) -> Embedder:
+    """Find the embedder in a model. The only place that knows where it is kept.
+
+    model (Model): an `elmo_layers`, or a chain that begins with one.
+    RETURNS (Embedder): its embedder.
+    """
+    while not model.shims:
+        model = model.layers[0]
+    return cast(Embedder, cast(Any, model.shims[0])._model)
+
+
+def convert_inputs(
+    model: Model, batch: WordBatch, is_train: bool
+) -> Tuple[ArgsKwargs, Callable[[ArgsKwargs], List]]:
+    """batch (WordBatch): strings and indices: nothing that has a gradient."""
+    return ArgsKwargs(args=(batch,), kwargs={}), _no_gradient
+
+
+def _no_gradient(dX: ArgsKwargs) -> List:
+    return []
+
+
+def convert_outputs(
+    model: Model, inputs_outputs: Tuple[WordBatch, torch.Tensor], is_train: bool
+) -> Tuple[Floats2d, Callable[[Floats2d], ArgsKwargs]]:
+    """RETURNS (Tuple[Floats2d, Callable]): rows of shape (n_tokens, n_layers * width),
+    and the way back.
+    """
+    Y_torch = inputs_outputs[1].flatten(1)  # (n_tokens, n_layers * width)
+
+    def get_dY_torch(dY: Floats2d) -> ArgsKwargs:
+        grads = {"grad_tensors": (xp2torch(dY, device=Y_torch.device),)}
+        return ArgsKwargs(args=((Y_torch,),), kwargs=grads)
+
+    return cast(Floats2d, torch2xp(Y_torch)), get_dY_torch
+
+
+def serialize_embedder(embedder: Embedder) -> bytes:
+    """embedder (Embedder): loaded first if need be.
+    RETURNS (bytes): the biLM's weights as safetensors, the type they have.
+    """
+    embedder.ensure_ready()
+    state = embedder.bilm.state_dict()
+    return safetensors.torch.save({name: t.cpu().contiguous() for name, t in state.items()})
+
+
+def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) -> Embedder:
+    """embedder (Embedder): filled in place.
+    data (bytes): what `serialize_embedder` returned.
+    device (torch.device): where the weights go.
+    RETURNS (Embedder): the same embedder.
+    RAISES (ValueError): EL033 if the data cannot be read; EL020 to EL022 if they are of
+        another shape than the config.
+    """
+    try:
+        state = safetensors.torch.load(data)
+    except SafetensorError as err:
+        raise ValueError(Errors.EL033.format(path="the saved pipeline", error=err)) from err
+    load_weights(embedder.bilm, state, "the saved pipeline")
+    embedder.set_ready()
+    return embedder.to(device)

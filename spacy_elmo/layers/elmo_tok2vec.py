@@ -1,0 +1,41 @@
+"""`elmo_tok2vec`: ELMo before an encoder, behind it, or both."""
+
+from typing import List, Optional
+
+from spacy.tokens import Doc
+from thinc.api import Maxout, Model, chain, concatenate, with_array
+from thinc.types import Floats2d
+
+from ..errors import Errors
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+# As spaCy's MultiHashEmbed joins its features.
+_MAXOUT_PIECES = 3
+
+
+def elmo_tok2vec(
+    *,
+    embed: Optional[Tok2VecModel],
+    encode: Model[List[Floats2d], List[Floats2d]],
+    input: Optional[Tok2VecModel],
+    output: Optional[Tok2VecModel],
+) -> Tok2VecModel:
+    """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v1`."""
+    if input is None and output is None:
+        raise ValueError(Errors.EL004)
+    sources = [source for source in (embed, input) if source is not None]
+    if not sources:
+        raise ValueError(Errors.EL005)
+    width = encode.get_dim("nO")
+    joined = concatenate(*sources) if len(sources) > 1 else sources[0]
+    layers = [joined]
+    # spaCy's encoders read as many numbers as they write.
+    if sources != [embed] or not embed.has_dim("nO") or embed.get_dim("nO") != width:
+        layers.append(with_array(Maxout(nO=width, nP=_MAXOUT_PIECES, normalize=True, dropout=0.0)))
+    encoded = chain(*layers, encode)
+    if output is None:
+        encoded.set_dim("nO", width, force=True)
+        return encoded
+    model = concatenate(encoded, output)
+    model.set_dim("nO", width + output.get_dim("nO"), force=True)
+    return model

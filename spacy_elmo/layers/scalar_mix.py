@@ -1,0 +1,203 @@
+"""`scalar_mix`: the layers of a token -> one vector."""
+
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Literal, Optional, Tuple, Union, cast
+
+from thinc.api import Model, Ops, get_current_ops
+from thinc.types import Floats1d, Floats2d
+
+from ..errors import Errors
+
+MixModel = Model[List[Floats2d], List[Floats2d]]
+MixOutput = Union[Literal["mix", "average", "top"], int]
+
+# AllenNLP's.
+_NORM_EPSILON = 1e-12
+
+
+@dataclass(frozen=True)
+class MixSettings:
+    """What a mix does. A dataclass, so that Thinc does not store it with the weights:
+    the config is its only source.
+
+    output (MixOutput): "mix" learns softmax weights and a scale; "average" is their
+        untrained start; "top" and a number (0 is the word layer) take one layer.
+    initial_weights (Optional[List[float]]): one for each layer, before the softmax;
+        None for equal ones. Trained further unless fixed.
+    fixed_weights (bool): keep weights and scale as they are (AllenNLP's
+        `trainable=False`).
+    mix_l2 (float): λ of λ·Σw², w before the softmax, added to the loss once per
+        update: pulls the weights towards the uniform mix (Peters et al. 2018,
+        section 3.3); at least 0.
+    mix_layer_norm (bool): normalise each layer of a token to mean 0 and variance 1
+        before mixing. Over the token alone, not over the batch as AllenNLP does.
+    mix_dropout (float): probability in [0, 1) that a number of the result is dropped
+        in training. Not driven by [training] dropout.
+    """
+
+    output: MixOutput = "mix"
+    initial_weights: Optional[List[float]] = None
+    fixed_weights: bool = False
+    mix_l2: float = 0.0
+    mix_layer_norm: bool = False
+    mix_dropout: float = 0.0
+
+    def validate(self, n_layers: int) -> None:
+        """RAISES (ValueError): EL015 if a value does not fit `n_layers` layers."""
+        depth = n_layers - 1
+        is_layer = isinstance(self.output, int) and 0 <= self.output < n_layers
+        initial = self.initial_weights
+        _require(
+            "output", self.output, is_layer or self.output in ("mix", "average", "top"),
+            f'"mix", "average", "top", or a layer from 0 (words) to {depth}',
+        )
+        _require(
+            "initial_weights", initial, initial is None or len(initial) == n_layers,
+            f"null, or {n_layers} numbers: the word layer and {depth} LSTM layers",
+        )
+        _require(
+            "initial_weights", initial, initial is None or self.output == "mix",
+            'null unless output = "mix"',
+        )
+        _require("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0")
+        _require("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)")
+
+    @property
+    def is_trained(self) -> bool:
+        """RETURNS (bool): Whether updates change weights and scale."""
+        return self.output == "mix" and not self.fixed_weights
+
+
+def _require(key: str, value: object, valid: bool, expected: str) -> None:
+    if not valid:
+        raise ValueError(Errors.EL015.format(key=key, value=value, expected=expected))
+
+
+def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
+    """Mix layers: y = γ Σ_j softmax(w)_j h_j (Peters et al. 2018, equation 1).
+
+    n_layers (int): layers side by side in an input row, the word layer first.
+    width (int): width of one layer.
+    settings (MixSettings): what to do.
+    RETURNS (MixModel): rows of n_layers * width -> rows of width.
+    RAISES (ValueError): EL015 if a setting does not fit.
+    """
+    settings.validate(n_layers)
+    ops = get_current_ops()
+    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
+    return Model(
+        "scalar_mix",
+        scalar_mix_forward,
+        dims={"nI": n_layers * width, "nO": width},
+        params={"W": weights, "gamma": ops.asarray1f([1.0])},
+        attrs={"settings": settings},
+    )
+
+
+def scalar_mix_forward(
+    model: MixModel, Xs: List[Floats2d], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """Xs (List[Floats2d]): one array a doc, shape (n_tokens, n_layers * width), layer
+        by layer inside a row; docs may be empty.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and
+        the backprop to Xs.
+    """
+    settings: MixSettings = model.attrs["settings"]
+    ops, width = model.ops, model.get_dim("nO")
+    lengths = [len(X) for X in Xs]
+    X = ops.xp.concatenate(Xs) if Xs else ops.alloc2f(0, model.get_dim("nI"))
+    layers = [X[:, i : i + width] for i in range(0, X.shape[1], width)]
+    backprop_norm: Callable[[List[Floats2d]], List[Floats2d]] = _identity
+    if settings.mix_layer_norm:
+        layers, backprop_norm = _normalise(ops, layers)
+    gamma = float(cast(Floats1d, model.get_param("gamma"))[0])
+    shares = get_shares(model)
+    mixed = _weighted_sum(ops, shares, layers)  # (n_tokens, width)
+    mask = None
+    if is_train and settings.mix_dropout:
+        mask = ops.get_dropout_mask(mixed.shape, settings.mix_dropout)
+    Y = gamma * mixed if mask is None else gamma * mixed * mask
+
+    def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
+        dY = ops.xp.concatenate(dYs) if dYs else ops.alloc2f(0, width)
+        if mask is not None:
+            dY = dY * mask
+        if settings.is_trained:
+            _add_gradients(model, shares, gamma, layers, mixed, dY)
+        dlayers = backprop_norm([(gamma * share) * dY for share in shares])
+        dX = ops.xp.concatenate(dlayers, axis=1)
+        return ops.unflatten(dX, ops.asarray1i(lengths))
+
+    return ops.unflatten(Y, ops.asarray1i(lengths)), backprop
+
+
+def get_shares(model: MixModel) -> List[float]:
+    """Compute the share of each layer.
+
+    model (MixModel): a scalar mix.
+    RETURNS (List[float]): n_layers numbers that sum to 1, the word layer first.
+    """
+    settings: MixSettings = model.attrs["settings"]
+    W = cast(Floats1d, model.get_param("W"))
+    n_layers = len(W)
+    if settings.output == "mix":
+        return [float(share) for share in model.ops.softmax(W.reshape(1, -1))[0]]
+    if settings.output == "average":
+        return [1.0 / n_layers] * n_layers
+    chosen = n_layers - 1 if settings.output == "top" else settings.output
+    return [float(i == chosen) for i in range(n_layers)]
+
+
+def _weighted_sum(ops: Ops, shares: List[float], layers: List[Floats2d]) -> Floats2d:
+    total = ops.alloc2f(*layers[0].shape)
+    for share, layer in zip(shares, layers):
+        if share:
+            total += share * layer
+    return total
+
+
+def _add_gradients(
+    model: MixModel,
+    shares: List[float],
+    gamma: float,
+    layers: List[Floats2d],
+    mixed: Floats2d,
+    dY: Floats2d,
+) -> None:
+    """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j."""
+    settings: MixSettings = model.attrs["settings"]
+    W = cast(Floats1d, model.get_param("W"))
+    g = model.ops.asarray1f([gamma * float((dY * layer).sum()) for layer in layers])
+    s = model.ops.asarray1f(shares)
+    model.inc_grad("W", s * (g - (s * g).sum()) + 2 * settings.mix_l2 * W)
+    model.inc_grad("gamma", model.ops.asarray1f([float((dY * mixed).sum())]))
+
+
+def _identity(dlayers: List[Floats2d]) -> List[Floats2d]:
+    return dlayers
+
+
+def _normalise(
+    ops: Ops, layers: List[Floats2d]
+) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats2d]]]:
+    """Each row to mean 0 and variance 1; rows of zeros (whitespace) stay zeros."""
+    deviations = [X.std(axis=1, keepdims=True) + _NORM_EPSILON for X in layers]
+    normed = [(X - X.mean(axis=1, keepdims=True)) / d for X, d in zip(layers, deviations)]
+
+    def backprop(dlayers: List[Floats2d]) -> List[Floats2d]:
+        return [
+            (dN - dN.mean(axis=1, keepdims=True) - N * (dN * N).mean(axis=1, keepdims=True)) / d
+            for dN, N, d in zip(dlayers, normed, deviations)
+        ]
+
+    return normed, backprop
+
+
+def mix_state(model: MixModel) -> Dict[str, Union[float, List[float]]]:
+    """Read what a mix learned.
+
+    model (MixModel): a scalar mix.
+    RETURNS (Dict[str, Union[float, List[float]]]): "shares" and "gamma".
+    """
+    gamma = cast(Floats1d, model.get_param("gamma"))
+    return {"shares": get_shares(model), "gamma": float(gamma[0])}

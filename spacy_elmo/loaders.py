@@ -1,0 +1,165 @@
+"""Where weights come from: loaders for a config's [initialize], and the plain entries.
+
+A loader fills a biLM in place, or raises ValueError and leaves it alone. Loaders are
+dataclasses, so that a pipeline that waits for its weights can be pickled.
+"""
+
+import logging
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import torch
+
+from .bilm.config import BiLMConfig
+from .bilm.embedder import Embedder, Loader
+from .bilm.model import BiLM
+from .bilm.weights import load_weights
+from .checkpoints.files import CheckpointFiles, PathLike
+from .checkpoints.reader import find_reader
+from .errors import Errors
+
+logger = logging.getLogger("spacy_elmo")
+
+@dataclass(frozen=True)
+class CheckpointLoader:
+    """Load a checkpoint of any known format. See `build_checkpoint_loader_v1`."""
+
+    files: CheckpointFiles
+
+    def __call__(self, bilm: BiLM) -> None:
+        reader = find_reader(self.files)
+        config = reader.read_config(self.files)
+        differences = bilm.config.differences(config)
+        if differences:
+            arguments = f"--weights {self.files.path}"
+            raise ValueError(
+                Errors.EL023.format(
+                    source=self.files, differences="; ".join(differences), arguments=arguments
+                )
+            )
+        load_weights(bilm, reader.read_state(self.files, config), str(self.files))
+        logger.info("Loaded %d weights from %s", _count(bilm), self.files)
+
+
+@dataclass(frozen=True)
+class BundledLoader:
+    """Load the English model inside the package. See `build_bundled_loader_v1`."""
+
+    def __call__(self, bilm: BiLM) -> None:
+        files = get_bundled()
+        config = find_reader(files).read_config(files)
+        differences = bilm.config.differences(config)
+        if differences:
+            raise ValueError(Errors.EL025.format(differences="; ".join(differences)))
+        CheckpointLoader(files)(bilm)
+
+
+@dataclass(frozen=True)
+class RandomLoader:
+    """Fill with random weights. See `build_random_loader_v1`."""
+
+    seed: int
+
+    def __call__(self, bilm: BiLM) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            bilm.load_state_dict(BiLM(bilm.config).state_dict())
+        logger.info("Filled %d weights with random numbers", _count(bilm))
+
+
+def _count(bilm: BiLM) -> int:
+    return sum(weight.numel() for weight in bilm.parameters())
+
+
+def get_bundled() -> CheckpointFiles:
+    """Find the bundled model.
+
+    RETURNS (CheckpointFiles): its folder.
+    RAISES (ValueError): EL024 if this version has none.
+    """
+    folder = Path(str(package_files("spacy_elmo"))) / "data" / "en_small"
+    if not folder.exists():
+        raise ValueError(Errors.EL024)
+    return CheckpointFiles(folder)
+
+
+def build_bundled_loader_v1() -> Loader:
+    """Load the small English model that comes with the package. The default.
+
+    RETURNS (Loader): raises ValueError EL024 if this version has none, EL025 if the
+        component has another shape.
+    """
+    return BundledLoader()
+
+
+def build_checkpoint_loader_v1(path: str) -> Loader:
+    """Load a folder of weights.
+
+    path (str): a folder written by this package, or one with AllenNLP's two files.
+    RETURNS (Loader): raises ValueError EL023 if the component has another shape, EL030
+        to EL038 if the folder cannot be read.
+    """
+    return CheckpointLoader(CheckpointFiles.of(path))
+
+
+def build_allennlp_loader_v1(options_path: str, weights_path: str) -> Loader:
+    """Load published AllenNLP / bilm-tf weights.
+
+    options_path (str): options.json.
+    weights_path (str): the HDF5 file.
+    RETURNS (Loader): errors as `build_checkpoint_loader_v1`.
+    """
+    return CheckpointLoader(CheckpointFiles.of(options_path, weights_path))
+
+
+def build_random_loader_v1(seed: int = 0) -> Loader:
+    """Start from random weights: for tests, and for what is trained from scratch.
+
+    seed (int): of the random numbers.
+    RETURNS (Loader): never raises.
+    """
+    return RandomLoader(seed)
+
+
+def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
+    """Read the shape of a checkpoint.
+
+    path (PathLike): a folder, or options.json.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (BiLMConfig): the shape.
+    RAISES (ValueError): EL030 to EL037 if it cannot be read.
+    """
+    files = CheckpointFiles.of(path, weights_path)
+    return find_reader(files).read_config(files)
+
+
+def load_embedder(
+    path: Optional[PathLike] = None, weights_path: Optional[PathLike] = None
+) -> Embedder:
+    """Load a biLM for use without spaCy.
+
+    path (Optional[PathLike]): a folder, or options.json; None for the bundled model.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
+    RAISES (ValueError): EL024 and EL030 to EL038 if there is nothing to read, EL020 to
+        EL022 if the weights do not fit.
+    """
+    files = get_bundled() if path is None else CheckpointFiles.of(path, weights_path)
+    bilm = BiLM(find_reader(files).read_config(files))
+    CheckpointLoader(files)(bilm)
+    return Embedder(bilm)
+
+
+def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict[str, Any]:
+    """Make the settings of a component that fits a checkpoint:
+    `nlp.add_pipe("elmo", config=pipe_config(path))`.
+
+    path (PathLike): a folder, or options.json.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (Dict[str, Any]): {"model": the shape}. Add more keys as you like.
+    RAISES (ValueError): EL030 to EL037 if the checkpoint cannot be read.
+    """
+    shape = read_config(path, weights_path).to_dict()
+    return {"model": {"@architectures": "spacy-elmo.Elmo.v1", **shape}}

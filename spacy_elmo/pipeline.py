@@ -1,0 +1,332 @@
+"""The component "elmo"."""
+
+import warnings
+from functools import partial
+from itertools import islice
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from .bilm.embedder import Loader
+from .checkpoints.files import CheckpointFiles, PathLike
+from .errors import Errors, Warnings
+from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
+from .layers.elmo_layers import get_embedder
+from .layers.listener import ElmoListener
+from .loaders import CheckpointLoader
+
+# Layers, and their shared mix.
+Prediction = Tuple[List[Floats2d], List[Floats2d]]
+
+register_extensions()
+
+
+@Language.factory(
+    "elmo",
+    assigns=ASSIGNS,
+    default_config={
+        "model": {"@architectures": "spacy-elmo.Elmo.v1"},
+        "store_layers": False,
+        "vector_hooks": False,
+        "learn_rate_factor": 1.0,
+    },
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[List[Doc], List[Floats2d]],
+    store_layers: bool,
+    vector_hooks: bool,
+    learn_rate_factor: float,
+) -> "Elmo":
+    """Make the component.
+
+    model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+    store_layers, vector_hooks, learn_rate_factor: see `Elmo`.
+    """
+    return Elmo(
+        nlp.vocab,
+        model,
+        name,
+        store_layers=store_layers,
+        vector_hooks=vector_hooks,
+        learn_rate_factor=learn_rate_factor,
+    )
+
+
+class Elmo(Tok2Vec):
+    """Compute contextual vectors, and share them with the components that listen.
+
+    There are two taps: stock listeners get the shared mix, also in `doc.tensor`;
+    `ElmoListener`s get all layers and mix them themselves.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[List[Doc], List[Floats2d]],
+        name: str = "elmo",
+        *,
+        store_layers: bool = False,
+        vector_hooks: bool = False,
+        learn_rate_factor: float = 1.0,
+    ) -> None:
+        """vocab (Vocab): the shared vocabulary.
+        model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+        name (str): name in the pipeline.
+        store_layers (bool): keep all layers in `doc._.elmo` even if nobody listens.
+        vector_hooks (bool): have `vector` and `similarity` read our vectors by hooks.
+        learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
+            multiple of the optimizer's; at least 0.
+        RAISES (ValueError): EL006 for another architecture, EL012 for a negative factor.
+        """
+        super().__init__(vocab, model, name)
+        # By position and name: a copied model loses references and subclasses.
+        found = [layer.name for layer in model.layers]
+        if found != ["elmo_layers", "scalar_mix"]:
+            raise ValueError(Errors.EL006.format(name=name, found=found or [model.name]))
+        if learn_rate_factor < 0:
+            raise ValueError(
+                Errors.EL012.format(key="learn_rate_factor", value=learn_rate_factor, least=0)
+            )
+        self.store_layers = store_layers
+        self.vector_hooks = vector_hooks
+        self.learn_rate_factor = learn_rate_factor
+        self._flush: Callable[[], None] = _do_nothing
+        register_width(self.width)
+
+    @property
+    def width(self) -> int:
+        """RETURNS (int): Width of a token's vector."""
+        return self.model.get_dim("nO")
+
+    @property
+    def n_layers(self) -> int:
+        """RETURNS (int): Layers of a token, the word layer counted."""
+        return self.model.layers[0].get_dim("nO") // self.width
+
+    def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
+        """Load weights now.
+
+        path (PathLike): a folder, or options.json.
+        weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+        RAISES (ValueError): EL023 if the component has another shape, EL020 to EL038 if
+            the weights cannot be read. The old ones are kept then.
+        """
+        embedder = get_embedder(self.model)
+        CheckpointLoader(CheckpointFiles.of(path, weights_path))(embedder.bilm)
+        embedder.set_ready()
+
+    def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
+        """Link a listener. One of upstream "*" that wants another width is left to
+        another component.
+
+        RAISES (ValueError): EL001 if it wants another width than ours.
+        """
+        expected = self._get_sent_width(listener)
+        found = listener.get_dim("nO")
+        if found == expected:
+            super().add_listener(listener, component_name)
+        elif listener.upstream_name != "*":
+            raise ValueError(
+                Errors.EL001.format(
+                    name=component_name, found=found, upstream=self.name, expected=expected
+                )
+            )
+
+    def _get_sent_width(self, listener: Tok2VecListener) -> int:
+        return self.width * (self.n_layers if isinstance(listener, ElmoListener) else 1)
+
+    def predict(self, docs: Iterable[Doc]) -> Prediction:
+        """docs (Iterable[Doc]): any docs, empty ones too.
+        RETURNS (Prediction): layers and their shared mix, one array each for a doc.
+        """
+        layers_model, mix_model = self.model.layers
+        layers = layers_model.predict(list(docs))
+        return layers, mix_model.predict(layers)
+
+    def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
+        """Set `doc.tensor` and `doc._.elmo`.
+
+        docs (Sequence[Doc]): the docs.
+        tokvecses (Prediction): what `predict` returned for them.
+        """
+        layers, mixed = tokvecses
+        # Copies: a doc that is kept must not keep its whole batch.
+        super().set_annotations(docs, [mix.copy() for mix in mixed])
+        keep_layers = self.store_layers or any(isinstance(n, ElmoListener) for n in self.listeners)
+        for doc, doc_layers in zip(docs, layers):
+            kept = None
+            if keep_layers:
+                kept = doc_layers.reshape(len(doc), self.n_layers, self.width).copy()
+            store(doc, self.name, doc.tensor, kept)
+            if self.vector_hooks:
+                set_hooks(doc)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Send a batch to the listeners and collect their gradients.
+
+        They go through the model when they are all in: in `finish_update`, or at the
+        next `update`. So neither the order in which listeners report matters, nor
+        whether one of them is frozen and never does.
+
+        examples (Iterable[Example]): a batch.
+        drop (float): dropout of layers that follow [training] dropout; ours do not.
+        sgd (Optional[Optimizer]): as spaCy passes it.
+        losses (Optional[Dict[str, float]]): gets the squared gradient under our name.
+        RETURNS (Dict[str, float]): the losses.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Elmo.update")
+        self._flush()
+        docs = [eg.predicted for eg in examples]
+        set_dropout_rate(self.model, drop)
+        layers_model, mix_model = self.model.layers
+        layers, backprop_layers = layers_model.begin_update(docs)
+        mixed, backprop_mix = mix_model.begin_update(layers)
+        d_layers, d_mixed = _Gradient(layers), _Gradient(mixed)
+
+        def flush() -> None:
+            if d_mixed.is_filled:
+                d_layers.add(backprop_mix(d_mixed.arrays))
+            if d_layers.is_filled:
+                backprop_layers(d_layers.arrays)
+            self._flush = _do_nothing
+
+        for listener in self.listeners:
+            own_mix = isinstance(listener, ElmoListener)
+            sent, gradient = (layers, d_layers) if own_mix else (mixed, d_mixed)
+            collect = partial(_collect, gradient, losses, self.name)
+            listener.receive(listener.get_batch_id(docs), sent, collect)
+        self._flush = flush
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the mix, and the biLM if it is not frozen, from their gradients.
+
+        sgd (Optimizer): the optimizer.
+        """
+        self._flush()
+        layers_model, mix_model = self.model.layers
+        # Thinc's torch bridge passes no learning rate scale of its own.
+        layers_model.finish_update(partial(sgd, lr_scale=self.learn_rate_factor))
+        mix_model.finish_update(sgd)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        loader: Optional[Loader] = None,
+    ) -> None:
+        """Load the weights, and look for listeners that will not get ours.
+
+        get_examples (Callable[[], Iterable[Example]]): a sample, only validated.
+        nlp (Optional[Language]): the pipeline.
+        loader (Optional[Loader]): where the weights come from; None for those that are
+            there already, else the bundled ones.
+        RAISES (ValueError): whatever the loader raises.
+        """
+        validate_get_examples(get_examples, "Elmo.initialize")
+        for example in islice(get_examples(), 1):
+            validate_examples([example], "Elmo.initialize")
+        if loader is not None:
+            get_embedder(self.model).set_loader(loader)
+        self.model.initialize()
+        if nlp is not None:
+            self._check_listeners(nlp)
+
+    def _check_listeners(self, nlp: Language) -> None:
+        encoders = [name for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)]
+        for name, listeners in _stock_listeners(nlp):
+            claims = [e for e in encoders if name in nlp.get_pipe(e).listening_components]
+            for listener in listeners:
+                if listener.upstream_name == "*" and not claims:
+                    raise ValueError(
+                        Errors.EL001.format(
+                            name=name,
+                            found=listener.get_dim("nO"),
+                            upstream=self.name,
+                            expected=self.width,
+                        )
+                    )
+                if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == self.name:
+                    upstreams = ", ".join(f"'{claim}'" for claim in claims)
+                    warnings.warn(Warnings.WL002.format(name=name, upstreams=upstreams))
+            if self.name in claims:
+                self._warn_overwritten(nlp, name, encoders)
+
+    def _warn_overwritten(self, nlp: Language, name: str, encoders: List[str]) -> None:
+        order = nlp.pipe_names
+        for between in encoders:
+            if order.index(self.name) < order.index(between) < order.index(name):
+                warnings.warn(
+                    Warnings.WL001.format(between=between, upstream=self.name, name=name)
+                )
+
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_flush": _do_nothing}
+
+
+class _Gradient:
+    """The sum of what listeners send back for one batch."""
+
+    def __init__(self, outputs: List[Floats2d]) -> None:
+        self._outputs = outputs
+        self.arrays: List[Floats2d] = []
+
+    @property
+    def is_filled(self) -> bool:
+        return bool(self.arrays)
+
+    def add(self, arrays: List[Floats2d]) -> None:
+        if not self.arrays:
+            self.arrays = [array.copy() for array in arrays]
+            return
+        for total, array in zip(self.arrays, arrays):
+            total += array
+
+
+def _collect(
+    gradient: _Gradient, losses: Dict[str, float], name: str, dYs: List[Floats2d]
+) -> List[Doc]:
+    """What a listener calls with its gradients."""
+    gradient.add(dYs)
+    losses[name] += sum(float((dY**2).sum()) for dY in dYs)
+    return []
+
+
+def _do_nothing() -> None:
+    """Stand for a flush when there is nothing to flush."""
+
+
+def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]]]:
+    """Components that have spaCy's own listeners, with these."""
+    for name, pipe in nlp.pipeline:
+        model: Union[Model, Any] = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            found = [
+                node
+                for node in model.walk()
+                if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
+            ]
+            if found:
+                yield name, found

@@ -1,0 +1,70 @@
+"""Training configs: a preset of ELMo, applied to any components that have a tok2vec."""
+
+from copy import deepcopy
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from spacy.language import Language
+from thinc.api import Config
+
+from .bilm.config import BiLMConfig
+from .errors import Errors
+
+PRESETS = ("shared_mix", "task_mix", "allennlp", "fine_tune", "word_features")
+
+
+def make_config(
+    preset: str,
+    components: List[str],
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    loader: Optional[Dict[str, Any]] = None,
+    paths: Optional[Dict[str, str]] = None,
+) -> Config:
+    """Make a training config, to be completed by `spacy init fill-config`.
+
+    preset (str): one of `PRESETS`.
+    components (List[str]): factories of the components that use the vectors.
+    lang (str): language code.
+    shape (Optional[BiLMConfig]): the biLM's; None for the bundled one's.
+    loader (Optional[Dict[str, Any]]): block of [initialize.components.elmo.loader];
+        None for the preset's, which is mostly the bundled weights.
+    paths (Optional[Dict[str, str]]): values of [paths].
+    RETURNS (Config): the config, with its variables not yet filled in.
+    RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
+        tok2vec.
+    """
+    if preset not in PRESETS:
+        raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
+    config = _read("base").merge(_read(preset))
+    tok2vec = config.pop("tok2vec")
+    config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
+    for name in components:
+        config["components"][name] = _make_component(name, tok2vec)
+    config["nlp"]["lang"] = lang
+    config["nlp"]["pipeline"] = list(config["components"])
+    config["paths"].update(paths or {})
+    if loader is not None:
+        block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
+        block["loader"] = loader
+    return config
+
+
+def _read(name: str) -> Config:
+    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
+    return Config().from_disk(path, interpolate=False)
+
+
+def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
+    # Its making is what fills spaCy's table of factories; no trainable one depends on
+    # the language, whose tokenizer may need more than is installed.
+    nlp = Language()
+    if not nlp.has_factory(name):
+        raise ValueError(Errors.EL061.format(name=name))
+    model = deepcopy(nlp.get_factory_meta(name).default_config.get("model") or {})
+    if "tok2vec" not in model:
+        raise ValueError(Errors.EL061.format(name=name))
+    model["tok2vec"] = deepcopy(tok2vec)
+    return {"factory": name, "model": model}
