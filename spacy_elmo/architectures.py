@@ -86,9 +86,7 @@ def build_elmo_v1(
         word_cache=word_cache,
     )
     layers = elmo_layers(embedder, LayersSettings(get_spans or build_window_spans_v1(), frozen))
-    mix = MixSettings(
-        output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout
-    )
+    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
     model = chain(layers, scalar_mix(config.n_layers, config.width, mix))
     model.attrs["replace_listener"] = replace_listener
     model.attrs["replace_listener_cfg"] = replace_listener_config
@@ -118,9 +116,7 @@ def build_elmo_listener_v1(
     RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
     """
     n_layers = depth + 1
-    mix = MixSettings(
-        output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout
-    )
+    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
     listener: Model = ElmoListener(upstream, n_layers, width)
     return chain(listener, scalar_mix(n_layers, width, mix))
 

@@ -16,7 +16,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL002 = (
         "spacy-elmo.ElmoListener.v1 cannot listen to upstream '*', which any tok2vec "
-        "component would claim. Name the component, such as `upstream = \"elmo\"`."
+        'component would claim. Name the component, such as `upstream = "elmo"`.'
     )
     EL003 = (
         "A doc has no layers of '{upstream}', needed while training. If '{upstream}' is in "
@@ -121,7 +121,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL050 = (
         "The tokens of a doc ('{text}') were changed after elmo ran, so its vectors do not "
-        "belong to them. Run elmo once more: `doc = nlp.get_pipe(\"elmo\")(doc)`."
+        'belong to them. Run elmo once more: `doc = nlp.get_pipe("elmo")(doc)`.'
     )
     EL051 = (
         "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
@@ -141,8 +141,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "by hand."
     )
     EL062 = (
-        "Drawing needs the package matplotlib. Install it with "
-        '`pip install "spacy-elmo[plot]"`.'
+        'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
     )
 
 

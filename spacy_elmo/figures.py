@@ -12,9 +12,7 @@ except ImportError:
     Figure = None  # type: ignore[assignment,misc]
 
 
-def plot_similarities(
-    cosines: List[List[float]], texts: List[str], word: str, path: Path
-) -> None:
+def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, path: Path) -> None:
     """Draw a heat map of a word's similarity between sentences.
 
     cosines (List[List[float]]): shape (n_texts, n_texts).

@@ -1,11 +1,11 @@
 """Where weights come from: loaders for a config's [initialize], and the plain entries.
 
 A loader fills a biLM in place, or raises ValueError and leaves it alone. Loaders are
-dataclasses, so that a pipeline that waits for its weights can be pickled.
+objects, so that a pipeline that waits for its weights can be copied and pickled; no
+dataclasses, which the config system would turn into dicts.
 """
 
 import logging
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -22,11 +22,12 @@ from .errors import Errors
 
 logger = logging.getLogger("spacy_elmo")
 
-@dataclass(frozen=True)
+
 class CheckpointLoader:
     """Load a checkpoint of any known format. See `build_checkpoint_loader_v1`."""
 
-    files: CheckpointFiles
+    def __init__(self, files: CheckpointFiles) -> None:
+        self.files = files
 
     def __call__(self, bilm: BiLM) -> None:
         reader = find_reader(self.files)
@@ -43,7 +44,6 @@ class CheckpointLoader:
         logger.info("Loaded %d weights from %s", _count(bilm), self.files)
 
 
-@dataclass(frozen=True)
 class BundledLoader:
     """Load the English model inside the package. See `build_bundled_loader_v1`."""
 
@@ -56,11 +56,11 @@ class BundledLoader:
         CheckpointLoader(files)(bilm)
 
 
-@dataclass(frozen=True)
 class RandomLoader:
     """Fill with random weights. See `build_random_loader_v1`."""
 
-    seed: int
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
 
     def __call__(self, bilm: BiLM) -> None:
         with torch.random.fork_rng(devices=[]):

@@ -10,7 +10,7 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from .bilm.embedder import Loader
@@ -140,6 +140,20 @@ class Elmo(Tok2Vec):
                 )
             )
 
+    def remove_listener(self, listener: Tok2VecListener, component_name: str) -> bool:
+        """Unlink a listener.
+
+        RETURNS (bool): whether it was linked.
+        """
+        listeners = self.listener_map.get(component_name, [])
+        # A new list: `nlp.replace_listeners` walks over the old one while it calls us.
+        rest = [other for other in listeners if other is not listener]
+        if rest:
+            self.listener_map[component_name] = rest
+        else:
+            self.listener_map.pop(component_name, None)
+        return len(rest) < len(listeners)
+
     def _get_sent_width(self, listener: Tok2VecListener) -> int:
         return self.width * (self.n_layers if isinstance(listener, ElmoListener) else 1)
 
@@ -184,7 +198,7 @@ class Elmo(Tok2Vec):
         whether one of them is frozen and never does.
 
         examples (Iterable[Example]): a batch.
-        drop (float): dropout of layers that follow [training] dropout; ours do not.
+        drop (float): not used; the mix has its own `mix_dropout`.
         sgd (Optional[Optimizer]): as spaCy passes it.
         losses (Optional[Dict[str, float]]): gets the squared gradient under our name.
         RETURNS (Dict[str, float]): the losses.
@@ -195,7 +209,6 @@ class Elmo(Tok2Vec):
         validate_examples(examples, "Elmo.update")
         self._flush()
         docs = [eg.predicted for eg in examples]
-        set_dropout_rate(self.model, drop)
         layers_model, mix_model = self.model.layers
         layers, backprop_layers = layers_model.begin_update(docs)
         mixed, backprop_mix = mix_model.begin_update(layers)
@@ -206,7 +219,7 @@ class Elmo(Tok2Vec):
                 d_layers.add(backprop_mix(d_mixed.arrays))
             if d_layers.is_filled:
                 backprop_layers(d_layers.arrays)
-            self._flush = _do_nothing
+                self._flush = _do_nothing
 
         for listener in self.listeners:
             own_mix = isinstance(listener, ElmoListener)
@@ -277,10 +290,7 @@ class Elmo(Tok2Vec):
         order = nlp.pipe_names
         for between in encoders:
             if order.index(self.name) < order.index(between) < order.index(name):
-                warnings.warn(
-                    Warnings.WL001.format(between=between, upstream=self.name, name=name)
-                )
-
+                warnings.warn(Warnings.WL001.format(between=between, upstream=self.name, name=name))
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_flush": _do_nothing}

@@ -4,6 +4,4 @@ import catalogue
 
 # Group "spacy_elmo_checkpoint_readers": objects of type
 # `spacy_elmo.checkpoints.CheckpointReader`, asked in the order of their names.
-checkpoint_readers = catalogue.create(
-    "spacy_elmo", "checkpoint_readers", entry_points=True
-)
+checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_points=True)

@@ -1,6 +1,9 @@
-"""Cut docs into the sequences that the biLM reads."""
+"""Cut docs into the sequences that the biLM reads.
 
-from dataclasses import dataclass
+The getters are objects, so that a pipeline can be copied and pickled; no dataclasses,
+which the config system would turn into dicts.
+"""
+
 from typing import Callable, List, Union
 
 from spacy.pipeline import Sentencizer
@@ -15,22 +18,22 @@ _FINAL = frozenset(Sentencizer.default_punct_chars)
 _CLOSING = frozenset("\"'”’»)]}›」』）】")
 
 
-@dataclass(frozen=True)
 class WindowSpans:
     """Cut docs by their tokens alone: annotations never change a vector. See
     `build_window_spans_v1`."""
 
-    window: int
+    def __init__(self, window: int) -> None:
+        self.window = window
 
     def __call__(self, docs: List[Doc]) -> List[List[Span]]:
         return [_windows(doc[:], self.window) for doc in docs]
 
 
-@dataclass(frozen=True)
 class SentenceSpans:
     """Cut docs at their sentence starts. See `build_sentence_spans_v1`."""
 
-    max_tokens: int
+    def __init__(self, max_tokens: int) -> None:
+        self.max_tokens = max_tokens
 
     def __call__(self, docs: List[Doc]) -> List[List[Span]]:
         return [_sentences(doc, self.max_tokens) for doc in docs]

@@ -34,7 +34,7 @@ def make_options(**changes):
     return {"lstm": lstm, "char_cnn": char_cnn}
 
 
-def make_weights(options, *, seed=0, scale=0.8, project=None, word_projection=None):
+def make_weights(options, *, seed=0, scale=0.5, project=None, word_projection=None):
     """Random datasets as bilm-tf writes them. `project` and `word_projection` force
     the two projections that it leaves out where they would keep the width."""
     rng = np.random.default_rng(seed)

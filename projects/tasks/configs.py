@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from thinc.api import Config
+
 from spacy_elmo.loaders import read_config
 from spacy_elmo.presets import make_config
-from thinc.api import Config
 
 COMPONENTS = {"ewt": "tagger", "wnut17": "ner", "polarity": "textcat"}
 

@@ -33,7 +33,12 @@ def run(config: Path, corpus: Path, scores: Path, seed: str) -> None:
     """Train one pipeline, evaluate it once on the test split, and note the scores."""
     pipeline = scores.with_suffix("")
     train = ["train", str(config), "--output", str(pipeline), "--system.seed", seed]
-    train += ["--paths.train", str(corpus / "train.spacy"), "--paths.dev", str(corpus / "dev.spacy")]
+    train += [
+        "--paths.train",
+        str(corpus / "train.spacy"),
+        "--paths.dev",
+        str(corpus / "dev.spacy"),
+    ]
     call_spacy("init", "fill-config", str(config), str(config))
     call_spacy(*train)
     best = pipeline / "model-best"

@@ -47,9 +47,7 @@ class CharCNN(nn.Module):
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.char_width, number, width) for width, number in config.filters
         )
-        self.highways = nn.ModuleList(
-            Highway(config.n_filters) for _ in range(config.n_highway)
-        )
+        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
         self.projection = nn.Linear(config.n_filters, config.direction_width)
 
     def forward(self, char_ids: Tensor) -> Tensor:

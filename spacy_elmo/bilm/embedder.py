@@ -149,9 +149,7 @@ class Embedder(nn.Module):
                 arrays[row] = part.transpose(0, 1).contiguous().numpy()
         return arrays, state
 
-    def batches(
-        self, sequences: Sequence[Sequence[str]]
-    ) -> Iterator[Tuple[List[int], WordBatch]]:
+    def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
         """Cut sequences into batches for `forward`, empty ones left out.
 
         sequences (Sequence[Sequence[str]]): words of each sequence.
@@ -169,9 +167,7 @@ class Embedder(nn.Module):
         """
         return self._layers(batch, None)[0]
 
-    def _layers(
-        self, batch: WordBatch, state: Optional[BiLMState]
-    ) -> Tuple[Tensor, BiLMState]:
+    def _layers(self, batch: WordBatch, state: Optional[BiLMState]) -> Tuple[Tensor, BiLMState]:
         self.ensure_ready()
         vectors = self._word_vectors(batch.words)
         X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]

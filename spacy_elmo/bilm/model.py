@@ -79,8 +79,7 @@ class BiLM(nn.Module):
         # The word layer is doubled to the common width.
         layers = [X[tokens].repeat(1, 2)]
         layers += [
-            torch.cat([F[forward_rows], B[backward_rows]], dim=1)
-            for F, B in zip(forward, backward)
+            torch.cat([F[forward_rows], B[backward_rows]], dim=1) for F, B in zip(forward, backward)
         ]
         return torch.stack(layers, dim=1), state  # (n_tokens, n_layers, width)
 
@@ -109,9 +108,7 @@ class BiLM(nn.Module):
         back = torch.argsort(order)
         after = BiLMState(
             *(
-                torch.stack(
-                    [torch.stack([f[part], b[part]]) for f, b in zip(*lasts)]
-                )[:, :, back]
+                torch.stack([torch.stack([f[part], b[part]]) for f, b in zip(*lasts)])[:, :, back]
                 for part in (0, 1)
             )
         )

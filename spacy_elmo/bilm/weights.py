@@ -36,7 +36,5 @@ def load_weights(bilm: BiLM, state: Dict[str, Tensor], source: str) -> None:
                 Errors.EL021.format(source=source, name=name, found=found, expected=wanted)
             )
         if not tensor.is_floating_point():
-            raise ValueError(
-                Errors.EL022.format(source=source, name=name, found=str(tensor.dtype))
-            )
+            raise ValueError(Errors.EL022.format(source=source, name=name, found=str(tensor.dtype)))
     bilm.load_state_dict(state)

@@ -108,7 +108,8 @@ def config_from_options(options: Dict[str, Any], source: str) -> BiLMConfig:
 def _check_options(options: Dict[str, Any], source: str) -> None:
     lstm, char_cnn = options["lstm"], options["char_cnn"]
     # 262 in released options (row 0 of the reader's table counted), 261 in training's.
-    n_characters = char_cnn.get("n_characters", N_CHARACTERS)
+    # A training configuration may leave it 0, to be filled in by the trainer.
+    n_characters = char_cnn.get("n_characters") or N_CHARACTERS
     problem = ""
     if n_characters not in (N_CHARACTERS, N_CHARACTERS + 1):
         problem = f"n_characters is {n_characters}, neither 261 nor 262"
@@ -221,8 +222,9 @@ def _datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
     """The table of names: dataset -> shape, weight of ours, conversion."""
     n_filters, width = config.n_filters, config.direction_width
     # Readers prepend a row of zeros for "no token"; we have no such row.
-    yield "char_embed", Dataset(
-        (N_CHARACTERS, config.char_width), "char_cnn.embedding.weight", _keep
+    yield (
+        "char_embed",
+        Dataset((N_CHARACTERS, config.char_width), "char_cnn.embedding.weight", _keep),
     )
     for i, (filter_width, number) in enumerate(config.filters):
         ours = f"char_cnn.convolutions.{i}"
@@ -247,9 +249,7 @@ def _datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
 def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
     width, cell_width = config.direction_width, config.cell_width
     # One matrix for input (upper rows) and recurrence (lower rows).
-    yield f"{theirs}/W_0", Dataset(
-        (2 * width, 4 * cell_width), f"{ours}.weight", _order_gates
-    )
+    yield f"{theirs}/W_0", Dataset((2 * width, 4 * cell_width), f"{ours}.weight", _order_gates)
     yield f"{theirs}/B", Dataset((4 * cell_width,), f"{ours}.bias", _bias)
     if config.projection:
         yield f"{theirs}/W_P_0", Dataset((cell_width, width), f"{ours}.projection", _keep)
@@ -280,6 +280,4 @@ def _bias(array: NDArray) -> NDArray:
     return np.concatenate([i, f + 1.0, o, j])
 
 
-allennlp_reader = CheckpointReader(
-    matches_allennlp, read_allennlp_config, read_allennlp_state
-)
+allennlp_reader = CheckpointReader(matches_allennlp, read_allennlp_config, read_allennlp_state)

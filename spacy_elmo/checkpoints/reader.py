@@ -41,4 +41,3 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
         if reader.matches(files):
             return reader
     raise ValueError(Errors.EL031.format(path=files))
-

@@ -48,15 +48,21 @@ class MixSettings:
         is_layer = isinstance(self.output, int) and 0 <= self.output < n_layers
         initial = self.initial_weights
         _require(
-            "output", self.output, is_layer or self.output in ("mix", "average", "top"),
+            "output",
+            self.output,
+            is_layer or self.output in ("mix", "average", "top"),
             f'"mix", "average", "top", or a layer from 0 (words) to {depth}',
         )
         _require(
-            "initial_weights", initial, initial is None or len(initial) == n_layers,
+            "initial_weights",
+            initial,
+            initial is None or len(initial) == n_layers,
             f"null, or {n_layers} numbers: the word layer and {depth} LSTM layers",
         )
         _require(
-            "initial_weights", initial, initial is None or self.output == "mix",
+            "initial_weights",
+            initial,
+            initial is None or self.output == "mix",
             'null unless output = "mix"',
         )
         _require("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0")

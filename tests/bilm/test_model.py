@@ -17,10 +17,10 @@ from spacy_elmo.characters import encode_words
 from ..util import SHAPE, assert_close
 
 SENTENCES = [
-    "I like green eggs and ham .".split(),
+    ["I", "like", "green", "eggs", "and", "ham", "."],
     ["Eat"],
     [],
-    "x y z".split(),
+    ["x", "y", "z"],
     ["<S>", "</S>", "", " ", "\0", "😀", "a" * 10_000],
 ]
 

@@ -1,0 +1,185 @@
+"""Every command, through spaCy's own command line."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
+
+from spacy_elmo import figures, load_embedder
+from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.native import matches_native
+from spacy_elmo.presets import PRESETS, make_config
+from spacy_elmo.similarity import compare_word
+
+from ..util import assert_close, make_nlp
+
+
+@pytest.fixture(autouse=True)
+def commands():
+    """What `python -m spacy` does before it runs a command."""
+    spacy.registry.cli.get_all()
+
+
+def test_spacy_lists_our_commands():
+    result = subprocess.run(
+        [sys.executable, "-m", "spacy", "elmo", "--help"], check=True, capture_output=True
+    )
+    for name in (b"init-config", b"convert", b"demo"):
+        assert name in result.stdout
+
+
+def run(*arguments, exit_code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == exit_code, result.output
+    return result.output
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Paths of train and dev."""
+    vocab = spacy.blank("en").vocab
+    docs = [
+        Doc(
+            vocab,
+            words=words.split(),
+            tags=["T"] * len(words.split()),
+            ents=["B-FOOD", *["O"] * (len(words.split()) - 1)],
+            sent_starts=[True] + [False] * (len(words.split()) - 1),
+        )
+        for words in ("eggs are green .", "ham I like .", "ham and eggs")
+    ]
+    paths = []
+    for name in ("train", "dev"):
+        paths.append(tmp_path / f"{name}.spacy")
+        DocBin(docs=docs).to_disk(paths[-1])
+    return paths
+
+
+def with_corpus(corpus):
+    return ["--paths.train", corpus[0], "--paths.dev", corpus[1]]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_configs_are_written_filled_checked_and_trained(tmp_path, toy_folder, corpus, preset):
+    config, output = tmp_path / "config.cfg", tmp_path / "output"
+    weights = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
+
+    run("elmo", "init-config", config, "--preset", preset, *weights)
+    run("init", "fill-config", config, config)
+    assert "valid" in run("debug", "config", config, *with_corpus(corpus)).lower()
+    data = run("debug", "data", config, *with_corpus(corpus), exit_code=1)
+    # It fails for a corpus as small as this one, and for nothing else.
+    assert "Corpus is loadable" in data and "[EL" not in data
+    run("train", config, *with_corpus(corpus), "--output", output, "--training.max_steps", 2)
+
+    nlp = spacy.load(output / "model-last")
+    assert nlp("ham and eggs").tensor.shape == (3, 8)
+    assert nlp("ham and eggs")[0].tag_ == "T"
+
+
+def test_configs_load_a_folder(tmp_path, toy_folder):
+    config = tmp_path / "config.cfg"
+    run("elmo", "init-config", config, "--weights", toy_folder, "--pipeline", "tagger")
+    nlp = spacy.util.load_model_from_config(spacy.util.load_config(config), auto_fill=True)
+    nlp.get_pipe("tagger").add_label("T")
+
+    nlp.initialize()
+
+    expected = load_embedder(toy_folder).embed([["eggs"]])[0].mean(axis=0)
+    assert_close([nlp("eggs").tensor], [expected])
+
+
+@pytest.mark.parametrize(
+    "component",
+    ["tagger", "morphologizer", "parser", "senter", "ner", "spancat", "textcat",
+     "trainable_lemmatizer"],
+)  # fmt: skip
+def test_configs_can_be_made_for_any_task(component):
+    config = make_config("task_mix", [component])
+
+    tok2vec = config["components"][component]["model"]["tok2vec"]
+    assert tok2vec["@architectures"] == "spacy-elmo.ElmoListener.v1"
+    assert config["nlp"]["pipeline"] == ["elmo", component]
+
+
+def test_impossible_configs_are_refused(tmp_path, toy_folder):
+    config = tmp_path / "config.cfg"
+
+    assert "[EL060]" in run("elmo", "init-config", config, "--preset", "best", exit_code=1)
+    for name in ("sentencizer", "no_such_thing"):
+        output = run("elmo", "init-config", config, "--pipeline", name, exit_code=1)
+        assert "[EL061]" in output
+    output = run("elmo", "init-config", config, "--weights", tmp_path / "nowhere", exit_code=1)
+    assert "[EL030]" in output
+    assert not config.exists()
+
+
+def test_convert_writes_our_folder(tmp_path, toy_folder):
+    pair = [
+        toy_folder / "options.json",
+        tmp_path / "pair",
+        "--weights",
+        toy_folder / "weights.hdf5",
+    ]
+    run("elmo", "convert", toy_folder, tmp_path / "whole")
+    run("elmo", "convert", *pair)
+    run("elmo", "convert", toy_folder, tmp_path / "half", "--half")
+
+    expected = load_embedder(toy_folder).embed([["green", "eggs"]])
+    for name, atol in (("whole", 0), ("pair", 0), ("half", 0.01)):
+        assert matches_native(CheckpointFiles(tmp_path / name))
+        assert_close(load_embedder(tmp_path / name).embed([["green", "eggs"]]), expected, atol)
+
+
+def test_convert_says_what_is_wrong(tmp_path):
+    assert "[EL031]" in run("elmo", "convert", tmp_path, tmp_path / "out", exit_code=1)
+
+
+def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The play was good .\n\nThey play outside .\n")
+    picture = tmp_path / "play.png"
+
+    output = run(
+        "elmo", "demo", toy_folder, "--word", "play", "--texts", texts, "--output", picture
+    )
+
+    assert "They play outside ." in output
+    assert output.count("1.00") >= 2
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_tells_the_two_banks_apart(tmp_path, interim):
+    output = run("elmo", "demo", interim, "--output", tmp_path / "bank.png")
+
+    assert "bank of the river" in output
+
+
+def test_demo_names_what_is_missing(tmp_path, toy_folder):
+    assert "[EL030]" in run("elmo", "demo", tmp_path / "nowhere", exit_code=1)
+    picture = tmp_path / "picture.png"
+    output = run("elmo", "demo", toy_folder, "--word", "ship", "--output", picture, exit_code=1)
+    assert "[EL053]" in output
+    assert not picture.exists()
+
+
+def test_words_are_compared_in_the_top_layer():
+    nlp = make_nlp(store_layers=True)
+    docs = [nlp("a bank"), nlp("the bank of x")]
+
+    cosines = compare_word(docs, "bank")
+
+    top = [doc[1]._.elmo_layers[-1] for doc in docs]
+    expected = top[0] @ top[1] / (top[0] @ top[0] * (top[1] @ top[1])) ** 0.5
+    np.testing.assert_allclose(cosines, [[1, expected], [expected, 1]], atol=1e-5)
+
+
+def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "Figure", None)
+    with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
+        figures.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")

@@ -1,0 +1,189 @@
+import numpy as np
+import pytest
+from thinc.api import SGD
+
+from spacy_elmo.layers.scalar_mix import MixSettings, get_shares, mix_state, scalar_mix
+
+N_LAYERS, WIDTH = 3, 4
+LENGTHS = (2, 0, 3)
+
+TRAINED = {
+    "uniform": MixSettings(),
+    "initial weights": MixSettings(initial_weights=[0.5, -1.0, 2.0]),
+    "pulled": MixSettings(initial_weights=[0.5, -1.0, 2.0], mix_l2=0.1),
+    "normalised": MixSettings(initial_weights=[0.1, 0.2, 0.9], mix_layer_norm=True),
+}
+FIXED = {
+    "average": MixSettings("average"),
+    "top": MixSettings("top"),
+    "words": MixSettings(0),
+    "layer 1": MixSettings(1),
+    "fixed": MixSettings(initial_weights=[0.5, -1.0, 2.0], fixed_weights=True),
+    "fixed, normalised": MixSettings("top", mix_layer_norm=True),
+}
+ALL = {**TRAINED, **FIXED}
+
+
+def make(settings):
+    rng = np.random.default_rng(0)
+    model = scalar_mix(N_LAYERS, WIDTH, settings)
+    Xs = [rng.standard_normal((n, N_LAYERS * WIDTH)).astype("float32") for n in LENGTHS]
+    dYs = [rng.standard_normal((n, WIDTH)).astype("float32") for n in LENGTHS]
+    return model, Xs, dYs
+
+
+def reference(Xs, W, gamma, settings):
+    """The formula of the paper, in doubles."""
+    X = np.concatenate(Xs).astype("float64").reshape(-1, N_LAYERS, WIDTH)
+    if settings.mix_layer_norm:
+        X = (X - X.mean(-1, keepdims=True)) / X.std(-1, keepdims=True)
+    shares = {
+        "mix": np.exp(W) / np.exp(W).sum(),
+        "average": np.full(N_LAYERS, 1 / N_LAYERS),
+        "top": np.array([0, 0, 1]),
+        0: np.array([1, 0, 0]),
+        1: np.array([0, 1, 0]),
+    }[settings.output]
+    return gamma * np.einsum("j,tjw->tw", shares, X)
+
+
+def loss(Xs, W, gamma, settings, dYs):
+    """A loss whose gradient is dYs, and the pull."""
+    Y = reference(Xs, W, gamma, settings)
+    return (np.concatenate(dYs) * Y).sum() + settings.mix_l2 * (W**2).sum()
+
+
+def finite_differences(function, x, eps=1e-5):
+    x = np.array(x, dtype="float64")
+    gradient = np.zeros_like(x)
+    for i in np.ndindex(*x.shape):
+        step = np.zeros_like(x)
+        step[i] = eps
+        gradient[i] = (function(x + step) - function(x - step)) / (2 * eps)
+    return gradient
+
+
+@pytest.mark.parametrize("settings", ALL.values(), ids=ALL)
+def test_forward_follows_the_formula(settings):
+    model, Xs, _ = make(settings)
+    model.set_param("gamma", np.array([1.5], dtype="float32"))
+
+    Ys = model.predict(Xs)
+
+    assert [Y.shape for Y in Ys] == [(n, WIDTH) for n in LENGTHS]
+    expected = reference(Xs, np.array(model.get_param("W"), dtype="float64"), 1.5, settings)
+    np.testing.assert_allclose(np.concatenate(Ys), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", TRAINED.values(), ids=TRAINED)
+def test_gradients_equal_finite_differences(settings):
+    model, Xs, dYs = make(settings)
+    model.set_param("gamma", np.array([1.5], dtype="float32"))
+    W = np.array(model.get_param("W"), dtype="float64")
+
+    _, backprop = model.begin_update(Xs)
+    dXs = backprop(dYs)
+
+    dW = finite_differences(lambda W: loss(Xs, W, 1.5, settings, dYs), W)
+    dgamma = finite_differences(lambda g: loss(Xs, W, g[0], settings, dYs), [1.5])
+    np.testing.assert_allclose(model.get_grad("W"), dW, atol=1e-4)
+    np.testing.assert_allclose(model.get_grad("gamma"), dgamma, atol=1e-4)
+    X = np.concatenate(Xs)
+    dX = finite_differences(lambda X: loss([X], W, 1.5, settings, dYs), X)
+    np.testing.assert_allclose(np.concatenate(dXs), dX, atol=1e-4)
+    assert [dX.shape for dX in dXs] == [X.shape for X in Xs]
+
+
+@pytest.mark.parametrize("settings", FIXED.values(), ids=FIXED)
+def test_fixed_mixes_have_gradients_to_their_input_alone(settings):
+    model, Xs, dYs = make(settings)
+    W = np.array(model.get_param("W"), dtype="float64")
+
+    _, backprop = model.begin_update(Xs)
+    dXs = backprop(dYs)
+
+    assert not model.has_grad("W") and not model.has_grad("gamma")
+    X = np.concatenate(Xs)
+    dX = finite_differences(lambda X: loss([X], W, 1.0, settings, dYs), X)
+    np.testing.assert_allclose(np.concatenate(dXs), dX, atol=1e-4)
+
+
+def test_dropout_is_in_training_alone_and_in_the_gradient():
+    model, Xs, dYs = make(MixSettings(mix_dropout=0.5))
+    full = np.concatenate(model.predict(Xs))
+
+    Ys, backprop = model.begin_update(Xs)
+    Y = np.concatenate(Ys)
+    dX = np.concatenate(backprop(dYs))
+
+    dropped = Y == 0
+    assert 0 < dropped.sum() < Y.size
+    np.testing.assert_allclose(Y[~dropped], 2 * full[~dropped], rtol=1e-5)
+    assert (dX[:, :WIDTH][dropped] == 0).all()
+    np.testing.assert_array_equal(np.concatenate(model.predict(Xs)), full)
+
+
+def test_pull_moves_the_weights_towards_the_uniform_mix():
+    model, Xs, dYs = make(MixSettings(initial_weights=[3.0, 0.0, -3.0], mix_l2=1.0))
+    optimizer = SGD(0.05, L2=0.0, grad_clip=0.0)
+    for _ in range(100):
+        _, backprop = model.begin_update(Xs)
+        backprop([0 * dY for dY in dYs])
+        model.finish_update(optimizer)
+
+    np.testing.assert_allclose(get_shares(model), [1 / 3] * 3, atol=1e-3)
+
+
+@pytest.mark.parametrize("Xs", [[], [np.zeros((0, 12), dtype="float32")]], ids=["none", "empty"])
+def test_nothing_in_gives_nothing_out(Xs):
+    model, _, _ = make(MixSettings())
+
+    Ys, backprop = model.begin_update(Xs)
+
+    assert [Y.shape for Y in Ys] == [(0, WIDTH)] * len(Xs)
+    assert [dX.shape for dX in backprop(Ys)] == [(0, 12)] * len(Xs)
+
+
+def test_rows_of_zeros_stay_zeros_when_normalised():
+    model, _, _ = make(MixSettings(mix_layer_norm=True))
+    Ys, backprop = model.begin_update([np.zeros((2, 12), dtype="float32")])
+
+    assert (Ys[0] == 0).all()
+    assert np.isfinite(backprop([np.ones((2, 4), dtype="float32")])[0]).all()
+
+
+def test_weights_survive_bytes_and_the_config_decides_the_rest():
+    model, Xs, dYs = make(MixSettings(initial_weights=[0.5, -1.0, 2.0]))
+    data = model.to_bytes()
+
+    same = scalar_mix(N_LAYERS, WIDTH, MixSettings()).from_bytes(data)
+    top = scalar_mix(N_LAYERS, WIDTH, MixSettings("top")).from_bytes(data)
+
+    np.testing.assert_array_equal(same.predict(Xs)[0], model.predict(Xs)[0])
+    assert get_shares(top) == [0.0, 0.0, 1.0]
+
+
+def test_mix_state_names_shares_and_scale():
+    model, _, _ = make(MixSettings())
+
+    assert mix_state(model) == {"shares": pytest.approx([1 / 3] * 3), "gamma": 1.0}
+
+
+BAD = {
+    "output": ({"output": "bottom"}, "EL015.*output = bottom"),
+    "layer above": ({"output": 3}, "EL015.*output = 3"),
+    "layer below": ({"output": -1}, "EL015.*output = -1"),
+    "weights": ({"initial_weights": [1.0]}, "EL015.*initial_weights.*3 numbers"),
+    "weights of a fixed output": (
+        {"output": "top", "initial_weights": [1.0, 2.0, 3.0]},
+        'EL015.*initial_weights.*output = "mix"',
+    ),
+    "pull": ({"mix_l2": -1.0}, "EL015.*mix_l2 = -1"),
+    "dropout": ({"mix_dropout": 1.0}, "EL015.*mix_dropout = 1"),
+}
+
+
+@pytest.mark.parametrize("settings, match", BAD.values(), ids=BAD)
+def test_impossible_settings_are_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        scalar_mix(N_LAYERS, WIDTH, MixSettings(**settings))

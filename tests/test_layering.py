@@ -1,0 +1,93 @@
+"""Imports point downwards: the table of docs/design.md, held against the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spacy_elmo
+
+ROOT = Path(spacy_elmo.__file__).parent
+
+# Rank of each room. A file may import lower ranks and its own room.
+RANKS = {
+    "errors": 0,
+    "registry": 0,
+    "characters": 1,
+    "batch": 2,
+    "bilm": 3,
+    "checkpoints": 4,
+    "spans": 4,
+    "extensions": 4,
+    "figures": 4,
+    "layers": 5,
+    "similarity": 5,
+    "loaders": 5,
+    "architectures": 6,
+    "presets": 6,
+    "pipeline": 7,
+    "cli": 8,
+}
+TORCH = {"bilm", "checkpoints", "loaders", "layers"}
+NO_SPACY = {"registry", "characters", "batch", "bilm", "checkpoints", "loaders", "figures"}
+
+FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+
+
+def room(path):
+    return path.parts[0].removesuffix(".py")
+
+
+def imports(path, top_level_only=False):
+    """(module names, whether relative) that a file imports."""
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    nodes = tree.body if top_level_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            base = list(path.parts[: len(path.parts) - node.level])
+            names = [*base, *(node.module.split(".") if node.module else [])]
+            if names:
+                yield ["spacy_elmo", *names]
+            else:
+                yield from (["spacy_elmo", alias.name] for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_point_downwards(path):
+    if path.name == "__init__.py" and len(path.parts) == 1:
+        return
+    for names in imports(path):
+        if names[0] == "spacy_elmo":
+            assert RANKS[names[1]] < RANKS[room(path)] or names[1] == room(path), names
+        if names[0] == "torch":
+            assert room(path) in TORCH or room(path) == "cli"
+        if names[0] == "spacy":
+            assert room(path) not in NO_SPACY
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_functions_import_nothing_but_in_the_commands(path):
+    top = list(imports(path, top_level_only=True))
+    lazy = [names for names in imports(path) if names not in top]
+    # A `try` around an optional package is at the top, too.
+    optional = {"h5py", "matplotlib"}
+    assert room(path) in ("cli", "__init__") or {names[0] for names in lazy} <= optional
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = (
+        "import sys, spacy_elmo; "
+        "sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'thinc', 'numpy')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_files_are_short():
+    for path in FILES:
+        assert len((ROOT / path).read_text("utf-8").splitlines()) <= 400, path
