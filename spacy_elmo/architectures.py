@@ -20,6 +20,7 @@ from .spans import SpanGetter, build_window_spans_v1
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 
 _BUNDLED = BiLMConfig()
+_FILTERS = [list(group) for group in _BUNDLED.filters]
 
 
 def build_elmo_v1(
@@ -29,7 +30,7 @@ def build_elmo_v1(
     depth: int = _BUNDLED.depth,
     cell_width: int = _BUNDLED.cell_width,
     char_width: int = _BUNDLED.char_width,
-    filters: List[List[int]] = SimpleFrozenList([list(f) for f in _BUNDLED.filters]),
+    filters: List[List[int]] = SimpleFrozenList(_FILTERS),
     n_highway: int = _BUNDLED.n_highway,
     max_chars: int = _BUNDLED.max_chars,
     cell_clip: Optional[float] = _BUNDLED.cell_clip,

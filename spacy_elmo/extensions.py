@@ -85,7 +85,7 @@ def get_doc_vectors(doc: Doc) -> Floats2d:
         entry = doc._.elmo[next(reversed(doc._.elmo))]
         _check_key(doc, entry)
         return entry["mix"]
-    tensor = doc.tensor
+    tensor: Any = doc.tensor
     if tensor.ndim == 2 and tensor.shape[0] == len(doc) and tensor.shape[1] in _widths:
         return tensor
     raise ValueError(Errors.EL051.format(text=doc.text[:50]))

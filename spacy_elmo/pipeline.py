@@ -3,7 +3,7 @@
 import warnings
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -178,8 +178,9 @@ class Elmo(Tok2Vec):
         for doc, doc_layers in zip(docs, layers):
             kept = None
             if keep_layers:
-                kept = doc_layers.reshape(len(doc), self.n_layers, self.width).copy()
-            store(doc, self.name, doc.tensor, kept)
+                shape = len(doc), self.n_layers, self.width
+                kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
+            store(doc, self.name, cast(Floats2d, doc.tensor), kept)
             if self.vector_hooks:
                 set_hooks(doc)
 
@@ -239,7 +240,8 @@ class Elmo(Tok2Vec):
         self._flush()
         layers_model, mix_model = self.model.layers
         # Thinc's torch bridge passes no learning rate scale of its own.
-        layers_model.finish_update(partial(sgd, lr_scale=self.learn_rate_factor))
+        scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
+        layers_model.finish_update(scaled)
         mix_model.finish_update(sgd)
 
     def initialize(
@@ -267,9 +269,9 @@ class Elmo(Tok2Vec):
             self._check_listeners(nlp)
 
     def _check_listeners(self, nlp: Language) -> None:
-        encoders = [name for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)]
+        encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
         for name, listeners in _stock_listeners(nlp):
-            claims = [e for e in encoders if name in nlp.get_pipe(e).listening_components]
+            claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
             for listener in listeners:
                 if listener.upstream_name == "*" and not claims:
                     raise ValueError(
@@ -282,15 +284,17 @@ class Elmo(Tok2Vec):
                     )
                 if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == self.name:
                     upstreams = ", ".join(f"'{claim}'" for claim in claims)
-                    warnings.warn(Warnings.WL002.format(name=name, upstreams=upstreams))
+                    text = Warnings.WL002.format(name=name, upstreams=upstreams)
+                    warnings.warn(text, stacklevel=2)
             if self.name in claims:
-                self._warn_overwritten(nlp, name, encoders)
+                self._warn_overwritten(nlp, name, list(encoders))
 
     def _warn_overwritten(self, nlp: Language, name: str, encoders: List[str]) -> None:
         order = nlp.pipe_names
         for between in encoders:
             if order.index(self.name) < order.index(between) < order.index(name):
-                warnings.warn(Warnings.WL001.format(between=between, upstream=self.name, name=name))
+                text = Warnings.WL001.format(between=between, upstream=self.name, name=name)
+                warnings.warn(text, stacklevel=2)
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_flush": _do_nothing}
@@ -320,7 +324,7 @@ def _collect(
 ) -> List[Doc]:
     """What a listener calls with its gradients."""
     gradient.add(dYs)
-    losses[name] += sum(float((dY**2).sum()) for dY in dYs)
+    losses[name] += sum(float(cast(Any, dY**2).sum()) for dY in dYs)
     return []
 
 

@@ -63,7 +63,7 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
     nlp = Language()
     if not nlp.has_factory(name):
         raise ValueError(Errors.EL061.format(name=name))
-    model = deepcopy(nlp.get_factory_meta(name).default_config.get("model") or {})
+    model = deepcopy((nlp.get_factory_meta(name).default_config or {}).get("model") or {})
     if "tok2vec" not in model:
         raise ValueError(Errors.EL061.format(name=name))
     model["tok2vec"] = deepcopy(tok2vec)

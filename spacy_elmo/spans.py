@@ -4,7 +4,7 @@ The getters are objects, so that a pipeline can be copied and pickled; no datacl
 which the config system would turn into dicts.
 """
 
-from typing import Callable, List, Union
+from typing import Callable, List
 
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, Span, Token
@@ -71,7 +71,7 @@ def _sentences(doc: Doc, max_tokens: int) -> List[Span]:
     return [part for sentence in doc.sents for part in _windows(sentence, max_tokens)]
 
 
-def _windows(span: Union[Doc, Span], window: int) -> List[Span]:
+def _windows(span: Span, window: int) -> List[Span]:
     windows: List[Span] = []
     start = 0
     while start < len(span):

@@ -4,6 +4,7 @@ Installed once, when this module is first imported.
 """
 
 import os
+from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet
 
@@ -31,11 +32,9 @@ def load_before_fork(loadable: Loadable) -> None:
 def _load_waiting() -> None:
     for loadable in list(_waiting):
         _waiting.discard(loadable)
-        try:
+        # A fork is no place to complain: the first use raises it again.
+        with suppress(ValueError):
             loadable.ensure_ready()
-        except ValueError:
-            # A fork is no place to complain: the first use raises it again.
-            pass
 
 
 def _use_one_thread() -> None:

@@ -37,7 +37,7 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
     RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches.
     """
     files.require()
-    for name, reader in sorted(checkpoint_readers.get_all().items()):
+    for _, reader in sorted(checkpoint_readers.get_all().items()):
         if reader.matches(files):
             return reader
     raise ValueError(Errors.EL031.format(path=files))

@@ -33,8 +33,8 @@ def demo(
 
     with exit_on_error():
         nlp = spacy.blank("en")
-        elmo = nlp.add_pipe("elmo", config={**pipe_config(weights), "store_layers": True})
-        elmo.load(weights)
+        nlp.add_pipe("elmo", config={**pipe_config(weights), "store_layers": True})
+        nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
         lines = (texts.read_text("utf-8") if texts else _SENTENCES).splitlines()
         docs = list(nlp.pipe(line for line in lines if line.strip()))
         cosines = compare_word(docs, word)

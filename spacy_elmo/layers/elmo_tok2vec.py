@@ -27,15 +27,14 @@ def elmo_tok2vec(
     if not sources:
         raise ValueError(Errors.EL005)
     width = encode.get_dim("nO")
-    joined = concatenate(*sources) if len(sources) > 1 else sources[0]
-    layers = [joined]
-    # spaCy's encoders read as many numbers as they write.
-    if sources != [embed] or not embed.has_dim("nO") or embed.get_dim("nO") != width:
+    layers: List[Model] = [concatenate(*sources) if len(sources) > 1 else sources[0]]
+    if input is not None:
+        # spaCy's encoders read as many numbers as they write.
         layers.append(with_array(Maxout(nO=width, nP=_MAXOUT_PIECES, normalize=True, dropout=0.0)))
-    encoded = chain(*layers, encode)
+    encoded: Tok2VecModel = chain(layers[0], *layers[1:], encode)
+    encoded.set_dim("nO", width, force=True)
     if output is None:
-        encoded.set_dim("nO", width, force=True)
         return encoded
-    model = concatenate(encoded, output)
-    model.set_dim("nO", width + output.get_dim("nO"), force=True)
-    return model
+    joined: Tok2VecModel = concatenate(encoded, output)
+    joined.set_dim("nO", width + output.get_dim("nO"), force=True)
+    return joined

@@ -1,6 +1,6 @@
 """`ElmoListener`: hands a task the layers of an upstream "elmo" component."""
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple, cast
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
@@ -49,7 +49,7 @@ def elmo_listener_forward(
     """
     if is_train and model._batch_id is not None:
         model.verify_inputs(docs)
-        return model._outputs, model._backprop
+        return cast(Any, (model._outputs, model._backprop))
     return [_get_layers(model, doc, is_train) for doc in docs], _no_backprop
 
 
@@ -57,7 +57,7 @@ def _get_layers(model: ElmoListener, doc: Doc, is_train: bool) -> Floats2d:
     width = model.get_dim("nO")
     layers = read_layers(doc, model.upstream_name)
     if layers is not None:
-        return layers.reshape(len(doc), width)
+        return model.ops.reshape2f(layers, len(doc), width)
     if is_train and len(doc):
         raise ValueError(Errors.EL003.format(upstream=model.upstream_name))
     # At prediction this is a model's shape inference: zeros of the right shape.

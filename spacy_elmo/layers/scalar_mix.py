@@ -1,7 +1,7 @@
 """`scalar_mix`: the layers of a token -> one vector."""
 
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Literal, Optional, Tuple, Union, cast
+from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union, cast
 
 from thinc.api import Model, Ops, get_current_ops
 from thinc.types import Floats1d, Floats2d
@@ -147,7 +147,7 @@ def get_shares(model: MixModel) -> List[float]:
     W = cast(Floats1d, model.get_param("W"))
     n_layers = len(W)
     if settings.output == "mix":
-        return [float(share) for share in model.ops.softmax(W.reshape(1, -1))[0]]
+        return [float(share) for share in model.ops.softmax(model.ops.reshape2f(W, 1, -1))[0]]
     if settings.output == "average":
         return [1.0 / n_layers] * n_layers
     chosen = n_layers - 1 if settings.output == "top" else settings.output
@@ -173,10 +173,11 @@ def _add_gradients(
     """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j."""
     settings: MixSettings = model.attrs["settings"]
     W = cast(Floats1d, model.get_param("W"))
-    g = model.ops.asarray1f([gamma * float((dY * layer).sum()) for layer in layers])
+    xp: Any = model.ops.xp
+    g = model.ops.asarray1f([gamma * float(xp.vdot(dY, layer)) for layer in layers])
     s = model.ops.asarray1f(shares)
-    model.inc_grad("W", s * (g - (s * g).sum()) + 2 * settings.mix_l2 * W)
-    model.inc_grad("gamma", model.ops.asarray1f([float((dY * mixed).sum())]))
+    model.inc_grad("W", s * (g - xp.vdot(s, g)) + 2 * settings.mix_l2 * W)
+    model.inc_grad("gamma", model.ops.asarray1f([float(xp.vdot(dY, mixed))]))
 
 
 def _identity(dlayers: List[Floats2d]) -> List[Floats2d]:
@@ -187,7 +188,7 @@ def _normalise(
     ops: Ops, layers: List[Floats2d]
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats2d]]]:
     """Each row to mean 0 and variance 1; rows of zeros (whitespace) stay zeros."""
-    deviations = [X.std(axis=1, keepdims=True) + _NORM_EPSILON for X in layers]
+    deviations = [ops.xp.std(X, axis=1, keepdims=True) + _NORM_EPSILON for X in layers]
     normed = [(X - X.mean(axis=1, keepdims=True)) / d for X, d in zip(layers, deviations)]
 
     def backprop(dlayers: List[Floats2d]) -> List[Floats2d]:

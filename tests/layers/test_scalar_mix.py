@@ -153,7 +153,7 @@ def test_rows_of_zeros_stay_zeros_when_normalised():
 
 
 def test_weights_survive_bytes_and_the_config_decides_the_rest():
-    model, Xs, dYs = make(MixSettings(initial_weights=[0.5, -1.0, 2.0]))
+    model, Xs, _ = make(MixSettings(initial_weights=[0.5, -1.0, 2.0]))
     data = model.to_bytes()
 
     same = scalar_mix(N_LAYERS, WIDTH, MixSettings()).from_bytes(data)
