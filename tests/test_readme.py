@@ -1,0 +1,64 @@
+"""README's code runs, and its tables are complete."""
+
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.architectures import build_elmo_v1
+from spacy_elmo.pipeline import make_elmo
+from spacy_elmo.presets import PRESETS
+
+from .test_registry import NAMES
+
+README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+
+
+def blocks(language):
+    return [code for name, code in BLOCKS if name == language]
+
+
+@pytest.fixture
+def folder(tmp_path, toy_folder, monkeypatch):
+    """A working directory in which README's path exists."""
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    shutil.copytree(toy_folder, tmp_path / "path" / "to" / "weights")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_python_blocks_run_one_after_the_other(folder, capsys):
+    names = {}
+    for code in blocks("python"):
+        exec(code, names)
+
+    assert "(9, 8)" in capsys.readouterr().out
+    assert (folder / "pipeline" / "config.cfg").exists()
+
+
+def test_commands_write_a_config_that_spacy_fills(folder):
+    commands = "".join(blocks("bash")).splitlines()
+    ours = [c for c in commands if c.startswith("python -m spacy") and " train " not in c]
+    assert len(ours) == 2
+    for command in ours:
+        words = command.replace("path/to/weights", str(folder / "path/to/weights")).split()
+        subprocess.run([sys.executable, *words[1:]], check=True, capture_output=True)
+
+    assert "ElmoTok2Vec" in (folder / "config.cfg").read_text()
+
+
+@pytest.mark.parametrize("function", [build_elmo_v1, make_elmo])
+def test_settings_are_in_the_tables(function):
+    settings = set(inspect.signature(function).parameters) - {"nlp", "name", "model"}
+
+    assert {name for name in settings if f"`{name}`" not in README} == set()
+
+
+@pytest.mark.parametrize("name", [*PRESETS, *NAMES["spacy_architectures"], *NAMES["spacy_misc"]])
+def test_names_are_mentioned(name):
+    assert name.removeprefix("spacy-elmo.") in README
