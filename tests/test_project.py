@@ -12,7 +12,10 @@ import srsly
 from .toy import make_options, make_weights, write_model
 
 ROOT = Path(__file__).parent.parent
-CONLLU = "# text = x\n1-2\tdont\t_\t_\t_\n1\tdo\tdo\tAUX\tVBP\n2\tnt\tnot\tPART\tRB\n\n1\tEat\teat\tVERB\tVB\n2\tham\tham\tNOUN\tNN\n\n"
+CONLLU = (
+    "# text = x\n1-2\tdont\t_\t_\t_\n1\tdo\tdo\tAUX\tVBP\n2\tnt\tnot\tPART\tRB\n\n"
+    "1\tEat\teat\tVERB\tVB\n2\tham\tham\tNOUN\tNN\n\n"
+)
 CONLL = "Ham\tB-product\n#eggs\tO\n\t\nin\tO\nNew\tB-location\nYork\tI-location\n\n"
 
 

@@ -28,7 +28,9 @@ def main(
             if not all(values.values()):
                 continue
             plain, elmo = mean(values["plain"]), mean(values["elmo"])
-            fewer, ratio = (elmo - plain) / (100 - plain), elmo / plain if plain else 0.0
+            # A perfect or an empty score has no errors, or nothing, to compare with.
+            fewer = (elmo - plain) / (100 - plain) if plain < 100 else 0.0
+            ratio = elmo / plain if plain else 0.0
             results.append({"task": task, "split": split, "score": key, **values})
             cells = [show(values["plain"]), show(values["elmo"]), f"{fewer:.0%}", f"{ratio:.2f}"]
             lines.append([title, score, split, *cells, str(len(values["elmo"]))])
