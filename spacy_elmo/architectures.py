@@ -39,6 +39,8 @@ def build_elmo_v1(
     skip_connections: bool = _BUNDLED.skip_connections,
     activation: str = _BUNDLED.activation,
     input: str = _BUNDLED.input,
+    n_words: int = _BUNDLED.n_words,
+    vector_width: int = _BUNDLED.vector_width,
     frozen: bool = True,
     output: MixOutput = "mix",
     initial_weights: Optional[List[float]] = None,
@@ -48,22 +50,25 @@ def build_elmo_v1(
     mix_dropout: float = 0.0,
     batch_tokens: int = 8192,
     word_cache: int = 100_000,
+    initial_state: str = "zero",
 ) -> Tok2VecModel:
     """Build a biLM with a mix of its layers. The defaults are the bundled shape.
 
     get_spans (Optional[SpanGetter]): cuts docs into sequences; None for
         spacy-elmo.window_spans.v1.
     width, depth, cell_width, char_width, filters, n_highway, max_chars, cell_clip,
-        proj_clip, projection, skip_connections, activation, input: the shape, see
-        `BiLMConfig`.
+        proj_clip, projection, skip_connections, activation, input, n_words, vector_width:
+        the shape, see `BiLMConfig`.
     frozen (bool): whether the biLM stays as it is while the mix and the tasks train.
     output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
         mix, see `MixSettings`.
     batch_tokens (int): tokens per forward pass of the biLM, boundaries counted; at
         least 1.
     word_cache (int): word vectors kept between batches; 0 for none.
+    initial_state (str): what sequences start from: "zero", or "warm", the state that is
+        stored with the weights.
     RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width).
-    RAISES (ValueError): EL010 to EL015 for a value out of range.
+    RAISES (ValueError): EL010 to EL016 for a value out of range.
     """
     config = BiLMConfig(
         width=width,
@@ -79,12 +84,15 @@ def build_elmo_v1(
         skip_connections=skip_connections,
         activation=activation,
         input=input,
+        n_words=n_words,
+        vector_width=vector_width,
     )
     embedder = Embedder(
         BiLM(config),
         loader=build_bundled_loader_v1(),
         batch_tokens=batch_tokens,
         word_cache=word_cache,
+        initial_state=initial_state,
     )
     layers = elmo_layers(embedder, LayersSettings(get_spans or build_window_spans_v1(), frozen))
     mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)

@@ -54,6 +54,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "embed_stateful of the same biLM returned, or None to start at zero."
     )
     EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
+    EL016 = "initial_state = {value} is not possible, only: {known}."
     # Weights
     EL020 = (
         "The weights in {source} are not those of this model. Missing: {missing}. "
@@ -106,12 +107,16 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL036 = "The options in '{source}' are not those of a biLM: {problem}. Is it the right file?"
     EL037 = (
-        "The options in '{source}' have no char_cnn: the model reads word ids, which is not "
-        "supported. Use a model that was trained with characters."
+        "The options in '{source}' have no char_cnn: the model reads words. Put its "
+        "vocabulary, with <S>, </S> and <UNK> in it, beside the options as vocab.txt."
     )
     EL038 = (
         "Reading '{path}' needs the package h5py. Install it with "
         '`pip install "spacy-elmo[allennlp]"`.'
+    )
+    EL039 = (
+        "The AllenNLP format holds biLMs that read characters; this one reads {input}. "
+        "Give the folder itself to others."
     )
     # Docs
     EL040 = (
@@ -144,6 +149,69 @@ class Errors(metaclass=ErrorsWithCodes):
         'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
     )
 
+    # Language models
+    EL070 = "The words in '{path}' cannot be read: {error}. Give a file with a word in each line."
+    EL071 = (
+        "A vocabulary starts with {found}, expected <S>, </S>, <UNK>, then each word once. "
+        "Is it the right file?"
+    )
+    EL072 = (
+        "The cutoffs {cutoffs} of the adaptive softmax leave nothing of a vocabulary of "
+        '{n_words} words. Give at least one below that, or take the kind "full".'
+    )
+    EL073 = "[training.softmax] does not describe a softmax: {problem}."
+    EL074 = (
+        "'{path}' has no softmax, so nothing can be predicted with it. Give a folder with "
+        "softmax.safetensors and vocab.txt, or with an AllenNLP softmax file (.hdf5) and "
+        "vocab.txt."
+    )
+    EL075 = (
+        "The words to score with are not all in the vocabulary of the softmax: {n_words} "
+        "are missing, such as {examples}. Give a file whose words it contains."
+    )
+    EL076 = (
+        "A softmax of the kind '{kind}' cannot be written in the AllenNLP format, which has "
+        "one row for each word. Export with `--no-softmax`."
+    )
+    # Corpora
+    EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
+    EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
+    EL082 = (
+        "Reading '{path}' needs the package backports.zstd. Install it with "
+        '`pip install "spacy-elmo[zstd]"`.'
+    )
+    EL083 = "'{path}' cannot be read: {error}. The file is damaged or cut off; get it once more."
+    EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
+    EL085 = (
+        "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
+    )
+    EL086 = "Text cannot be cut into '{value}', only into {known}."
+    EL087 = (
+        "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
+        "with vectors, as `python -m spacy init vectors` writes it."
+    )
+    # Pretraining
+    EL090 = "[{section}] has no '{key}', only: {known}."
+    EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
+    EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
+    EL093 = (
+        "No finite gradient in {n_steps} steps in a row, up to step {step}. The last "
+        "checkpoint is untouched: go on from it with `--resume` and a lower "
+        "`--training.learn_rate`, or a lower `--training.clip`."
+    )
+    EL094 = "There is no text to train on: all files are empty. Check [corpus] train."
+    EL095 = "'{path}' holds a run already. Go on with it by `--resume`, or give another folder."
+    EL096 = (
+        "No checkpoint in '{path}' can be gone on from; see the warnings above. Restore one, "
+        "undo the changes to the config, or start in another folder, if you like from the "
+        "weights alone with `--paths.init FOLDER`."
+    )
+    EL097 = (
+        "The weights in '{path}' are of another shape than [bilm]. Configured and found: "
+        "{differences}. Set the found values in [bilm]."
+    )
+    EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
+
 
 class Warnings(metaclass=ErrorsWithCodes):
     WL001 = (
@@ -159,4 +227,10 @@ class Warnings(metaclass=ErrorsWithCodes):
         "{n_words} distinct words of this batch are longer than {n_bytes} bytes; what is "
         "beyond was not read, here and from now on. That is how the biLM was trained; it "
         "matters only if there are many."
+    )
+    WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
+    WL005 = "Step {step} is left out: the gradient's norm is {norm}."
+    WL006 = (
+        "Above {max_types} distinct words, those seen at most {n_times} times were "
+        "forgotten while counting."
     )

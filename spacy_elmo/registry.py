@@ -5,3 +5,12 @@ import catalogue
 # Group "spacy_elmo_checkpoint_readers": objects of type
 # `spacy_elmo.checkpoints.CheckpointReader`, asked in the order of their names.
 checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_points=True)
+
+# Group "spacy_elmo_softmaxes": callables `(width, n_words, **settings) -> nn.Module` with
+# `loss` and `log_probs` as `spacy_elmo.pretraining.softmax.Softmax`, by the name that a
+# config gives.
+softmaxes = catalogue.create("spacy_elmo", "softmaxes", entry_points=True)
+
+# Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`
+# as in `spacy_elmo.corpora.readers`, by the ending of the file's name without the dot.
+corpus_readers = catalogue.create("spacy_elmo", "corpus_readers", entry_points=True)

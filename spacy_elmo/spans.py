@@ -4,18 +4,15 @@ The getters are objects, so that a pipeline can be copied and pickled; no datacl
 which the config system would turn into dicts.
 """
 
+from itertools import accumulate
 from typing import Callable, List
 
-from spacy.pipeline import Sentencizer
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
 from .errors import Errors
+from .sentences import cut_windows
 
 SpanGetter = Callable[[List[Doc]], List[List[Span]]]
-
-# Sentence-final in many scripts; what may still follow a sentence's end belongs to it.
-_FINAL = frozenset(Sentencizer.default_punct_chars)
-_CLOSING = frozenset("\"'”’»)]}›」』）】")
 
 
 class WindowSpans:
@@ -72,29 +69,6 @@ def _sentences(doc: Doc, max_tokens: int) -> List[Span]:
 
 
 def _windows(span: Span, window: int) -> List[Span]:
-    windows: List[Span] = []
-    start = 0
-    while start < len(span):
-        end = min(start + window, len(span))
-        if end < len(span):
-            end = _find_cut(span, start + window // 2, end)
-        windows.append(span[start:end])
-        start = end
-    return windows
-
-
-def _find_cut(span: Span, first: int, end: int) -> int:
-    """The position after the last good place in span[first:end], or `end`."""
-    for i in range(end - 1, first - 1, -1):
-        if _ends_sentence(span[i]):
-            cut = i + 1
-            while cut < end and span[cut].text in _CLOSING:
-                cut += 1
-            return cut
-    return end
-
-
-def _ends_sentence(token: Token) -> bool:
-    if token.is_space:
-        return "\n" in token.text
-    return all(char in _FINAL for char in token.text)
+    words = [token.text for token in span]
+    ends = list(accumulate(len(part) for part in cut_windows(words, window)))
+    return [span[start:end] for start, end in zip([0, *ends], ends)]

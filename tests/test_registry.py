@@ -27,6 +27,8 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
+    "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
+    "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
 }
 
 
@@ -45,7 +47,7 @@ def test_spacy_finds_our_architectures(name):
 
 
 def test_others_can_add_a_format(tmp_path):
-    reader = CheckpointReader(lambda files: files.path.suffix == ".toy", None, None)
+    reader = CheckpointReader(lambda files: files.path.suffix == ".toy", None, None, None)
     (tmp_path / "model.toy").touch()
     checkpoint_readers.register("toy", func=reader)
     try:

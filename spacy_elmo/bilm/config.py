@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ..errors import Errors
 
 ACTIVATIONS = ("relu", "tanh")
-INPUTS = ("characters",)
+INPUTS = ("characters", "words", "vectors")
 # Beginning and end of word take a character position each.
 N_WORD_MARKERS = 2
 
@@ -32,7 +32,10 @@ class BiLMConfig:
     skip_connections (bool): Whether an LSTM layer above the first adds its input
         to its output.
     activation (str): "relu" or "tanh", after the max-pool of the convolutions.
-    input (str): What a word enters as; "characters".
+    input (str): What a word enters as: "characters", "words" (a trained vector of each
+        known word) or "vectors" (a given one).
+    n_words (int): Words of the table, if no characters are read; else 0.
+    vector_width (int): Width of given vectors, with `input = "vectors"`; else 0.
     RAISES (ValueError): EL010 if a value is out of its range.
 
     Source: options.json of bilm-tf (Peters et al. 2018, section 3.4).
@@ -51,6 +54,8 @@ class BiLMConfig:
     skip_connections: bool = True
     activation: str = "relu"
     input: str = "characters"
+    n_words: int = 0
+    vector_width: int = 0
 
     def __post_init__(self) -> None:
         # Configs and JSON hand over lists; equality needs one form.
@@ -69,6 +74,17 @@ class BiLMConfig:
         self._require("activation", self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}")
         if self.input not in INPUTS:
             raise ValueError(Errors.EL011.format(value=self.input, known=", ".join(INPUTS)))
+        has_table, has_vectors = self.input != "characters", self.input == "vectors"
+        self._require(
+            "n_words",
+            self.n_words >= 0 and (has_table or self.n_words == 0),
+            "0 with characters, else the words of the table",
+        )
+        self._require(
+            "vector_width",
+            self.vector_width > 0 if has_vectors else self.vector_width == 0,
+            'the width of the given vectors with input = "vectors", else 0',
+        )
         self._require(
             "cell_width",
             self.projection or self.cell_width == self.direction_width,

@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..batch import WordBatch, make_batch, plan_batches
-from ..characters import count_truncated, encode_words
+from ..characters import count_truncated
 from ..errors import Errors, Warnings
 from .forking import load_before_fork
 from .lstm import BiLMState
 from .model import BiLM
 from .word_cache import WordCache
+from .words import encode_distinct
 
 # Fills a biLM in place, or raises and leaves it alone.
 Loader = Callable[[BiLM], None]
 
-# Words per pass through the convolutions, so that their memory is bounded.
-_CNN_WORDS = 1024
+INITIAL_STATES = ("zero", "warm")
+
 # Loading is rare and short: one lock serves every embedder of the process, and an
 # embedder stays picklable.
 _READY_LOCK = threading.RLock()
@@ -39,7 +40,10 @@ class Embedder(nn.Module):
         weights are final.
     batch_tokens (int): tokens per forward pass, boundaries counted; at least 1.
     word_cache (int): word vectors kept between calls; 0 for none.
-    RAISES (ValueError): EL012 if a number is out of its range.
+    initial_state (str): what sequences start from: "zero", or "warm", the state that
+        is stored with the weights.
+    RAISES (ValueError): EL012 if a number is out of its range, EL016 for another
+        initial state.
     """
 
     def __init__(
@@ -49,13 +53,18 @@ class Embedder(nn.Module):
         loader: Optional[Loader] = None,
         batch_tokens: int = 8192,
         word_cache: int = 100_000,
+        initial_state: str = "zero",
     ) -> None:
         super().__init__()
         if batch_tokens < 1:
             raise ValueError(Errors.EL012.format(key="batch_tokens", value=batch_tokens, least=1))
         if word_cache < 0:
             raise ValueError(Errors.EL012.format(key="word_cache", value=word_cache, least=0))
+        if initial_state not in INITIAL_STATES:
+            known = ", ".join(INITIAL_STATES)
+            raise ValueError(Errors.EL016.format(value=initial_state, known=known))
         self.bilm = bilm
+        self.initial_state = initial_state
         self.batch_tokens = batch_tokens
         self.word_cache = WordCache(word_cache)
         self._cache_size = word_cache
@@ -171,40 +180,29 @@ class Embedder(nn.Module):
         self.ensure_ready()
         vectors = self._word_vectors(batch.words)
         X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
-        return self.bilm.contextualize(X, batch.lengths, state, keep_state=state is not None)
+        start = state
+        if start is None and self.initial_state == "warm":
+            start = self.bilm.warm_state(len(batch.lengths))
+        return self.bilm.contextualize(X, batch.lengths, start, keep_state=state is not None)
 
     def _word_vectors(self, words: List[str]) -> Tensor:
         if torch.is_grad_enabled():
             # Training is about to change the weights, at a moment that is not known
             # here: no cache from now on, until weights are loaded again.
             self.word_cache = WordCache(0)
-            return self._encode(words)
+            return encode_distinct(self.bilm, words)
         with _CACHE_LOCK:
             cache = self.word_cache
             found, stored, missing = cache.get(words)
             if not missing:
                 return stored
-            new = self._encode([words[i] for i in missing])
+            new = encode_distinct(self.bilm, [words[i] for i in missing])
             cache.put([words[i] for i in missing], new)
         vectors = new.new_empty(len(words), new.size(1))
         vectors[missing] = new
         if found:
             vectors[found] = stored
         return vectors
-
-    def _encode(self, words: List[str]) -> Tensor:
-        """Word vectors, shape (n_words, width // 2), words of like length together."""
-        config = self.bilm.config
-        char_ids, lengths = encode_words(words, config.max_chars)
-        order = np.argsort(lengths, kind="stable")
-        parts: List[Tensor] = []
-        for start in range(0, len(order), _CNN_WORDS):
-            rows = order[start : start + _CNN_WORDS]
-            n_chars = min(config.max_chars, int(lengths[rows[-1]]) + config.widest_filter)
-            ids = torch.from_numpy(char_ids[rows, :n_chars]).to(self.bilm.device)
-            parts.append(self.bilm.char_cnn(ids))
-        back = torch.from_numpy(np.argsort(order)).to(self.bilm.device)
-        return torch.cat(parts)[back]
 
     def _warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
         if self._has_warned:

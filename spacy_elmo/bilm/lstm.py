@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import BiLMConfig
+from .lstm_gradient import run_layer
 
 # Of one layer and direction: hidden (n_seqs, width // 2), cell (n_seqs, cell_width).
 LayerState = Tuple[Tensor, Tensor]
@@ -70,6 +71,17 @@ class LSTMLayer(nn.Module):
         RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and
             the state after each sequence's last step.
         """
+        if torch.is_grad_enabled() and (X.requires_grad or self.weight.requires_grad):
+            return run_layer(
+                X,
+                self.weight,
+                self.bias,
+                self.projection,
+                state,
+                batch_sizes,
+                self.cell_clip,
+                self.proj_clip,
+            )
         input_weight, recurrent_weight = self.weight.chunk(2)
         # All steps' input products at once; only the recurrence has to wait.
         X_gates = torch.addmm(self.bias, X, input_weight)
@@ -116,17 +128,24 @@ class LSTMStack(nn.Module):
         self.layers = nn.ModuleList(LSTMLayer(config) for _ in range(config.depth))
 
     def forward(
-        self, X: Tensor, batch_sizes: List[int], states: List[LayerState]
+        self,
+        X: Tensor,
+        batch_sizes: List[int],
+        states: List[LayerState],
+        dropout: Optional[nn.Module] = None,
     ) -> Tuple[List[Tensor], List[LayerState]]:
         """X (Tensor): packed word vectors, shape (n_rows, width // 2).
         batch_sizes (List[int]): rows of each step, never growing.
         states (List[LayerState]): one for each layer.
+        dropout (Optional[nn.Module]): applied to what a layer hands to the next one.
         RETURNS (Tuple[List[Tensor], List[LayerState]]): for each layer its packed
             outputs in the shape of X, and its last state.
         """
         outputs: List[Tensor] = []
         last_states: List[LayerState] = []
         for depth, (layer, state) in enumerate(zip(self.layers, states)):
+            if dropout is not None and depth > 0:
+                X = dropout(X)
             Y, last = layer(X, batch_sizes, state)
             X = Y + X if self.skip_connections and depth > 0 else Y
             outputs.append(X)

@@ -1,4 +1,4 @@
-"""`BiLM`: characters of distinct words -> all layers of every token."""
+"""`BiLM`: distinct words -> all layers of every token."""
 
 from typing import List, Optional, Tuple
 
@@ -11,6 +11,7 @@ from .char_cnn import CharCNN
 from .config import BiLMConfig
 from .lstm import BiLMState, LayerState, LSTMStack
 from .packing import Packing, pack, unpack_rows
+from .word_table import WordTable
 
 
 class BiLM(nn.Module):
@@ -21,35 +22,53 @@ class BiLM(nn.Module):
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
 
+    initial_hidden: Tensor
+    initial_cell: Tensor
+
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         self.config = config
-        self.char_cnn = CharCNN(config)
+        if config.input == "characters":
+            self.char_cnn = CharCNN(config)
+        else:
+            self.word_table = WordTable(config)
         self.forward_lstm = LSTMStack(config)
         self.backward_lstm = LSTMStack(config)
+        depth = config.depth
+        self.register_buffer("initial_hidden", torch.zeros(depth, 2, config.direction_width))
+        self.register_buffer("initial_cell", torch.zeros(depth, 2, config.cell_width))
 
     @property
     def device(self) -> torch.device:
         """RETURNS (torch.device): Where the weights are."""
-        return self.char_cnn.embedding.weight.device
+        return self.initial_cell.device
+
+    def encode(self, words: Tensor) -> Tensor:
+        """Compute word vectors.
+
+        words (Tensor): distinct words, int64: character ids, shape (n_words, n_chars),
+            or rows of the word table, shape (n_words,).
+        RETURNS (Tensor): shape (n_words, width // 2).
+        """
+        return self.char_cnn(words) if self.config.input == "characters" else self.word_table(words)
 
     def forward(
         self,
-        char_ids: Tensor,
+        words: Tensor,
         word_ids: Tensor,
         lengths: NDArray,
         state: Optional[BiLMState] = None,
     ) -> Tuple[Tensor, BiLMState]:
         """Compute all layers of the tokens of a batch.
 
-        char_ids (Tensor): distinct words, shape (n_words, n_chars), int64.
-        word_ids (Tensor): rows of `char_ids`, shape (sum(lengths),), int64.
+        words (Tensor): distinct words, as in `encode`.
+        word_ids (Tensor): indices of `words`, shape (sum(lengths),), int64.
         lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
         state (Optional[BiLMState]): before the first word; None for zeros.
         RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
             (n_tokens, n_layers, width), and the state after each sequence.
         """
-        return self.contextualize(self.char_cnn(char_ids)[word_ids], lengths, state)
+        return self.contextualize(self.encode(words)[word_ids], lengths, state)
 
     def contextualize(
         self,
@@ -85,12 +104,15 @@ class BiLM(nn.Module):
 
     def zero_state(self, n_seqs: int) -> BiLMState:
         """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
-        c = self.config
-        weight = self.char_cnn.embedding.weight
-        return BiLMState(
-            weight.new_zeros(c.depth, 2, n_seqs, c.direction_width),
-            weight.new_zeros(c.depth, 2, n_seqs, c.cell_width),
-        )
+        state = self.warm_state(n_seqs)
+        return BiLMState(*(torch.zeros_like(part) for part in state))
+
+    def warm_state(self, n_seqs: int) -> BiLMState:
+        """n_seqs (int): number of sequences. RETURNS (BiLMState): the stored state for
+        each: what the LSTMs remember on average after a sequence, zeros if the weights
+        came without one."""
+        parts = (self.initial_hidden, self.initial_cell)
+        return BiLMState(*(part[:, :, None].repeat(1, 1, n_seqs, 1) for part in parts))
 
     def _read(
         self, X: Tensor, packing: Packing, state: BiLMState

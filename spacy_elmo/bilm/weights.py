@@ -1,24 +1,23 @@
-"""Fill a biLM with weights: all of them, in the right shapes, or none."""
+"""Fill a module with weights: all of them, in the right shapes, or none."""
 
 from typing import Dict
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import Errors
-from .model import BiLM
 
 
-def load_weights(bilm: BiLM, state: Dict[str, Tensor], source: str) -> None:
-    """Copy weights into a biLM in place.
+def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> None:
+    """Copy weights into a module in place.
 
-    bilm (BiLM): what to fill; untouched if anything is wrong.
-    state (Dict[str, Tensor]): weights by the names of `bilm.state_dict()`, any
+    module (nn.Module): what to fill; untouched if anything is wrong.
+    state (Dict[str, Tensor]): weights by the names of `module.state_dict()`, any
         floating-point type.
     source (str): where they come from, for messages.
     RAISES (ValueError): EL020 for missing or unexpected names, EL021 for shapes,
         EL022 for another type of numbers.
     """
-    expected = bilm.state_dict()
+    expected = module.state_dict()
     missing = sorted(set(expected) - set(state))
     unexpected = sorted(set(state) - set(expected))
     if missing or unexpected:
@@ -35,6 +34,6 @@ def load_weights(bilm: BiLM, state: Dict[str, Tensor], source: str) -> None:
             raise ValueError(
                 Errors.EL021.format(source=source, name=name, found=found, expected=wanted)
             )
-        if not tensor.is_floating_point():
+        if expected[name].is_floating_point() and not tensor.is_floating_point():
             raise ValueError(Errors.EL022.format(source=source, name=name, found=str(tensor.dtype)))
-    bilm.load_state_dict(state)
+    module.load_state_dict(state)

@@ -1,23 +1,31 @@
 """AllenNLP / bilm-tf: options.json and an HDF5 file of weights.
 
-Names and arithmetic: bilm-tf `model.py` and `training.py`, AllenNLP `elmo.py` and
-`elmo_lstm.py`. Four conventions differ from ours and are commented where they are met.
+Sources: bilm-tf `model.py`, `data.py` and `training.py`, AllenNLP `elmo.py`.
 """
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import srsly
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ..bilm.config import BiLMConfig
-from ..characters import N_CHARACTERS
+from ..bilm.word_table import WordTable
+from ..characters import BOS_WORD, EOS_WORD, N_CHARACTERS
 from ..errors import Errors
+from .allennlp_layout import EMBEDDING, PROJECTION, list_datasets, to_state
 from .files import CheckpointFiles
-from .reader import CheckpointReader, StateDict
+from .reader import (
+    CheckpointReader,
+    SoftmaxWeights,
+    StateDict,
+    no_initial_state,
+    read_words,
+)
 
 try:
     import h5py
@@ -25,20 +33,8 @@ except ImportError:  # the extra "allennlp"
     h5py = None
 
 OPTIONS_FILE = "options.json"
-_PROJECTION = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_P_0"
-
-
-class Dataset(NamedTuple):
-    """One dataset of the file.
-
-    shape (Tuple[int, ...]): its shape.
-    name (str): the weight of ours that it becomes; "" if several make one.
-    convert (Callable[[NDArray], NDArray]): the file's layout -> ours.
-    """
-
-    shape: Tuple[int, ...]
-    name: str
-    convert: Callable[[NDArray], NDArray]
+VOCAB_FILE = "vocab.txt"
+_SPECIAL = (BOS_WORD, EOS_WORD, "<UNK>")
 
 
 def matches_allennlp(files: CheckpointFiles) -> bool:
@@ -68,22 +64,31 @@ def _is_softmax(path: Path) -> bool:
     return "softmax" in path.name
 
 
-def config_from_options(options: Dict[str, Any], source: str) -> BiLMConfig:
+def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) -> BiLMConfig:
     """Read a shape from options, tolerant of all that bilm-tf accepts.
 
     options (Dict[str, Any]): the content of options.json.
     source (str): the file, for messages.
+    n_words (int): words of a model that reads no characters, the special ones left out.
     RETURNS (BiLMConfig): the shape.
     RAISES (ValueError): EL036 for a missing or impossible option, EL037 for a model
-        without characters, EL010 for a value out of range.
+        of words without words, EL010 for a value out of range.
     """
-    if "char_cnn" not in options:
+    if "char_cnn" not in options and n_words == 0:
         raise ValueError(Errors.EL037.format(source=source))
     try:
-        lstm, char_cnn = options["lstm"], options["char_cnn"]
+        lstm = options["lstm"]
         width, cell_width = lstm["projection_dim"], lstm["dim"]
-        char_width, filters = char_cnn["embedding"]["dim"], char_cnn["filters"]
-        max_chars = char_cnn["max_characters_per_token"]
+        shape: Dict[str, Any] = {"input": "words", "n_words": n_words}
+        if "char_cnn" in options:
+            char_cnn = options["char_cnn"]
+            shape = {
+                "char_width": char_cnn["embedding"]["dim"],
+                "filters": char_cnn["filters"],
+                "n_highway": char_cnn.get("n_highway") or 0,
+                "max_chars": char_cnn["max_characters_per_token"],
+                "activation": char_cnn.get("activation", "relu"),
+            }
     except (KeyError, TypeError) as err:
         raise ValueError(Errors.EL036.format(source=source, problem=f"no {err}")) from err
     _check_options(options, source)
@@ -91,22 +96,18 @@ def config_from_options(options: Dict[str, Any], source: str) -> BiLMConfig:
         width=2 * width,
         depth=lstm.get("n_layers", 1),
         cell_width=cell_width,
-        char_width=char_width,
-        filters=filters,
-        n_highway=char_cnn.get("n_highway") or 0,
-        max_chars=max_chars,
         # bilm-tf leaves a clip out with null, AllenNLP with 0 too.
         cell_clip=lstm.get("cell_clip") or None,
         proj_clip=lstm.get("proj_clip") or None,
         # bilm-tf builds a plain LSTM cell where there is nothing to project down to.
         projection=cell_width > width,
         skip_connections=bool(lstm.get("use_skip_connections", False)),
-        activation=char_cnn.get("activation", "relu"),
+        **shape,
     )
 
 
 def _check_options(options: Dict[str, Any], source: str) -> None:
-    lstm, char_cnn = options["lstm"], options["char_cnn"]
+    lstm, char_cnn = options["lstm"], options.get("char_cnn", {})
     # 262 in released options (row 0 of the reader's table counted), 261 in training's.
     # A training configuration may leave it 0, to be filled in by the trainer.
     n_characters = char_cnn.get("n_characters") or N_CHARACTERS
@@ -134,7 +135,15 @@ def read_options(path: Path) -> BiLMConfig:
         options = srsly.read_json(path)
     except ValueError as err:
         raise ValueError(Errors.EL032.format(path=path, error=err)) from err
-    return config_from_options(options, str(path))
+    return config_from_options(options, str(path), len(_read_table_words(path.parent)))
+
+
+def _read_table_words(folder: Path) -> List[str]:
+    """The words of a model that reads no characters; none without a usable vocabulary."""
+    path = folder / VOCAB_FILE
+    words = read_words(path) if path.exists() else []
+    # Without a row for unknown words bilm-tf drops them, and misaligns the sentence.
+    return words[len(_SPECIAL) :] if tuple(words[: len(_SPECIAL)]) == _SPECIAL else []
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
@@ -143,7 +152,7 @@ def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
     config = read_options(options_path)
     # AllenNLP's own trainer projects even where the width stays the same: the options
     # do not tell, the weights do.
-    if not config.projection and _PROJECTION in _read_datasets(weights_path):
+    if not config.projection and PROJECTION in _read_datasets(weights_path):
         return replace(config, projection=True)
     return config
 
@@ -157,9 +166,9 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     RAISES (ValueError): EL038 without h5py, EL033 if the file cannot be read, EL020
         for missing or unexpected datasets, EL021 and EL022 for their shapes and types.
     """
-    path = find_pair(files)[1]
+    options_path, path = find_pair(files)
     arrays = _read_datasets(path)
-    expected = dict(_datasets(config))
+    expected = dict(list_datasets(config))
     _fill_optional(arrays, config)
     missing = sorted(set(expected) - set(arrays))
     unexpected = sorted(set(arrays) - set(expected))
@@ -171,7 +180,6 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
                 unexpected=", ".join(unexpected) or "none",
             )
         )
-    state: Dict[str, NDArray] = {}
     for name, dataset in expected.items():
         array = arrays[name]
         if array.shape != dataset.shape:
@@ -182,11 +190,20 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
             )
         if array.dtype.kind != "f":
             raise ValueError(Errors.EL022.format(source=path, name=name, found=array.dtype))
-        converted = dataset.convert(array.astype("float32"))
-        # Two datasets of one name are the halves of one weight, in this order.
-        parts = [state[dataset.name], converted] if dataset.name in state else [converted]
-        state[dataset.name] = np.concatenate(parts)
-    return {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in state.items()}
+    state = to_state(config, arrays)
+    if config.input == "words":
+        words = _read_table_words(options_path.parent)
+        state.update(_read_table(config, words, state.pop(EMBEDDING)))
+    return {**no_initial_state(config), **state}
+
+
+def _read_table(config: BiLMConfig, words: List[str], embedding: Tensor) -> StateDict:
+    """The weights of a word table from rows in the order of the vocabulary."""
+    table = WordTable(config)
+    n_special = len(_SPECIAL)
+    table.fill(words, embedding[n_special:])
+    state = {**table.state_dict(), "special": embedding[:n_special]}
+    return {f"word_table.{name}": tensor for name, tensor in state.items()}
 
 
 def _read_datasets(path: Path) -> Dict[str, NDArray]:
@@ -213,71 +230,44 @@ def _fill_optional(arrays: Dict[str, NDArray], config: BiLMConfig) -> None:
     """bilm-tf leaves the projection of words out where it would keep the width; a
     product with the identity is exact."""
     n_filters = config.n_filters
+    if config.input != "characters":
+        return
     if n_filters == config.direction_width and "CNN_proj/W_proj" not in arrays:
         arrays["CNN_proj/W_proj"] = np.eye(n_filters, dtype="float32")
         arrays["CNN_proj/b_proj"] = np.zeros(n_filters, dtype="float32")
 
 
-def _datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
-    """The table of names: dataset -> shape, weight of ours, conversion."""
-    n_filters, width = config.n_filters, config.direction_width
-    # Readers prepend a row of zeros for "no token"; we have no such row.
-    yield (
-        "char_embed",
-        Dataset((N_CHARACTERS, config.char_width), "char_cnn.embedding.weight", _keep),
-    )
-    for i, (filter_width, number) in enumerate(config.filters):
-        ours = f"char_cnn.convolutions.{i}"
-        shape = (1, filter_width, config.char_width, number)
-        yield f"CNN/W_cnn_{i}", Dataset(shape, f"{ours}.weight", _convolution)
-        yield f"CNN/b_cnn_{i}", Dataset((number,), f"{ours}.bias", _keep)
-    for k in range(config.n_highway):
-        ours = f"char_cnn.highways.{k}.linear"
-        for part in ("transform", "carry"):
-            square = (n_filters, n_filters)
-            yield f"CNN_high_{k}/W_{part}", Dataset(square, f"{ours}.weight", _transpose)
-            yield f"CNN_high_{k}/b_{part}", Dataset((n_filters,), f"{ours}.bias", _keep)
-    ours = "char_cnn.projection"
-    yield "CNN_proj/W_proj", Dataset((n_filters, width), f"{ours}.weight", _transpose)
-    yield "CNN_proj/b_proj", Dataset((width,), f"{ours}.bias", _keep)
-    for d, direction in enumerate(("forward", "backward")):
-        for layer in range(config.depth):
-            theirs = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-            yield from _cell(theirs, f"{direction}_lstm.layers.{layer}", config)
+def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
+    """Read the softmax beside the weights: a file *softmax*.hdf5, with vocab.txt.
+
+    files (CheckpointFiles): the folder; a pair of files has no softmax.
+    RETURNS (Optional[SoftmaxWeights]): weights, float32; None if there are none.
+    RAISES (ValueError): EL033 if a file cannot be read, EL020 for missing datasets, EL021
+        if they do not fit the vocabulary.
+    """
+    found = sorted(p for p in files.path.glob("*.hdf5") if _is_softmax(p))
+    vocab = files.path / VOCAB_FILE
+    if files.weights_path is not None or not found or not vocab.exists():
+        return None
+    arrays, words = _read_datasets(found[0]), read_words(vocab)
+    missing = sorted({"softmax/W", "softmax/b"} - set(arrays))
+    if missing:
+        raise ValueError(
+            Errors.EL020.format(source=found[0], missing=", ".join(missing), unexpected="none")
+        )
+    weight, bias = (arrays[name].astype("float32") for name in ("softmax/W", "softmax/b"))
+    width = read_allennlp_config(files).direction_width
+    for name, array, shape in (("W", weight, (len(words), width)), ("b", bias, (len(words),))):
+        if array.shape != shape:
+            raise ValueError(
+                Errors.EL021.format(
+                    source=found[0], name=f"softmax/{name}", found=array.shape, expected=shape
+                )
+            )
+    state = {"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)}
+    return SoftmaxWeights("full", {}, state, words)
 
 
-def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
-    width, cell_width = config.direction_width, config.cell_width
-    # One matrix for input (upper rows) and recurrence (lower rows).
-    yield f"{theirs}/W_0", Dataset((2 * width, 4 * cell_width), f"{ours}.weight", _order_gates)
-    yield f"{theirs}/B", Dataset((4 * cell_width,), f"{ours}.bias", _bias)
-    if config.projection:
-        yield f"{theirs}/W_P_0", Dataset((cell_width, width), f"{ours}.projection", _keep)
-
-
-def _keep(array: NDArray) -> NDArray:
-    return array
-
-
-def _transpose(array: NDArray) -> NDArray:
-    return array.T
-
-
-def _convolution(array: NDArray) -> NDArray:
-    # TF: (1, width, in, out); torch: (out, in, width).
-    return array[0].transpose(2, 1, 0)
-
-
-def _order_gates(array: NDArray) -> NDArray:
-    # TF stores the gates as i, j, f, o; ours are i, f, o, j.
-    i, j, f, o = np.split(array, 4, axis=-1)
-    return np.concatenate([i, f, o, j], axis=-1)
-
-
-def _bias(array: NDArray) -> NDArray:
-    # TF adds 1 to the forget gate when it runs; the +1 is not in the file.
-    i, f, o, j = np.split(_order_gates(array), 4)
-    return np.concatenate([i, f + 1.0, o, j])
-
-
-allennlp_reader = CheckpointReader(matches_allennlp, read_allennlp_config, read_allennlp_state)
+allennlp_reader = CheckpointReader(
+    matches_allennlp, read_allennlp_config, read_allennlp_state, read_allennlp_softmax
+)

@@ -1,7 +1,9 @@
 """`CheckpointReader`: how to read a format, and which one a path is in."""
 
-from typing import Callable, Dict, NamedTuple
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+import torch
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
@@ -12,6 +14,21 @@ from .files import CheckpointFiles
 StateDict = Dict[str, Tensor]
 
 
+class SoftmaxWeights(NamedTuple):
+    """What a language model predicts with, as it is stored.
+
+    kind (str): registered name of the softmax, such as "full".
+    settings (Dict[str, Any]): its further arguments.
+    state (StateDict): its weights.
+    words (List[str]): the vocabulary, in the order of the rows.
+    """
+
+    kind: str
+    settings: Dict[str, Any]
+    state: StateDict
+    words: List[str]
+
+
 class CheckpointReader(NamedTuple):
     """How to read one format.
 
@@ -20,6 +37,8 @@ class CheckpointReader(NamedTuple):
     read_config (Callable[[CheckpointFiles], BiLMConfig]): the shape.
     read_state (Callable[[CheckpointFiles, BiLMConfig], StateDict]): weights by the
         names of `BiLM.state_dict()`, float32.
+    read_softmax (Callable[[CheckpointFiles], Optional[SoftmaxWeights]]): the softmax;
+        None if the checkpoint has none.
 
     All raise ValueError with a message that names the file.
     """
@@ -27,6 +46,7 @@ class CheckpointReader(NamedTuple):
     matches: Callable[[CheckpointFiles], bool]
     read_config: Callable[[CheckpointFiles], BiLMConfig]
     read_state: Callable[[CheckpointFiles, BiLMConfig], StateDict]
+    read_softmax: Callable[[CheckpointFiles], Optional[SoftmaxWeights]]
 
 
 def find_reader(files: CheckpointFiles) -> CheckpointReader:
@@ -41,3 +61,26 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
         if reader.matches(files):
             return reader
     raise ValueError(Errors.EL031.format(path=files))
+
+
+def read_words(path: Path) -> List[str]:
+    """Read a list of words.
+
+    path (Path): a word in each line, UTF-8.
+    RETURNS (List[str]): the words.
+    RAISES (ValueError): EL070 if the file cannot be read.
+    """
+    try:
+        lines = path.read_bytes().decode("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as err:
+        raise ValueError(Errors.EL070.format(path=path, error=err)) from err
+    return [line.rstrip("\r") for line in lines if line]
+
+
+def no_initial_state(config: BiLMConfig) -> StateDict:
+    """config (BiLMConfig): a shape. RETURNS (StateDict): the stored state of weights that
+    come without one: zeros."""
+    return {
+        "initial_hidden": torch.zeros(config.depth, 2, config.direction_width),
+        "initial_cell": torch.zeros(config.depth, 2, config.cell_width),
+    }

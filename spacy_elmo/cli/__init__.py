@@ -7,8 +7,12 @@ import typer
 from spacy.cli._util import app
 
 from .convert import convert
+from .debug_corpus import debug_corpus
 from .demo import demo
+from .evaluate import evaluate
+from .export import export
 from .init_config import init_config
+from .pretrain import pretrain
 
 elmo_cli = typer.Typer(
     name="elmo",
@@ -18,4 +22,9 @@ elmo_cli = typer.Typer(
 elmo_cli.command("init-config")(init_config)
 elmo_cli.command("convert")(convert)
 elmo_cli.command("demo")(demo)
+elmo_cli.command("evaluate")(evaluate)
+elmo_cli.command("export")(export)
+_overridable = {"allow_extra_args": True, "ignore_unknown_options": True}
+elmo_cli.command("pretrain", context_settings=_overridable)(pretrain)
+elmo_cli.command("debug-corpus", context_settings=_overridable)(debug_corpus)
 app.add_typer(elmo_cli)

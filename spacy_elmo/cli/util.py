@@ -1,7 +1,8 @@
 """What the commands share."""
 
 from contextlib import contextmanager
-from typing import Iterator
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
 
 from wasabi import msg
 
@@ -13,3 +14,18 @@ def exit_on_error() -> Iterator[None]:
         yield
     except ValueError as err:
         msg.fail(str(err), exits=1)
+
+
+def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
+    """Read a pretraining config with its defaults and the command line's overrides.
+
+    path (Path): the file.
+    arguments (List[str]): such as ["--training.seed", "1"].
+    RETURNS (Dict[str, Any]): the sections, interpolated.
+    RAISES (ValueError): EL030 if there is no file, EL098 if it is no config.
+    """
+    from spacy.cli._util import parse_config_overrides
+
+    from ..pretraining_config import load_config
+
+    return load_config(path, parse_config_overrides(arguments))

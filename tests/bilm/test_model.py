@@ -244,6 +244,8 @@ BAD_SHAPES = [
     ("proj_clip", -1.0),
     ("activation", "gelu"),
     ("projection", False),
+    ("n_words", 1),
+    ("vector_width", 1),
 ]
 
 
@@ -255,8 +257,8 @@ def test_config_refuses_impossible_values(key, value):
 
 
 def test_config_refuses_inputs_that_do_not_exist():
-    with pytest.raises(ValueError, match='EL011.*input = "vectors"'):
-        BiLMConfig(input="vectors")
+    with pytest.raises(ValueError, match='EL011.*input = "subwords"'):
+        BiLMConfig(input="subwords")
 
 
 def test_config_survives_json():

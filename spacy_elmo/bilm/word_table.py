@@ -1,0 +1,88 @@
+"""`WordTable`: words -> vectors by looking them up, for biLMs that read no characters."""
+
+from hashlib import blake2b
+from typing import List, Optional, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..characters import BOS_WORD, EOS_WORD
+from .config import BiLMConfig
+
+# Rows of `special`; every other word that is not in the table is the third.
+_SPECIAL = {BOS_WORD: 0, EOS_WORD: 1}
+_UNKNOWN = len(_SPECIAL)
+_N_SPECIAL = _UNKNOWN + 1
+
+
+class WordTable(nn.Module):
+    """A vector for each word. With `input = "words"` the vectors are trained; with
+    `input = "vectors"` they are given, stay as they are, and are projected.
+
+    Words are kept as hashes of their text, so that the table is stored with the weights
+    and has a known shape. A table without words knows the boundaries and the unknown.
+
+    Source: Peters et al. 2018, section 3.4 (the paper's context-independent inputs);
+    bilm-tf's word models.
+    """
+
+    keys: Tensor
+    vectors: Tensor
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        width = config.vector_width or config.direction_width
+        # Ascending, so that a word is found by bisection; no hash before it is filled.
+        self.register_buffer("keys", torch.arange(config.n_words, dtype=torch.int64))
+        vectors = torch.empty(config.n_words, width).normal_(std=width**-0.5)
+        self.projection: Optional[nn.Linear] = None
+        if config.input == "words":
+            self.vectors = nn.Parameter(vectors)
+        else:
+            self.register_buffer("vectors", vectors)
+            self.projection = nn.Linear(width, config.direction_width)
+        self.special = nn.Parameter(torch.empty(_N_SPECIAL, width).normal_(std=width**-0.5))
+
+    @torch.no_grad()
+    def fill(self, words: Sequence[str], vectors: Optional[Tensor] = None) -> None:
+        """Name the rows.
+
+        words (Sequence[str]): distinct words, as many as the table has rows.
+        vectors (Optional[Tensor]): their vectors; None to leave the random ones.
+        """
+        hashes = _hash_words(words)
+        order = np.argsort(hashes)
+        self.keys.copy_(torch.from_numpy(hashes[order]))
+        if vectors is not None:
+            self.vectors.copy_(vectors[torch.from_numpy(order)])
+
+    def find(self, words: Sequence[str]) -> Tensor:
+        """words (Sequence[str]): any words.
+        RETURNS (Tensor): their rows for `forward`, int64, shape (n_words,)."""
+        keys = self.keys.cpu().numpy()
+        rows = np.full(len(words), _UNKNOWN, dtype=np.int64)
+        if len(keys):
+            hashes = _hash_words(words)
+            places = np.searchsorted(keys, hashes).clip(max=len(keys) - 1)
+            rows = np.where(keys[places] == hashes, places + _N_SPECIAL, _UNKNOWN)
+        for i, word in enumerate(words):
+            rows[i] = _SPECIAL.get(word, rows[i])
+        return torch.from_numpy(rows)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """rows (Tensor): of words, from `find`. RETURNS (Tensor): word vectors, shape
+        (n_words, width // 2)."""
+        X = self.special[rows.clamp(max=_UNKNOWN)]
+        if len(self.vectors):
+            is_special = (rows < _N_SPECIAL)[:, None]
+            X = torch.where(is_special, X, self.vectors[(rows - _N_SPECIAL).clamp(min=0)])
+        return X if self.projection is None else self.projection(X)
+
+
+def _hash_words(words: Sequence[str]) -> NDArray:
+    digests: List[bytes] = [
+        blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words
+    ]
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)

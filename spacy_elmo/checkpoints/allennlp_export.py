@@ -1,0 +1,86 @@
+"""Write the AllenNLP / bilm-tf layout, for any reader of ELMo weights."""
+
+import shutil
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+import numpy as np
+import srsly
+import torch
+from numpy.typing import NDArray
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..errors import Errors
+from .allennlp import OPTIONS_FILE, VOCAB_FILE, h5py
+from .allennlp_layout import to_arrays
+from .reader import SoftmaxWeights
+
+WEIGHTS_FILE = "weights.hdf5"
+SOFTMAX_FILE = "softmax_weights.hdf5"
+# What readers expect: the trainer's 261 characters and a row for no token.
+_N_CHARACTERS = 262
+
+
+def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] = None) -> None:
+    """Write options.json and weights.hdf5, and with a softmax softmax_weights.hdf5 and
+    vocab.txt: into a folder beside it, which then takes its name.
+
+    bilm (BiLM): what to write; it must read characters.
+    folder (Path): where; must not exist.
+    softmax (Optional[SoftmaxWeights]): "full" or "sampled".
+    RAISES (ValueError): EL034 if the folder exists, EL038 without h5py, EL039 if the
+        format has no place for the biLM, EL076 for another softmax.
+    """
+    if folder.exists():
+        raise ValueError(Errors.EL034.format(path=folder))
+    if h5py is None:
+        raise ValueError(Errors.EL038.format(path=folder))
+    if bilm.config.input != "characters":
+        raise ValueError(Errors.EL039.format(input=bilm.config.input))
+    if softmax is not None and set(softmax.state) != {"weight", "bias"}:
+        raise ValueError(Errors.EL076.format(kind=softmax.kind))
+    beside = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
+    _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
+    if softmax is not None:
+        weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
+        _write(beside / SOFTMAX_FILE, {"softmax/W": weight, "softmax/b": bias})
+        lines = "".join(f"{word}\n" for word in softmax.words)
+        (beside / VOCAB_FILE).write_bytes(lines.encode("utf-8"))
+    beside.rename(folder)
+
+
+def make_options(config: BiLMConfig) -> Dict[str, Any]:
+    """config (BiLMConfig): a shape that reads characters. RETURNS (Dict[str, Any]): the
+    content of options.json."""
+    return {
+        "lstm": {
+            "use_skip_connections": config.skip_connections,
+            "projection_dim": config.direction_width,
+            "cell_clip": config.cell_clip,
+            "proj_clip": config.proj_clip,
+            "dim": config.cell_width,
+            "n_layers": config.depth,
+        },
+        "char_cnn": {
+            "activation": config.activation,
+            "filters": [list(f) for f in config.filters],
+            "n_highway": config.n_highway,
+            "embedding": {"dim": config.char_width},
+            "n_characters": _N_CHARACTERS,
+            "max_characters_per_token": config.max_chars,
+        },
+    }
+
+
+def _to_array(tensor: torch.Tensor) -> NDArray:
+    return tensor.detach().cpu().float().numpy()
+
+
+def _write(path: Path, arrays: Mapping[str, NDArray]) -> None:
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=np.ascontiguousarray(array))

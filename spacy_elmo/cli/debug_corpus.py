@@ -1,0 +1,31 @@
+"""`python -m spacy elmo debug-corpus`: what a run would be trained on."""
+
+import tempfile
+from pathlib import Path
+
+import typer
+from wasabi import table
+
+from .util import exit_on_error, read_pretraining_config
+
+
+def debug_corpus(
+    ctx: typer.Context,
+    config: Path = typer.Argument(..., help="Config, see `init-config --pretraining`"),
+) -> None:
+    """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
+    what memory and time it would take here. Settings can be overridden as in `pretrain`."""
+    from ..corpus_report import describe_corpus
+    from ..run_parts import RunConfig
+
+    with exit_on_error(), tempfile.TemporaryDirectory() as folder:
+        settings = RunConfig.check(read_pretraining_config(config, ctx.args))
+        figures = describe_corpus(settings, Path(folder))
+    rows = [(name, _format(value)) for name, value in figures.items()]
+    print(table(rows, header=("what", ""), divider=True, max_col=90))
+
+
+def _format(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.2%}" if value < 1 else f"{value:.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

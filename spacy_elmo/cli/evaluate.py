@@ -1,0 +1,50 @@
+"""`python -m spacy elmo evaluate`: the exact perplexity of a text."""
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+from wasabi import msg, table
+
+from .util import exit_on_error
+
+
+def evaluate(
+    checkpoint: Path = typer.Argument(..., help="Folder with weights and softmax"),
+    text: str = typer.Argument(..., help="File, folder or glob"),
+    vocab: Optional[Path] = typer.Option(
+        None, help="Score with these words alone; the rest counts as <UNK>"
+    ),
+    cut: str = typer.Option("sentences", help="Into sequences: sentences, lines or windows"),
+    max_tokens: int = typer.Option(128, help="Most tokens of a sequence; longer ones are cut"),
+    stream: bool = typer.Option(False, "--stream", help="Carry the state across sequences"),
+    limit: int = typer.Option(0, help="Sequences to score, from all over the text; 0: all"),
+    lang: Optional[str] = typer.Option(None, help="Tokenizer's language; default: as trained"),
+    output: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+) -> None:
+    """Measure how well a biLM predicts a text: exact perplexity, forward and backward
+    apart, for each token and the end of each sequence."""
+    import srsly
+
+    from ..evaluation import evaluate_checkpoint
+
+    with exit_on_error():
+        result = evaluate_checkpoint(
+            checkpoint,
+            text,
+            vocab=vocab,
+            cut=cut,
+            max_tokens=max_tokens,
+            stream=stream,
+            limit=limit,
+            lang=lang,
+        )
+    rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
+    print(table(rows, divider=True, header=("exact perplexity", "")))
+    if output is not None:
+        srsly.write_json(output, result)
+        msg.good(f"Wrote {output}")
+
+
+def _format(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,35 @@
+"""`python -m spacy elmo export`: our folder -> other formats."""
+
+from enum import Enum
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from .util import exit_on_error
+
+
+class Format(str, Enum):
+    """What can be written."""
+
+    allennlp = "allennlp"
+
+
+def export(
+    checkpoint: Path = typer.Argument(..., help="Folder with weights"),
+    output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
+    format: Format = typer.Option(Format.allennlp, help="Format to write"),
+    softmax: bool = typer.Option(True, help="Write the softmax too, if there is one"),
+) -> None:
+    """Write weights as options.json and HDF5, for any reader of ELMo weights."""
+    from ..checkpoints.allennlp_export import write_allennlp
+    from ..checkpoints.files import CheckpointFiles
+    from ..checkpoints.reader import find_reader
+    from ..loaders import load_embedder
+
+    with exit_on_error():
+        bilm = load_embedder(checkpoint).bilm
+        files = CheckpointFiles.of(checkpoint)
+        stored = find_reader(files).read_softmax(files) if softmax else None
+        write_allennlp(bilm, output, stored)
+    msg.good(f"Wrote {output}", "with its softmax" if stored else "without a softmax")

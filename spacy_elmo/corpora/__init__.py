@@ -1,0 +1,1 @@
+"""Files of text -> sequences of words, streamed in bounded memory."""

@@ -1,0 +1,138 @@
+"""`Corpus`: all sources of a config as one stream of sequences."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+
+import numpy as np
+from spacy.util import get_lang_class
+
+from ..errors import Errors
+from .cutting import Cutter
+from .files import STDIN, spool_stdin
+from .texts import Chunk, TextSource
+from .workers import cut_all
+
+
+class Corpus:
+    """Read sources side by side, each as often as its weight says, and cut their texts.
+
+    sources (Mapping[str, TextSource]): by their names.
+    weights (Mapping[str, float]): share of the text that comes from each.
+    make_cutter (Callable[[], Cutter]): makes what cuts texts; picklable.
+    n_workers (int): processes that cut.
+    seed (int): of the choice between sources.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, TextSource],
+        weights: Mapping[str, float],
+        make_cutter: Callable[[], Cutter],
+        *,
+        n_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.sources = dict(sources)
+        self.weights = [weights[name] for name in sources]
+        self.make_cutter = make_cutter
+        self.n_workers = n_workers
+        self.seed = seed
+
+    def start(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): The position of the first text, in JSON's types."""
+        return {"n_chunks": 0, "sources": {n: s.start() for n, s in self.sources.items()}}
+
+    def read(self, position: Dict[str, Any]) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
+        """Read without end from a position on.
+
+        position (Dict[str, Any]): what `start` or an earlier `read` gave.
+        YIELDS (Tuple[List[List[str]], Dict[str, Any]]): sequences of words, and the
+            position after them.
+        RAISES (ValueError): what readers raise for damaged files.
+        """
+        return cut_all(self._chunks(position), self.make_cutter, self.n_workers)
+
+    def read_once(self) -> Iterator[List[List[str]]]:
+        """YIELDS (List[List[str]]): the sequences of all sources, each read once."""
+        for source in self.sources.values():
+            chunks = source.read(source.start(), endless=False)
+            for sequences, _ in cut_all(chunks, self.make_cutter, self.n_workers):
+                yield sequences
+
+    def read_in_order(self) -> Iterator[List[List[str]]]:
+        """YIELDS (List[List[str]]): the sequences of all sources, each read once, file
+        after file."""
+        for source in self.sources.values():
+            yield from (s for s, _ in cut_all(source.read_in_order(), self.make_cutter, 0))
+
+    def _chunks(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
+        positions, n_chunks = dict(position["sources"]), position["n_chunks"]
+        streams = {name: s.read(positions[name]) for name, s in self.sources.items()}
+        names = list(streams)
+        limits = np.cumsum(self.weights)
+        while streams:
+            rng = np.random.default_rng([self.seed, 5, n_chunks])
+            k = int(np.searchsorted(limits, rng.random() * limits[-1], side="right"))
+            item = next(streams[names[k]], None)
+            if item is None:  # nothing but empty files
+                return
+            chunk, positions[names[k]] = item
+            # The number decides how a chunk is cut: one of all sources together.
+            yield (
+                Chunk(chunk.texts, n_chunks),
+                {
+                    "n_chunks": n_chunks + 1,
+                    "sources": dict(positions),
+                },
+            )
+            n_chunks += 1
+
+
+def open_sources(
+    train: str, sources: Mapping[str, Mapping[str, Any]], spool_folder: Path, seed: int
+) -> Tuple[Dict[str, TextSource], Dict[str, float]]:
+    """Find the files of a corpus.
+
+    train (str): a path, if there are no sources; "-" for the standard input.
+    sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
+    spool_folder (Path): where the standard input is saved first.
+    seed (int): of the order.
+    RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
+    RAISES (ValueError): EL080 or EL081 for paths, EL085 for a source without a weight.
+    """
+    if not sources:
+        path = str(spool_stdin(spool_folder)) if train == STDIN else train
+        return {"train": TextSource(path, seed)}, {"train": 1.0}
+    found: Dict[str, TextSource] = {}
+    weights: Dict[str, float] = {}
+    for i, (name, source) in enumerate(sources.items()):
+        weight = source.get("weight")
+        if set(source) != {"path", "weight"} or not isinstance(weight, (int, float)) or weight <= 0:
+            raise ValueError(Errors.EL085.format(name=name, found=dict(source)))
+        found[name] = TextSource(str(source["path"]), seed + i)
+        weights[name] = float(weight)
+    return found, weights
+
+
+def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
+    """Make spaCy's tokenizer of a config's [nlp], the one that a pipeline has.
+
+    lang (str): language code.
+    block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
+    RETURNS (Any): str -> Doc.
+    """
+    cls = get_lang_class(lang)
+    nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
+    return nlp.tokenizer
+
+
+def build_cutter(lang: str, block: Dict[str, Any], settings: Dict[str, Any]) -> Cutter:
+    """As `Cutter`, from what can be sent to another process."""
+    return Cutter(make_tokenizer(lang, block), **settings)
+
+
+def cutter_maker(lang: str, block: Dict[str, Any], **settings: Any) -> Callable[[], Cutter]:
+    """lang (str): language code. block (Dict[str, Any]): [nlp.tokenizer]. settings (Any):
+    arguments of `Cutter`. RETURNS (Callable[[], Cutter]): makes it; picklable."""
+    return partial(build_cutter, lang, block, settings)

@@ -1,0 +1,67 @@
+"""Texts -> sequences of words: the tokenizer, and where sequences are cut."""
+
+from typing import Callable, List, Sequence
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..errors import Errors
+from ..sentences import cut_sentences, cut_windows
+
+CUTS = ("sentences", "lines", "windows")
+
+
+class Cutter:
+    """Turn texts that follow each other into sequences, as the component reads them:
+    the same tokens, whitespace left out.
+
+    tokenizer (Callable[[str], Doc]): spaCy's.
+    max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
+    window_share (float): share of the chunks that are cut into windows, which join
+        sentences and texts; the rest is cut into single sentences.
+    cut (str): how the rest is cut: "sentences", "lines" (each text as it is) or
+        "windows".
+    seed (int): of the choice.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Callable[[str], Doc],
+        *,
+        max_tokens: int = 128,
+        window_share: float = 0.0,
+        cut: str = "sentences",
+        seed: int = 0,
+    ) -> None:
+        if cut not in CUTS:
+            raise ValueError(Errors.EL086.format(value=cut, known=", ".join(CUTS)))
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.window_share = window_share
+        self.cut = cut
+        self.seed = seed
+
+    def __call__(self, texts: Sequence[str], number: int) -> List[List[str]]:
+        """texts (Sequence[str]): texts that follow each other; an empty one is a break.
+        number (int): of the chunk, which decides how it is cut.
+        RETURNS (List[List[str]]): sequences, at least one word in each.
+        """
+        cut = self.cut
+        if np.random.default_rng([self.seed, 3, number]).random() < self.window_share:
+            cut = "windows"
+        sequences: List[List[str]] = []
+        joined: List[str] = []
+        for text in texts:
+            words = [token.text for token in self.tokenizer(text) if not token.is_space]
+            if cut == "windows":
+                joined += words
+            elif cut == "lines":
+                sequences.append(words)
+            else:
+                sequences += cut_sentences(words)
+        sequences.append(joined)
+        return [
+            list(window)
+            for sequence in sequences
+            for window in cut_windows(sequence, self.max_tokens)
+        ]

@@ -1,0 +1,94 @@
+"""Find and open files of text, compressed or not."""
+
+import gzip
+import lzma
+import shutil
+import sys
+from glob import glob, has_magic
+from pathlib import Path
+from typing import IO, BinaryIO, List, cast
+
+from ..errors import Errors
+
+try:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+except ImportError:  # the extra "zstd"
+    zstd = None  # type: ignore[assignment]
+
+COMPRESSIONS = (".gz", ".xz", ".zst")
+STDIN = "-"
+
+
+def find_files(path: str, known: List[str]) -> List[Path]:
+    """List the files of a corpus.
+
+    path (str): a file, a folder (all files of known formats below it) or a glob.
+    known (List[str]): endings of known formats, without the dot.
+    RETURNS (List[Path]): at least one file, sorted by name.
+    RAISES (ValueError): EL080 if there is nothing, EL081 for a named file of no known
+        format.
+    """
+    if Path(path).is_dir():
+        found = sorted(p for p in Path(path).rglob("*") if p.is_file())
+        files = [p for p in found if get_format(p) in known and not _is_hidden(p)]
+    elif has_magic(path) and not Path(path).exists():
+        files = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
+    else:
+        files = [Path(path)] if Path(path).exists() else []
+    if not files:
+        raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
+    for file in files:
+        if get_format(file) not in known:
+            raise ValueError(Errors.EL081.format(path=file, known=", ".join(known)))
+    return files
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".")
+
+
+def get_format(path: Path) -> str:
+    """path (Path): a file. RETURNS (str): The ending of its name without the dot, that of
+    a compression left out; "txt" if there is none."""
+    suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
+    return suffixes[-1][1:] if suffixes else "txt"
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """Open a file for reading, decompressed by the ending of its name.
+
+    path (Path): the file.
+    RETURNS (BinaryIO): its bytes.
+    RAISES (ValueError): EL082 for .zst without its package.
+    """
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    if path.suffix == ".zst":
+        if zstd is None:
+            raise ValueError(Errors.EL082.format(path=path))
+        return cast(BinaryIO, zstd.open(path, "rb"))
+    return path.open("rb")
+
+
+def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
+    """Save what comes through the pipe, so that training can start over and go on.
+
+    folder (Path): where to put it.
+    stdin (Optional[IO[bytes]]): what to read; the process's own if None.
+    RETURNS (Path): the file. It is kept if it is there already and nothing comes.
+    """
+    path = folder / "stdin.txt"
+    beside = path.with_suffix(".partial")
+    folder.mkdir(parents=True, exist_ok=True)
+    with beside.open("wb") as file:
+        shutil.copyfileobj(stdin or sys.stdin.buffer, file)
+    if path.exists() and beside.stat().st_size == 0:
+        beside.unlink()
+    else:
+        beside.replace(path)
+    return path

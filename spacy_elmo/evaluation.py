@@ -1,0 +1,93 @@
+"""The exact perplexity of a checkpoint on a text."""
+
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import srsly
+
+from .checkpoints.files import CheckpointFiles
+from .checkpoints.reader import read_words
+from .corpora.corpus import Corpus, cutter_maker, open_sources
+from .errors import Errors
+from .language_model import load_language_model
+from .pretraining.perplexity import Scorer, measure
+from .pretraining.vocabulary import Vocabulary
+
+# Tokens of a pass; in a stream, steps of it.
+_BATCH_TOKENS = 4096
+
+
+def evaluate_checkpoint(
+    checkpoint: Path,
+    text: str,
+    *,
+    vocab: Optional[Path] = None,
+    cut: str = "sentences",
+    max_tokens: int = 128,
+    stream: bool = False,
+    limit: int = 0,
+    lang: Optional[str] = None,
+) -> Dict[str, Any]:
+    """Measure the exact perplexity of a text, per token, the end of each sequence
+    counted.
+
+    checkpoint (Path): folder of any known format, with a softmax.
+    text (str): file, folder or glob.
+    vocab (Optional[Path]): file with the words to score, all in the checkpoint's
+        vocabulary. The probability of the others is added to that of `<UNK>`, so that
+        models of different vocabularies compare.
+    cut (str): "sentences", "lines" or "windows".
+    max_tokens (int): most tokens of a sequence.
+    stream (bool): whether the state is carried from one sequence to the next one.
+    limit (int): sequences, from all over the text; 0 for all.
+    lang (Optional[str]): language of the tokenizer; None for the one in the
+        checkpoint's meta.json, or English.
+    RETURNS (Dict[str, Any]): the figures, and how they were made.
+    RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
+        text, EL030 to EL038 for the checkpoint.
+    """
+    model, vocabulary = load_language_model(CheckpointFiles.of(checkpoint))
+    restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
+    meta_path = Path(checkpoint) / "meta.json"
+    meta = srsly.read_json(meta_path) if meta_path.exists() else {}
+    tokenizer = (meta.get("tokenizer") or {}) if lang is None else {}
+    lang = lang or meta.get("lang", "en")
+    make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
+    sources, weights = open_sources(text, {}, Path("."), seed=0)
+    corpus = Corpus(sources, weights, make_cutter)
+    sequences = sample([words for part in corpus.read_in_order() for words in part], limit)
+    if not sequences:
+        raise ValueError(Errors.EL094)
+    scorer = Scorer(model, vocabulary, restrict)
+    result = measure(scorer, sequences, stream=stream, batch_tokens=_BATCH_TOKENS)
+    forward, backward, mean = result.perplexities
+    return {
+        "forward": forward,
+        "backward": backward,
+        "geometric_mean": mean,
+        "n_predictions": result.n_targets,
+        "n_sequences": result.n_sequences,
+        "n_unknown": result.n_unknown,
+        "n_words_scored": len(scorer.vocabulary),
+        "n_words_of_softmax": len(vocabulary),
+        "cut": cut,
+        "max_tokens": max_tokens,
+        "state": "carried" if stream else "zero",
+    }
+
+
+def sample(sequences: List[List[str]], limit: int) -> List[List[str]]:
+    """sequences (List[List[str]]): any number. limit (int): most of them; 0 for all.
+    RETURNS (List[List[str]]): so many, from all over the list, always the same."""
+    if not limit or len(sequences) <= limit:
+        return sequences
+    step = len(sequences) / limit
+    return [sequences[int(i * step)] for i in range(limit)]
+
+
+def _read_restriction(path: Path, vocabulary: Vocabulary) -> Vocabulary:
+    restrict = Vocabulary(read_words(path))
+    missing = [word for word in restrict.words if word not in vocabulary.ids]
+    if missing:
+        raise ValueError(Errors.EL075.format(n_words=len(missing), examples=", ".join(missing[:5])))
+    return restrict

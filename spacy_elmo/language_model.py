@@ -1,0 +1,89 @@
+"""Language models from checkpoints: a biLM together with its softmax."""
+
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+import torch
+from torch import nn
+
+from .bilm.model import BiLM
+from .bilm.weights import load_weights
+from .checkpoints.files import CheckpointFiles
+from .checkpoints.reader import SoftmaxWeights, find_reader
+from .errors import Errors
+from .pretraining.objective import LanguageModel
+from .pretraining.softmax import Softmax, make_softmax
+from .pretraining.vocabulary import Vocabulary
+
+
+class LoadedModel(NamedTuple):
+    """A language model and the words that it predicts."""
+
+    model: LanguageModel
+    vocabulary: Vocabulary
+
+
+def load_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
+    """Fill a biLM from a checkpoint of any known format.
+
+    bilm (BiLM): what to fill; untouched if anything is wrong.
+    files (CheckpointFiles): the checkpoint.
+    RAISES (ValueError): EL097 if the shapes differ, EL030 to EL038 if it cannot be read.
+    """
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    differences = bilm.config.differences(config)
+    if differences:
+        raise ValueError(Errors.EL097.format(path=files, differences="; ".join(differences)))
+    load_weights(bilm, reader.read_state(files, config), str(files))
+
+
+def load_language_model(files: CheckpointFiles) -> LoadedModel:
+    """Load a biLM and its softmax, in evaluation mode.
+
+    files (CheckpointFiles): a checkpoint of any known format.
+    RETURNS (LoadedModel): the model and its vocabulary.
+    RAISES (ValueError): EL074 if it has no softmax, EL020 to EL022 if that does not fit,
+        EL030 to EL038 if it cannot be read.
+    """
+    reader = find_reader(files)
+    bilm = BiLM(reader.read_config(files))
+    load_bilm(bilm, files)
+    stored = reader.read_softmax(files)
+    if stored is None:
+        raise ValueError(Errors.EL074.format(path=files))
+    vocabulary = Vocabulary(stored.words)
+    width = bilm.config.direction_width
+    softmax = make_softmax(stored.kind, width, len(vocabulary), **stored.settings)
+    load_weights(softmax, stored.state, str(files))
+    return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary)
+
+
+def pack_softmax(
+    softmax: nn.Module, kind: str, settings: Dict[str, Any], words: Sequence[str]
+) -> SoftmaxWeights:
+    """softmax (nn.Module): as made by `make_softmax` from `kind` and `settings`.
+    words (Sequence[str]): the vocabulary. RETURNS (SoftmaxWeights): what is stored."""
+    return SoftmaxWeights(kind, dict(settings), softmax.state_dict(), list(words))
+
+
+@torch.no_grad()
+def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeights) -> int:
+    """Start a softmax from another one, word by word. Words that the other lacks keep
+    their random rows.
+
+    softmax (nn.Module): what to fill.
+    words (List[str]): its vocabulary.
+    stored (SoftmaxWeights): the other one.
+    RETURNS (int): words whose rows were taken; 0 if one of the two has no rows.
+    """
+    if stored.words == words and set(stored.state) == set(softmax.state_dict()):
+        load_weights(softmax, stored.state, "the stored softmax")
+        return len(words)
+    if not isinstance(softmax, Softmax) or "weight" not in stored.state:
+        return 0
+    rows = {word: row for row, word in enumerate(stored.words)}
+    pairs = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
+    mine, theirs = torch.tensor(pairs).T
+    softmax.weight[mine] = stored.state["weight"][theirs].to(softmax.weight)
+    softmax.bias[mine] = stored.state["bias"][theirs].to(softmax.bias)
+    return len(pairs)

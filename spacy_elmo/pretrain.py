@@ -1,0 +1,228 @@
+"""`pretrain`: a config and a folder -> a trained biLM."""
+
+import logging
+from dataclasses import asdict
+from importlib.metadata import version
+from math import ceil
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+import srsly
+import torch
+
+from .bilm.config import BiLMConfig
+from .bilm.model import BiLM
+from .checkpoints.files import CheckpointFiles
+from .checkpoints.native import write_native
+from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
+from .corpora.static_vectors import StaticVectors
+from .errors import Errors
+from .language_model import copy_softmax_rows, load_bilm, pack_softmax
+from .pretraining.initial_state import store_initial_state
+from .pretraining.loop import Hooks, Progress, Report, train
+from .pretraining.objective import LanguageModel
+from .pretraining.perplexity import Perplexity, Scorer, measure
+from .pretraining.processes import Processes, join_processes
+from .pretraining.run_folder import RunFolder
+from .pretraining.softmax import make_softmax, split_softmax
+from .pretraining.stream import BatchStream
+from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from .run_parts import COUNTS_FILE, VOCAB_FILE, RunConfig, write_vocabulary
+
+logger = logging.getLogger("spacy_elmo")
+
+LAST, BEST = "model-last", "model-best"
+# Tokens of a pass over held-out text.
+_DEV_TOKENS = 4096
+# Held-out or training sequences from which the stored state is averaged.
+_STATE_SEQUENCES = 2000
+
+
+class Run:
+    """One run: everything that its config describes, ready to train.
+
+    config (RunConfig): what to do.
+    output (Path): the run's folder.
+    resume (bool): whether to go on with what the folder holds.
+    processes (Processes): who shares the work.
+    RAISES (ValueError): EL095 if the folder holds a run and
+        `resume` is false, EL096 if nothing can be gone on from, EL080 to EL087 for the
+        corpus, EL097 if initial weights do not fit.
+    """
+
+    def __init__(
+        self, config: RunConfig, output: Path, *, resume: bool, processes: Processes
+    ) -> None:
+        self.config = config
+        self.output = output
+        self.processes = processes
+        has_run = (output / "checkpoints").exists()
+        if has_run and not resume:
+            raise ValueError(Errors.EL095.format(path=output))
+        output.mkdir(parents=True, exist_ok=True)
+        self.corpus = config.open_corpus(output)
+        if not (output / COUNTS_FILE).exists() and processes.is_first:
+            write_vocabulary(self.corpus, config.corpus, output)
+        processes.wait()
+        self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
+        self.counts = srsly.read_json(output / COUNTS_FILE)
+        vectors = config.read_vectors()
+        shape = config.make_shape(self.vocabulary, vectors)
+        identity = config.identity(self.corpus, len(self.vocabulary), shape)
+        self.folder = RunFolder(output, identity)
+        self.checkpoint = self.folder.find_last() if resume else None
+        if has_run and self.checkpoint is None:
+            raise ValueError(Errors.EL096.format(path=output))
+        self.model = self._make_model(shape, vectors).to(processes.device)
+        self.dev = config.read_dev(output)
+
+    @property
+    def total_steps(self) -> int:
+        """RETURNS (int): Length of the whole run."""
+        if self.config.training.max_steps:
+            return self.config.training.max_steps
+        n_targets = self.counts["n_tokens"] + self.counts["n_sequences"]
+        return max(
+            1, ceil(self.config.training.max_epochs * n_targets / self.config.training.batch_tokens)
+        )
+
+    def train(
+        self, report: Callable[[Report, int], None], should_stop: Callable[[], bool]
+    ) -> Progress:
+        """Train to the end, or until somebody stops it; write `model-last` and
+        `model-best`.
+
+        report (Callable[[Report, int], None]): told about the run, and its length.
+        should_stop (Callable[[], bool]): whether to end with a checkpoint.
+        RETURNS (Progress): where it ended.
+        """
+        settings, processes, corpus = self.config.training, self.processes, self.corpus
+        stream = BatchStream(
+            corpus.read,
+            self.vocabulary,
+            batch_tokens=settings.batch_tokens,
+            buffer_tokens=self.config.corpus.buffer_tokens,
+            seed=settings.seed,
+            rank=processes.rank,
+            n_ranks=processes.n_ranks,
+            n_pieces=settings.accumulate,
+            n_steps=settings.state_steps,
+        )
+        total_steps = self.total_steps
+
+        def report_and_keep(about: Report) -> None:
+            if about.is_best and processes.is_first:
+                self._write(BEST, about.n_tokens, about.dev)
+            report(about, total_steps)
+
+        hooks = Hooks(
+            save=self._save,
+            report=report_and_keep,
+            measure=self._measure if self.dev else None,
+            should_stop=should_stop,
+        )
+        start = Progress(position=stream.start(corpus.start()))
+        progress = train(
+            self.model, stream, settings, total_steps, hooks, processes, start, self.checkpoint
+        )
+        if processes.is_first:
+            self._write(LAST, progress.n_tokens, None)
+        return progress
+
+    def _make_model(self, shape: BiLMConfig, vectors: Optional[StaticVectors]) -> LanguageModel:
+        settings = self.config.training
+        torch.manual_seed(settings.seed)
+        bilm = BiLM(shape)
+        if vectors is not None:
+            bilm.word_table.fill(vectors.words, torch.from_numpy(vectors.vectors))
+        elif shape.input == "words":
+            bilm.word_table.fill(self.vocabulary.words[len(SPECIAL_WORDS) :])
+        kind, arguments = split_softmax(settings.softmax)
+        softmax = make_softmax(kind, shape.direction_width, len(self.vocabulary), **arguments)
+        model = LanguageModel(bilm, softmax, settings.dropout)
+        init = self.checkpoint.folder if self.checkpoint else self.config.paths.get("init")
+        if init:
+            files = CheckpointFiles.of(init)
+            load_bilm(bilm, files)
+            stored = find_reader(files).read_softmax(files)
+            n_words = 0
+            if stored is not None:
+                n_words = copy_softmax_rows(softmax, self.vocabulary.words, stored)
+            logger.info("Started from %s, softmax rows of %d words", init, n_words)
+        return model
+
+    def _measure(self) -> Perplexity:
+        p = self.processes
+        scorer = Scorer(self.model, self.vocabulary)
+        mine = measure(scorer, self.dev[p.rank :: p.n_ranks], batch_tokens=_DEV_TOKENS)
+        sums = p.sum([float(value) for value in asdict(mine).values()])
+        forward, backward, *counts = sums
+        return Perplexity(forward, backward, *map(int, counts))
+
+    def _save(self, progress: Progress, tensors: Dict[str, torch.Tensor]) -> None:
+        if self.processes.is_first:
+            meta = self._meta(progress.n_tokens, None)
+            self.folder.save(
+                self.model.bilm, self._softmax_weights(), asdict(progress), tensors, meta
+            )
+        self.processes.wait()  # none is ahead of a checkpoint
+
+    def _write(self, name: str, n_tokens: int, dev: Optional[Perplexity]) -> None:
+        meta = self._meta(n_tokens, dev)
+        sequences = self.dev or next(self.corpus.read(self.corpus.start()))[0]
+        store_initial_state(self.model, sequences[:_STATE_SEQUENCES], _DEV_TOKENS)
+        write_native(
+            self.model.bilm, self.output / name, softmax=self._softmax_weights(), meta=meta
+        )
+
+    def _softmax_weights(self) -> SoftmaxWeights:
+        kind, arguments = split_softmax(self.config.training.softmax)
+        return pack_softmax(self.model.softmax, kind, arguments, self.vocabulary.words)
+
+    def _meta(self, n_tokens: int, dev: Optional[Perplexity]) -> Dict[str, Any]:
+        meta: Dict[str, Any] = {
+            "lang": self.config.nlp["lang"],
+            "tokenizer": self.config.nlp.get("tokenizer") or {},
+            "spacy_elmo_version": version("spacy-elmo"),
+            "n_tokens_trained": n_tokens,
+            "n_tokens_of_text": self.counts["n_tokens"],
+            "training": asdict(self.config.training),
+        }
+        if dev is not None:
+            forward, backward, mean = dev.perplexities
+            meta["dev_perplexity"] = {
+                "kind": "exact",
+                "forward": forward,
+                "backward": backward,
+                "geometric_mean": mean,
+                "n_sequences": dev.n_sequences,
+                "n_predictions": dev.n_targets,
+                "cut": self.config.corpus.cut,
+            }
+        return meta
+
+
+def pretrain(
+    config: Dict[str, Any],
+    output: Path,
+    *,
+    resume: bool = False,
+    device: str = "cpu",
+    report: Callable[[Report, int], None] = lambda report, total_steps: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Progress:
+    """Train a biLM on raw text. Under `torchrun`, call it in each process.
+
+    config (Dict[str, Any]): see `configs/pretrain.cfg`, interpolated.
+    output (Path): folder for checkpoints and models.
+    resume (bool): go on with what the folder holds, if it holds something.
+    device (str): "cpu" or "cuda".
+    report (Callable[[Report, int], None]): told about the run and its length in steps, in
+        every process.
+    should_stop (Callable[[], bool]): asked after every step.
+    RETURNS (Progress): where it ended.
+    RAISES (ValueError): EL090 and EL091 for the config, as `Run`; EL093 if gradients stay infinite.
+    """
+    with join_processes(device) as processes:
+        run = Run(RunConfig.check(config), Path(output), resume=resume, processes=processes)
+        return run.train(report, should_stop)

@@ -1,0 +1,1 @@
+"""Train a biLM on a stream of words. No spaCy, no file formats of text."""

@@ -1,0 +1,94 @@
+"""`RunLog`: what a run tells people: lines, log.jsonl and a picture of its curves."""
+
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+import srsly
+from wasabi import msg
+
+from ..figures import has_matplotlib, plot_curves
+from .loop import Report
+
+LOG_FILE = "log.jsonl"
+CURVES_FILE = "curves.png"
+
+
+class RunLog:
+    """Write down each report. Only the first process does.
+
+    output (Path): the run's folder.
+    """
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.is_first = int(os.environ.get("RANK", 0)) == 0
+        self._n_lines = 0
+
+    def __call__(self, report: Report, total_steps: int) -> None:
+        """report (Report): what happened. total_steps (int): length of the run."""
+        if not self.is_first:
+            return
+        line = make_line(report, total_steps)
+        if self._n_lines % 40 == 0:
+            print(_HEADER, flush=True)
+        self._n_lines += 1
+        print(_format(report, total_steps), flush=True)
+        with (self.output / LOG_FILE).open("a", encoding="utf-8") as file:
+            file.write(srsly.json_dumps(line) + "\n")
+        if report.dev is not None:
+            sums = report.dev
+            forward, backward, mean = sums.perplexities
+            text = (
+                f"Exact held-out perplexity {mean:.2f} (forward {forward:.2f}, backward "
+                f"{backward:.2f}; {sums.n_sequences} sequences, {sums.n_targets} predictions)"
+            )
+            (msg.good if report.is_best else msg.info)(text)
+            if has_matplotlib():
+                plot_curves(read_log(self.output), self.output / CURVES_FILE)
+
+
+def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
+    """report (Report): what happened. total_steps (int): length of the run.
+    RETURNS (Dict[str, Any]): a line of log.jsonl."""
+    line: Dict[str, Any] = {
+        "step": report.step,
+        "total_steps": total_steps,
+        "n_tokens": report.n_tokens,
+        "learn_rate": report.learn_rate,
+        "train_loss": report.loss,
+        "gradient_norm": report.gradient_norm,
+        "tokens_per_second": report.tokens_per_second,
+        "time": time.time(),
+    }
+    if report.dev is not None:
+        names = ("dev_forward", "dev_backward", "dev_perplexity")
+        line.update(zip(names, report.dev.perplexities))
+    # JSON knows no infinity.
+    return {key: value if math.isfinite(value) else None for key, value in line.items()}
+
+
+def read_log(output: Path) -> List[Dict[str, Any]]:
+    """output (Path): a run's folder. RETURNS (List[Dict[str, Any]]): The lines of its
+    log. Steps that were done once more after a crash count once, the last time."""
+    lines: Dict[int, Dict[str, Any]] = {}
+    for line in srsly.read_jsonl(output / LOG_FILE):
+        lines = {step: old for step, old in lines.items() if step < line["step"]}
+        lines[line["step"]] = line
+    return list(lines.values())
+
+
+_HEADER = "    step    done    tokens  train loss   grad     rate   tok/s      left"
+
+
+def _format(report: Report, total_steps: int) -> str:
+    done = report.step / total_steps
+    each = report.n_tokens / report.step
+    left = (total_steps - report.step) * each / report.tokens_per_second
+    return (
+        f"{report.step:8d} {done:7.1%} {report.n_tokens / 1e6:8.2f}M {report.loss:11.4f} "
+        f"{report.gradient_norm:6.2f} {report.learn_rate:8.5f} {report.tokens_per_second:7.0f} "
+        f"{int(left // 3600):3d}h {int(left % 3600 // 60):02d}m"
+    )

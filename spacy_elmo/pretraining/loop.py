@@ -1,0 +1,305 @@
+"""`train`: the loop. Each step is a function of the step's number, the weights and what
+the optimizer remembers, so that a run goes on exactly where it was left."""
+
+import logging
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from ..bilm.lstm import BiLMState
+from ..errors import Errors, Warnings
+from .objective import LanguageModel
+from .optimizers import get_tensors, make_optimizer, parse_settings, set_tensors
+from .perplexity import Perplexity
+from .processes import Processes
+from .readings import LMBatch, make_lm_batch
+from .run_folder import Checkpoint
+from .schedule import learn_rate_factor
+from .settings import TrainingSettings
+from .stream import BatchStream, Step
+from .vocabulary import UNK_WORD
+
+logger = logging.getLogger("spacy_elmo")
+
+# So many steps in a row without a finite gradient end a run.
+_MAX_BAD_STEPS = 10
+
+
+@dataclass
+class Progress:
+    """Where a run is. In JSON's types, but for what the LSTM remembers.
+
+    step (int): steps done.
+    n_tokens (int): predictions of one direction that were trained on.
+    n_bad_steps (int): steps without a finite gradient, since the last good one.
+    position (Dict[str, Any]): of the stream.
+    best (Optional[float]): best held-out perplexity, mean of both directions.
+    best_step (int): when that was.
+    scaler (Dict[str, Any]): what is known of the scale of float16 gradients.
+    """
+
+    position: Dict[str, Any]
+    step: int = 0
+    n_tokens: int = 0
+    n_bad_steps: int = 0
+    best: Optional[float] = None
+    best_step: int = 0
+    scaler: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Report:
+    """What happened since the last report.
+
+    step (int): steps done.
+    n_tokens (int): predictions of one direction, since the start of the run.
+    learn_rate (float): of the last step.
+    loss (float): mean training loss, nats for each prediction.
+    gradient_norm (float): of the last step, before clipping.
+    tokens_per_second (float): of all processes.
+    dev (Optional[Perplexity]): of the held-out text, if it was measured.
+    is_best (bool): whether that was the best so far.
+    """
+
+    step: int
+    n_tokens: int
+    learn_rate: float
+    loss: float
+    gradient_norm: float
+    tokens_per_second: float
+    dev: Optional[Perplexity] = None
+    is_best: bool = False
+
+
+@dataclass
+class Hooks:
+    """What a run asks of its surroundings.
+
+    save (Callable[[Progress, Dict[str, Tensor]], None]): writes a checkpoint.
+    report (Callable[[Report], None]): tells people.
+    measure (Optional[Callable[[], Perplexity]]): scores the held-out text.
+    should_stop (Callable[[], bool]): whether somebody wants the run to end.
+    """
+
+    save: Callable[[Progress, Dict[str, Tensor]], None]
+    report: Callable[[Report], None]
+    measure: Optional[Callable[[], Perplexity]] = None
+    should_stop: Callable[[], bool] = field(default=lambda: False)
+
+
+def train(
+    model: LanguageModel,
+    stream: BatchStream,
+    settings: TrainingSettings,
+    total_steps: int,
+    hooks: Hooks,
+    processes: Processes,
+    start: Progress,
+    checkpoint: Optional[Checkpoint] = None,
+) -> Progress:
+    """Train until the last step, until somebody stops it, or until the held-out
+    perplexity has not improved for long.
+
+    model (LanguageModel): what to train, in place.
+    stream (BatchStream): the steps.
+    settings (TrainingSettings): how.
+    total_steps (int): length of the run.
+    hooks (Hooks): its surroundings.
+    processes (Processes): who shares the work.
+    start (Progress): where to start.
+    checkpoint (Optional[Checkpoint]): what to go on from; its weights are loaded already.
+    RETURNS (Progress): where it ended; saved.
+    RAISES (ValueError): EL093 if gradients stay infinite, EL094 if there is no text.
+    """
+    name, arguments = parse_settings(settings.optimizer)
+    optimizer = make_optimizer(model, name, arguments)
+    progress, state = start, None
+    if checkpoint is not None:
+        progress = Progress(**checkpoint.state)
+        tensors = checkpoint.tensors
+        optimizer_tensors = {k: v for k, v in tensors.items() if not k.startswith("state.")}
+        set_tensors(optimizer, optimizer_tensors)
+        state = _share_state(tensors, settings, processes)
+    idle = make_lm_batch([[UNK_WORD]], stream.vocabulary)
+    engine = _Engine(model, optimizer, settings, processes, idle)
+    if progress.scaler:
+        engine.scaler.load_state_dict(progress.scaler)
+    window = _Window()
+    done_by_us = False
+    for step in stream.steps(progress.position):
+        if progress.step >= total_steps:
+            break
+        done_by_us = True
+        rate = settings.learn_rate * learn_rate_factor(
+            progress.step,
+            schedule=settings.schedule,
+            warmup_steps=settings.warmup_steps,
+            total_steps=total_steps,
+            decay_share=settings.decay_share,
+        )
+        loss, norm, state = engine.step(step, progress.step, rate, state)
+        # One exchange for all that the processes have to agree on.
+        loss, wants_stop = processes.sum([loss, float(hooks.should_stop())])
+        progress.n_bad_steps = 0 if math.isfinite(norm) else progress.n_bad_steps + 1
+        if progress.n_bad_steps:
+            logger.warning(Warnings.WL005.format(step=progress.step, norm=norm))
+        if progress.n_bad_steps >= _MAX_BAD_STEPS:
+            raise ValueError(Errors.EL093.format(step=progress.step, n_steps=_MAX_BAD_STEPS))
+        progress.step += 1
+        progress.n_tokens += step.n_targets
+        progress.position = step.position
+        progress.scaler = engine.scaler.state_dict()
+        window.add(loss, step.n_targets)
+        is_last = bool(wants_stop) or progress.step >= total_steps
+        report = None
+        measured = hooks.measure is not None and (
+            is_last or progress.step % settings.eval_frequency == 0
+        )
+        if measured or is_last or progress.step % settings.log_frequency == 0:
+            report = window.make_report(progress, rate, norm)
+        if measured:
+            assert hooks.measure is not None and report is not None
+            report.dev = hooks.measure()
+            mean = report.dev.perplexities[2]
+            report.is_best = math.isfinite(mean) and (progress.best is None or mean < progress.best)
+            if report.is_best:
+                progress.best, progress.best_step = mean, progress.step
+            is_last |= bool(
+                settings.patience and progress.step - progress.best_step >= settings.patience
+            )
+        if report is not None:
+            hooks.report(report)
+            window = _Window()
+        if is_last or progress.step % settings.save_frequency == 0:
+            tensors = get_tensors(optimizer) | _gather_state(state, processes)
+            hooks.save(progress, tensors)
+        if is_last:
+            break
+    if not done_by_us and progress.step < total_steps:
+        raise ValueError(Errors.EL094)
+    return progress
+
+
+class _Engine:
+    """One step of one process."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        optimizer: torch.optim.Optimizer,
+        settings: TrainingSettings,
+        processes: Processes,
+        idle: LMBatch,
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.settings = settings
+        self.processes = processes
+        self.idle = idle
+        self.device = processes.device.type
+        self.module: Any = model
+        if processes.n_ranks > 1:
+            self.module = DistributedDataParallel(model)
+        # Small float16 gradients would be lost; the scale is found by trying.
+        self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "fp16")
+
+    def step(
+        self, step: Step, number: int, rate: float, state: Optional[List[BiLMState]]
+    ) -> Tuple[float, float, Optional[List[BiLMState]]]:
+        """RETURNS: the summed loss of this process, the gradient's norm, and the state
+        after each piece if the next step may go on from it."""
+        settings, processes = self.settings, self.processes
+        # Dropout and samples depend on the step alone: no generator's state to keep.
+        seed = np.random.SeedSequence([settings.seed, number, processes.rank])
+        torch.manual_seed(int(seed.generate_state(1)[0]))
+        self.module.train()
+        before = state if step.continues else None
+        after: List[BiLMState] = []
+        total = 0.0
+        # A process without a sequence of its own still has to exchange gradients.
+        batches = step.batches or [self.idle]
+        # Processes average their gradients: their number times the share of each makes
+        # the mean over all predictions.
+        share = processes.n_ranks / (2 * step.n_targets) if step.batches else 0.0
+        for i, batch in enumerate(batches):
+            is_last = i == len(batches) - 1
+            with self._synchronised(is_last):
+                with self._autocast():
+                    loss, last = self.module(batch, before[i] if before else None)
+                self.scaler.scale(loss * share).backward()
+            after.append(last)
+            total += float(loss.detach()) if step.batches else 0.0
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scaler.unscale_(self.optimizer)
+        limit = settings.clip or math.inf
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        if math.isfinite(norm):
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return total, norm, after if settings.state_steps else None
+
+    def _synchronised(self, is_last: bool) -> ContextManager[Any]:
+        if self.processes.n_ranks == 1 or is_last:
+            return nullcontext()
+        return self.module.no_sync()
+
+    def _autocast(self) -> ContextManager[Any]:
+        precision = self.settings.precision
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.bfloat16)
+        return torch.autocast(self.device, dtype, enabled=precision != "fp32")
+
+
+class _Window:
+    """Sums since the last report."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.loss = 0.0
+        self.n_targets = 0
+
+    def add(self, loss: float, n_targets: int) -> None:
+        self.loss += loss
+        self.n_targets += n_targets
+
+    def make_report(self, progress: Progress, rate: float, norm: float) -> Report:
+        seconds = max(1e-9, time.monotonic() - self.started)
+        return Report(
+            step=progress.step,
+            n_tokens=progress.n_tokens,
+            learn_rate=rate,
+            loss=self.loss / (2 * self.n_targets),
+            gradient_norm=norm,
+            tokens_per_second=self.n_targets / seconds,
+        )
+
+
+def _gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
+    """What the LSTM remembers, of all processes, by names for a checkpoint."""
+    return {
+        f"state.{rank}.{i}.{part}": tensor.cpu()
+        for i, state in enumerate(states or [])
+        for part, mine in zip(BiLMState._fields, state)
+        for rank, tensor in enumerate(processes.gather(mine))
+    }
+
+
+def _share_state(
+    tensors: Dict[str, Tensor], settings: TrainingSettings, processes: Processes
+) -> Optional[List[BiLMState]]:
+    """The part of this process in what `_gather_state` gathered."""
+    names = [f"state.{processes.rank}.{i}" for i in range(settings.accumulate)]
+    if f"{names[0]}.{BiLMState._fields[0]}" not in tensors:
+        return None
+    return [
+        BiLMState(*(tensors[f"{name}.{part}"].to(processes.device) for part in BiLMState._fields))
+        for name in names
+    ]

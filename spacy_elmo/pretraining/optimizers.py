@@ -1,0 +1,83 @@
+"""torch's optimizers by name, and their state as named tensors."""
+
+from typing import Any, Callable, Dict, List, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import Errors
+
+_MAKERS: Dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
+    "sgd": torch.optim.SGD,
+}
+OPTIMIZERS = tuple(_MAKERS)
+
+
+def make_optimizer(module: nn.Module, name: str, settings: Dict[str, Any]) -> torch.optim.Optimizer:
+    """Make an optimizer for all weights of a module.
+
+    module (nn.Module): what to train.
+    name (str): one of `OPTIMIZERS`.
+    settings (Dict[str, Any]): further arguments of torch's class, such as "betas".
+    RETURNS (torch.optim.Optimizer): with a learning rate that the loop sets.
+    RAISES (ValueError): EL092 for settings that it does not have.
+    """
+    # One pass over all weights instead of one for each: several times faster.
+    fused = {} if "foreach" in settings or "fused" in settings else {"fused": True}
+    try:
+        return _MAKERS[name](module.parameters(), lr=0.0, **fused, **settings)
+    except (TypeError, ValueError) as err:
+        raise ValueError(Errors.EL092.format(name=name, error=err)) from err
+
+
+def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
+    """optimizer (torch.optim.Optimizer): any of ours. RETURNS (Dict[str, Tensor]): What
+    it remembers, as "number of the weight.name"."""
+    return {
+        f"{i}.{name}": value.detach().cpu()
+        for i, weight in enumerate(_weights(optimizer))
+        for name, value in optimizer.state[weight].items()
+        if isinstance(value, Tensor)
+    }
+
+
+def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
+    """Give an optimizer back what `get_tensors` took.
+
+    optimizer (torch.optim.Optimizer): of the same kind, for the same weights.
+    tensors (Dict[str, Tensor]): what it remembered.
+    """
+    weights = _weights(optimizer)
+    state: Dict[int, Dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        number, name = key.split(".", 1)
+        state.setdefault(int(number), {})[name] = value.clone()
+    # torch's own method puts each tensor where its weight is.
+    groups = optimizer.state_dict()["param_groups"]
+    del weights
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _weights(optimizer: torch.optim.Optimizer) -> List[Tensor]:
+    return [weight for group in optimizer.param_groups for weight in group["params"]]
+
+
+def parse_settings(pairs: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
+    """pairs (Dict[str, Any]): a block with "name" and settings.
+    RETURNS (Tuple[str, Dict[str, Any]]): the name, the rest.
+    RAISES (ValueError): EL091 if the name is none of `OPTIMIZERS`."""
+    rest = dict(pairs)
+    name = rest.pop("name", "adam")
+    if name not in OPTIMIZERS:
+        raise ValueError(
+            Errors.EL091.format(
+                section="training.optimizer",
+                key="name",
+                value=name,
+                expected=f"one of {OPTIMIZERS}",
+            )
+        )
+    return name, rest

@@ -1,0 +1,118 @@
+"""`RunFolder`: the checkpoints of a run, whole or not at all."""
+
+import hashlib
+import logging
+import shutil
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+import safetensors.torch
+import srsly
+from torch import Tensor
+
+from ..bilm.model import BiLM
+from ..checkpoints.native import write_native
+from ..checkpoints.reader import SoftmaxWeights
+from ..errors import Warnings
+
+logger = logging.getLogger("spacy_elmo")
+
+TENSORS_FILE = "training.safetensors"
+STATE_FILE = "training.json"
+# The last one, and the one before in case it is damaged.
+_N_KEPT = 2
+
+
+class Checkpoint(NamedTuple):
+    """All that a run needs to go on.
+
+    folder (Path): with the weights, as `write_native` writes them.
+    state (Dict[str, Any]): step, position of the stream, best score, in JSON's types.
+    tensors (Dict[str, Tensor]): what the optimizer and the LSTM remember.
+    """
+
+    folder: Path
+    state: Dict[str, Any]
+    tensors: Dict[str, Tensor]
+
+
+class RunFolder:
+    """The output of a run: `checkpoints/step-NNNNNNNNN`, and what others put beside.
+
+    path (Path): the folder; made if it is missing.
+    identity (Dict[str, Any]): what must be equal for a checkpoint to be of this run,
+        in JSON's types.
+    """
+
+    def __init__(self, path: Path, identity: Dict[str, Any]) -> None:
+        self.path = path
+        self.identity = identity
+        self.folder = path / "checkpoints"
+
+    def save(
+        self,
+        bilm: BiLM,
+        softmax: SoftmaxWeights,
+        state: Dict[str, Any],
+        tensors: Dict[str, Tensor],
+        meta: Dict[str, Any],
+    ) -> Path:
+        """Write a checkpoint and remove those before the last two.
+
+        bilm (BiLM): the weights.
+        softmax (SoftmaxWeights): the softmax's.
+        state (Dict[str, Any]): with "step".
+        tensors (Dict[str, Tensor]): what the optimizer and the LSTM remember.
+        meta (Dict[str, Any]): for meta.json.
+        RETURNS (Path): its folder.
+        """
+
+        def write_more(folder: Path) -> None:
+            safetensors.torch.save_file(
+                {name: t.contiguous() for name, t in tensors.items()}, folder / TENSORS_FILE
+            )
+            hashes = {p.name: _hash(p) for p in sorted(folder.iterdir())}
+            about = {"identity": self.identity, "files": hashes, "state": state}
+            srsly.write_json(folder / STATE_FILE, about)
+
+        folder = self.folder / f"step-{state['step']:09d}"
+        write_native(bilm, folder, softmax=softmax, meta=meta, write_more=write_more)
+        for old in self._folders()[_N_KEPT:]:
+            shutil.rmtree(old)
+        return folder
+
+    def find_last(self) -> Optional[Checkpoint]:
+        """Find the last checkpoint that is whole and of this run. Others are left where
+        they are, each with a warning.
+
+        RETURNS (Optional[Checkpoint]): the checkpoint; None if there is none.
+        """
+        for folder in self._folders():
+            try:
+                about = srsly.read_json(folder / STATE_FILE)
+                problem = next(self._problems(folder, about), None)
+                if problem is None:
+                    tensors = safetensors.torch.load_file(folder / TENSORS_FILE)
+                    return Checkpoint(folder, about["state"], tensors)
+            except (ValueError, OSError, KeyError, TypeError, AttributeError) as err:
+                problem = f"{STATE_FILE} cannot be read: {err}"
+            logger.warning(Warnings.WL004.format(folder=folder, problem=problem))
+        return None
+
+    def _problems(self, folder: Path, about: Dict[str, Any]) -> Iterator[str]:
+        for key, value in self.identity.items():
+            found = about["identity"].get(key)
+            if found != value:
+                yield f"it is of another run: {key} was {found}, now {value}"
+        for name, expected in about["files"].items():
+            path = folder / name
+            if not path.exists() or _hash(path) != expected:
+                yield f"{name} is damaged or missing"
+
+    def _folders(self) -> List[Path]:
+        """Newest first."""
+        return sorted(self.folder.glob("step-?????????"), reverse=True)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,161 @@
+"""The sections [corpus] and [training] of a pretraining config."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, List, Type, TypeVar, Union, get_origin, get_type_hints
+
+from ..errors import Errors
+from .schedule import SCHEDULES
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train. Times are in steps unless their name says otherwise.
+
+    seed (int): of weights, order, samples and dropout.
+    max_steps (int): length of the run; 0 to follow from `max_epochs`.
+    max_epochs (float): length of the run in passes over the text.
+    batch_tokens (int): predictions of a direction in a step, over all processes.
+    accumulate (int): pieces in which each process computes its share, to save memory.
+    learn_rate (float): the highest one.
+    warmup_steps (int): until the highest rate.
+    schedule (str): see `learn_rate_factor`.
+    decay_share (float): of the schedule "trapezoid".
+    clip (float): bound of the gradient's norm; 0 for none.
+    dropout (float): see `LanguageModel`.
+    precision (str): "fp32", "bf16", or "fp16" (GPU only), of the matrix products.
+    state_steps (int): 0 if each sequence starts from a zero state; else the steps after
+        which gradients are cut, and the state is carried on in the text's order.
+    eval_frequency (int): between two perplexities of the held-out text.
+    eval_sequences (int): of the held-out text; 0 for all.
+    save_frequency (int): between two checkpoints.
+    patience (int): stop so long after the best held-out perplexity; 0 for never.
+    log_frequency (int): between two lines.
+    optimizer (Dict[str, Any]): "name", and arguments of torch's class.
+    softmax (Dict[str, Any]): "kind", and its settings.
+    """
+
+    seed: int = 0
+    max_steps: int = 0
+    max_epochs: float = 1.0
+    batch_tokens: int = 8192
+    accumulate: int = 1
+    learn_rate: float = 0.002
+    warmup_steps: int = 200
+    schedule: str = "trapezoid"
+    decay_share: float = 0.3
+    clip: float = 1.0
+    dropout: float = 0.0
+    precision: str = "fp32"
+    state_steps: int = 0
+    eval_frequency: int = 1000
+    eval_sequences: int = 2000
+    save_frequency: int = 500
+    patience: int = 0
+    log_frequency: int = 20
+    optimizer: Dict[str, Any] = field(default_factory=lambda: {"name": "adam"})
+    softmax: Dict[str, Any] = field(default_factory=lambda: {"kind": "sampled"})
+
+    def __post_init__(self) -> None:
+        section = "training"
+        for key in ("batch_tokens", "accumulate", "eval_frequency", "save_frequency"):
+            _require(section, key, getattr(self, key), 1, "at least 1")
+        for key in ("max_steps", "warmup_steps", "clip", "state_steps", "patience"):
+            _require(section, key, getattr(self, key), 0, "at least 0")
+        for key, known in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
+            if getattr(self, key) not in known:
+                raise _invalid(section, key, getattr(self, key), f"one of {known}")
+        if not 0 <= self.dropout < 1:
+            raise _invalid(section, "dropout", self.dropout, "at least 0 and below 1")
+        if self.max_steps == 0 and self.max_epochs <= 0:
+            raise _invalid(section, "max_epochs", self.max_epochs, "above 0, or max_steps")
+
+
+@dataclass(frozen=True)
+class CorpusSettings:
+    """What to train on.
+
+    train (str): a file, folder or glob, or "-" for what comes through the pipe.
+    dev (str): held-out text, the same; "" for none.
+    sources (Dict[str, Dict[str, Any]]): instead of `train`, several of them, each with
+        "path" and "weight", its share of the text.
+    max_tokens (int): most tokens of a sequence.
+    window_share (float): share of the text cut into windows of several sentences.
+    cut (str): how the rest is cut: "sentences" or "lines".
+    buffer_tokens (int): tokens that are shuffled together.
+    n_workers (int): processes that tokenize; 0 for none but the trainer's own.
+    vocabulary (str): a file with the words to predict; "" to count them.
+    size (int): most words of the vocabulary; 0 for no limit.
+    min_count (int): least occurrences of a word of the vocabulary.
+    include (str): a file with words that must be in the vocabulary.
+    """
+
+    train: str = ""
+    dev: str = ""
+    sources: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+    max_tokens: int = 128
+    window_share: float = 0.25
+    cut: str = "sentences"
+    buffer_tokens: int = 1_000_000
+    n_workers: int = 0
+    vocabulary: str = ""
+    size: int = 30_000
+    min_count: int = 2
+    include: str = ""
+
+    def __post_init__(self) -> None:
+        section = "corpus"
+        _require(section, "max_tokens", self.max_tokens, 2, "at least 2")
+        _require(section, "buffer_tokens", self.buffer_tokens, 1, "at least 1")
+        _require(section, "n_workers", self.n_workers, 0, "at least 0")
+        if not 0 <= self.window_share <= 1:
+            raise _invalid(section, "window_share", self.window_share, "between 0 and 1")
+        if self.cut not in ("sentences", "lines"):
+            raise _invalid(section, "cut", self.cut, "sentences or lines")
+        if not self.train and not self.sources:
+            raise _invalid(section, "train", self.train, "a path; set --paths.train")
+
+    def paths(self) -> List[str]:
+        """RETURNS (List[str]): All training paths as they were given."""
+        return [str(s["path"]) for s in self.sources.values()] or [self.train]
+
+
+def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> Settings:
+    """Check a section of a config and make its settings.
+
+    cls (Type[Settings]): a dataclass of settings.
+    block (Dict[str, Any]): the section.
+    section (str): its name, for messages.
+    RETURNS (Settings): the settings, with defaults for what is missing.
+    RAISES (ValueError): EL090 for an unknown key, EL091 for a value of a wrong type or
+        range.
+    """
+    hints = get_type_hints(cls)
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    values: Dict[str, Any] = {}
+    for key, value in block.items():
+        if key not in known:
+            raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
+        expected = get_origin(hints[key]) or hints[key]
+        if expected is tuple or expected is Union:
+            values[key] = value  # a shape checks itself
+            continue
+        if expected is str and value is None:
+            value = ""
+        if expected is float and type(value) is int:
+            value = float(value)
+        if type(value) is not expected:
+            raise _invalid(section, key, value, expected.__name__)
+        values[key] = value
+    return cls(**values)
+
+
+def _require(section: str, key: str, value: float, least: float, expected: str) -> None:
+    if value < least:
+        raise _invalid(section, key, value, expected)
+
+
+def _invalid(section: str, key: str, value: Any, expected: str) -> ValueError:
+    return ValueError(Errors.EL091.format(section=section, key=key, value=value, expected=expected))

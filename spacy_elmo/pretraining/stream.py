@@ -1,0 +1,141 @@
+"""`BatchStream`: sequences -> the batches of each step, shuffled, resumable anywhere.
+
+Sequences are taken in buffers. A buffer is shuffled by a seed of its own, so nothing of
+it has to be stored: to go on, the buffer under way is read and shuffled once more.
+"""
+
+from itertools import pairwise
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from ..batch import plan_batches
+from .readings import LMBatch, make_lm_batch, make_stream_batches
+from .vocabulary import Vocabulary
+
+# From a position on: sequences of words, each time with the position after them.
+SequenceReader = Callable[[Dict[str, Any]], Iterator[Tuple[List[List[str]], Dict[str, Any]]]]
+
+
+class Step(NamedTuple):
+    """What one process does in a step.
+
+    batches (List[LMBatch]): its pieces; none if there were too few sequences.
+    n_targets (int): predictions of one direction, over all processes and pieces.
+    continues (bool): whether the pieces go on from the state of the last step's.
+    position (Dict[str, Any]): where the stream goes on, in JSON's types.
+    """
+
+    batches: List[LMBatch]
+    n_targets: int
+    continues: bool
+    position: Dict[str, Any]
+
+
+class BatchStream:
+    """Cut a stream of sequences into steps. A step is the same whatever the number of
+    processes and pieces: they only share it out.
+
+    read (SequenceReader): reads sequences from a position on.
+    vocabulary (Vocabulary): the words to predict.
+    batch_tokens (int): predictions of a direction in a step, of all processes.
+    buffer_tokens (int): tokens that are shuffled together.
+    seed (int): of the shuffling.
+    rank (int): of this process.
+    n_ranks (int): processes.
+    n_pieces (int): pieces that a process cuts its share into.
+    n_steps (int): 0 for sequences that each start from zero; or the words that are
+        read at a time of rows that go on from step to step, in the text's order.
+    """
+
+    def __init__(
+        self,
+        read: SequenceReader,
+        vocabulary: Vocabulary,
+        *,
+        batch_tokens: int,
+        buffer_tokens: int,
+        seed: int,
+        rank: int = 0,
+        n_ranks: int = 1,
+        n_pieces: int = 1,
+        n_steps: int = 0,
+    ) -> None:
+        self.read = read
+        self.vocabulary = vocabulary
+        self.batch_tokens = batch_tokens
+        self.buffer_tokens = buffer_tokens
+        self.seed = seed
+        self.n_shares = n_ranks * n_pieces
+        self.mine = range(rank * n_pieces, (rank + 1) * n_pieces)
+        self.n_steps = n_steps
+
+    def start(self, source: Dict[str, Any]) -> Dict[str, Any]:
+        """source (Dict[str, Any]): the reader's first position.
+        RETURNS (Dict[str, Any]): The stream's first position."""
+        return {"source": source, "buffer": 0, "batch": 0}
+
+    def steps(self, position: Dict[str, Any]) -> Iterator[Step]:
+        """position (Dict[str, Any]): what `start` gave, or a step.
+        YIELDS (Step): the steps from there on."""
+        number, skip = position["buffer"], position["batch"]
+        before = position["source"]
+        for sequences, after in self._buffers(before):
+            make = self._streamed if self.n_steps else self._shuffled
+            for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
+                here = {"source": before, "buffer": number, "batch": i + 1}
+                yield Step(batches, n_targets, bool(self.n_steps and i), here)
+            number, skip, before = number + 1, 0, after
+
+    def _buffers(
+        self, position: Dict[str, Any]
+    ) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
+        buffer: List[List[str]] = []
+        texts: Dict[str, str] = {}
+        n_tokens = 0
+        for sequences, after in self.read(position):
+            for words in sequences:
+                # One string for all occurrences of a word.
+                buffer.append([texts.setdefault(word, word) for word in words])
+                n_tokens += len(words)
+            position = after
+            if n_tokens >= self.buffer_tokens:
+                yield buffer, position
+                buffer, texts, n_tokens = [], {}, 0
+        if buffer:
+            yield buffer, position
+
+    def _shuffled(
+        self, sequences: List[List[str]], number: int, skip: int
+    ) -> Iterator[Tuple[List[LMBatch], int]]:
+        rng = np.random.default_rng([self.seed, 4, number])
+        mixed = [sequences[i] for i in rng.permutation(len(sequences))]
+        groups = list(plan_batches([len(words) for words in mixed], self.batch_tokens))
+        for k in rng.permutation(len(groups))[skip:]:
+            group = [mixed[i] for i in groups[k]]
+            shares = [group[share :: self.n_shares] for share in self.mine]
+            batches = [make_lm_batch(share, self.vocabulary) for share in shares if share]
+            yield batches, sum(len(words) + 1 for words in group)
+
+    def _streamed(
+        self, sequences: List[List[str]], number: int, skip: int
+    ) -> Iterator[Tuple[List[LMBatch], int]]:
+        n_rows = max(self.n_shares, self.batch_tokens // self.n_steps)
+        rows = _split_evenly(sequences, n_rows)
+        shares = [rows[share :: self.n_shares] for share in self.mine]
+        length = min(sum(len(words) + 1 for words in row) for row in rows)
+        pieces = [
+            make_stream_batches(share, self.n_steps, length, self.vocabulary, skip)
+            for share in shares
+        ]
+        for batches in zip(*pieces):
+            n_targets = len(batches[0].batch_sizes) * n_rows
+            yield list(batches), n_targets
+
+
+def _split_evenly(sequences: Sequence[List[str]], n_rows: int) -> List[List[List[str]]]:
+    """Cut a list where it leaves about as many tokens in each row."""
+    ends = np.cumsum([len(words) + 1 for words in sequences])
+    limits = ends[-1] * np.arange(1, n_rows) / n_rows
+    cuts = [0, *np.searchsorted(ends, limits).tolist(), len(sequences)]
+    return [list(sequences[a:b]) for a, b in pairwise(cuts)]

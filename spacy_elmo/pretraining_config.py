@@ -1,0 +1,85 @@
+"""Read pretraining configs: spaCy's format, our sections."""
+
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+from confection import Config, ConfigValidationError
+
+from .bilm.config import BiLMConfig
+from .errors import Errors
+
+PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
+_SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
+
+
+def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """Read a config. What it leaves out is taken from the template; the blocks
+    [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole.
+
+    path (Path): the file.
+    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}.
+    RETURNS (Dict[str, Any]): the sections, interpolated.
+    RAISES (ValueError): EL030 if there is no file, EL098 if it is no config or has
+        another section.
+    """
+    if not path.exists():
+        raise ValueError(Errors.EL030.format(path=path))
+    try:
+        given = Config().from_disk(path, interpolate=False, overrides=dict(overrides or {}))
+        config = read_template()
+        for section in given:
+            if section not in _SECTIONS:
+                known = ", ".join(_SECTIONS)
+                raise ValueError(Errors.EL098.format(path=path, error=f"[{section}]", known=known))
+        _overlay(config, given)
+        return dict(Config().from_str(config.to_str(), interpolate=True))
+    except ConfigValidationError as err:
+        known = ", ".join(_SECTIONS)
+        raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
+
+
+def make_pretraining_config(
+    preset: str = "standard",
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    init: Optional[Path] = None,
+) -> Config:
+    """Make a pretraining config.
+
+    preset (str): one of `PRETRAINING_PRESETS`.
+    lang (str): language code.
+    shape (Optional[BiLMConfig]): another shape than the preset's.
+    init (Optional[Path]): weights to start from, which have that shape.
+    RETURNS (Config): all sections, not interpolated.
+    RAISES (ValueError): EL060 for an unknown preset.
+    """
+    if preset not in PRETRAINING_PRESETS:
+        known = ", ".join(PRETRAINING_PRESETS)
+        raise ValueError(Errors.EL060.format(preset=preset, presets=known))
+    config = read_template()
+    if preset != "standard":
+        _overlay(config, _read(preset))
+    config["nlp"]["lang"] = lang
+    if shape is not None:
+        config["bilm"].update(shape.to_dict())
+    if init is not None:
+        config["paths"]["init"] = str(init)
+    return config
+
+
+def read_template() -> Config:
+    """RETURNS (Config): `configs/pretrain.cfg`, not interpolated."""
+    return _read("pretrain")
+
+
+def _overlay(config: Config, given: Config) -> None:
+    """Replace the keys that are given. A block below a section is one key."""
+    for section, block in given.items():
+        config.setdefault(section, {}).update(block)
+
+
+def _read(name: str) -> Config:
+    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
+    return Config().from_disk(path, interpolate=False)

@@ -1,0 +1,183 @@
+"""The parts of a pretraining run that its config describes: text, words, shape."""
+
+import logging
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+import srsly
+
+from .bilm.config import BiLMConfig
+from .checkpoints.reader import read_words
+from .corpora.corpus import Corpus, cutter_maker, open_sources
+from .corpora.static_vectors import StaticVectors, read_static_vectors
+from .errors import Errors, Warnings
+from .evaluation import sample
+from .pretraining.settings import CorpusSettings, TrainingSettings, make_settings
+from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
+
+logger = logging.getLogger("spacy_elmo")
+
+VOCAB_FILE = "vocab.txt"
+COUNTS_FILE = "counts.json"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A checked config.
+
+    paths (Dict[str, Any]): [paths].
+    nlp (Dict[str, Any]): [nlp]: "lang", and "tokenizer" or nothing.
+    bilm (Dict[str, Any]): [bilm].
+    corpus (CorpusSettings): [corpus].
+    training (TrainingSettings): [training].
+    """
+
+    paths: Dict[str, Any]
+    nlp: Dict[str, Any]
+    bilm: Dict[str, Any]
+    corpus: CorpusSettings
+    training: TrainingSettings
+
+    @classmethod
+    def check(cls, config: Dict[str, Any]) -> "RunConfig":
+        """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
+        same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
+        value."""
+        known = [f.name for f in fields(BiLMConfig)]
+        for key in config["bilm"]:
+            if key not in known:
+                raise ValueError(
+                    Errors.EL090.format(section="bilm", key=key, known=", ".join(known))
+                )
+        return cls(
+            config["paths"],
+            config["nlp"],
+            config["bilm"],
+            make_settings(CorpusSettings, config["corpus"], "corpus"),
+            make_settings(TrainingSettings, config["training"], "training"),
+        )
+
+    def make_cutter(self, window_share: float) -> Callable[[], Any]:
+        """window_share (float): see `Cutter`. RETURNS (Callable[[], Any]): makes it."""
+        return cutter_maker(
+            self.nlp["lang"],
+            self.nlp.get("tokenizer") or {},
+            max_tokens=self.corpus.max_tokens,
+            window_share=window_share,
+            cut=self.corpus.cut,
+            seed=self.training.seed,
+        )
+
+    def open_corpus(self, output: Path) -> Corpus:
+        """output (Path): where the standard input is saved. RETURNS (Corpus): the text to
+        train on. RAISES (ValueError): EL080 to EL085."""
+        c, seed = self.corpus, self.training.seed
+        sources, weights = open_sources(c.train, c.sources, output, seed)
+        cutter = self.make_cutter(c.window_share)
+        return Corpus(sources, weights, cutter, n_workers=c.n_workers, seed=seed)
+
+    def read_dev(self, output: Path) -> List[List[str]]:
+        """output (Path): where the standard input is saved. RETURNS (List[List[str]]): the
+        held-out sequences to measure on; none without held-out text."""
+        if not self.corpus.dev:
+            return []
+        sources, weights = open_sources(self.corpus.dev, {}, output, seed=0)
+        dev = Corpus(sources, weights, self.make_cutter(0.0))
+        sequences = [words for part in dev.read_in_order() for words in part]
+        return sample(sequences, self.training.eval_sequences)
+
+    def read_vectors(self) -> Optional[StaticVectors]:
+        """RETURNS (Optional[StaticVectors]): the table of `[bilm] input = "vectors"`; None
+        for other inputs. RAISES (ValueError): EL087 if there is none."""
+        if self.bilm.get("input") != "vectors":
+            return None
+        path = self.paths.get("vectors")
+        if not path:
+            raise ValueError(Errors.EL087.format(path=path, problem="set --paths.vectors"))
+        return read_static_vectors(Path(path))
+
+    def make_shape(self, vocabulary: Vocabulary, vectors: Optional[StaticVectors]) -> BiLMConfig:
+        """vocabulary (Vocabulary): the words to predict. vectors (Optional[StaticVectors]):
+        the given ones. RETURNS (BiLMConfig): the shape, sizes of tables filled in."""
+        block = dict(self.bilm)
+        if block.get("input") == "words":
+            block["n_words"] = len(vocabulary) - len(SPECIAL_WORDS)
+        if vectors is not None:
+            block["n_words"], block["vector_width"] = vectors.vectors.shape
+        return BiLMConfig(**block)
+
+    def identity(self, corpus: Corpus, n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
+        """corpus (Corpus): the text. n_words (int): words to predict. shape (BiLMConfig):
+        the biLM. RETURNS (Dict[str, Any]): what makes two runs the same, in JSON's types:
+        where it differs, a checkpoint is of another run."""
+        c, t = asdict(replace(self.corpus, dev="", n_workers=0)), asdict(self.training)
+        kept = ("seed", "batch_tokens", "state_steps", "optimizer", "softmax")
+        identity = {
+            "bilm": shape.to_dict(),
+            "corpus": c,
+            "training": {key: t[key] for key in kept},
+            "nlp": dict(self.nlp),
+            "files": [
+                [file.name, file.stat().st_size]
+                for source in corpus.sources.values()
+                for file in source.files
+            ],
+            "n_words": n_words,
+        }
+        return srsly.json_loads(srsly.json_dumps(identity))
+
+
+def count_words(corpus: Corpus) -> WordCounter:
+    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
+    warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
+    are none."""
+    counter = WordCounter()
+    started = time.monotonic()
+    for sequences in corpus.read_once():
+        counter.add(sequences)
+    if not counter.n_tokens:
+        raise ValueError(Errors.EL094)
+    if counter.pruned_below:
+        logger.warning(
+            Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
+        )
+    logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
+    return counter
+
+
+def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabulary:
+    """counter (WordCounter): counted words. settings (CorpusSettings): size, least count,
+    and files. RETURNS (Vocabulary): the words to predict. RAISES (ValueError): EL070 and
+    EL071 if a file cannot be used."""
+    if settings.vocabulary:
+        return Vocabulary(read_words(Path(settings.vocabulary)))
+    include = read_words(Path(settings.include)) if settings.include else []
+    return counter.make_vocabulary(settings.size, settings.min_count, include)
+
+
+def write_vocabulary(corpus: Corpus, settings: CorpusSettings, output: Path) -> None:
+    """Count the words and write vocab.txt and counts.json.
+
+    corpus (Corpus): text.
+    settings (CorpusSettings): which words are chosen.
+    output (Path): the run's folder.
+    RAISES (ValueError): as `count_words` and `choose_vocabulary`.
+    """
+    counter = count_words(corpus)
+    vocabulary = choose_vocabulary(counter, settings)
+    counts = {
+        "n_tokens": counter.n_tokens,
+        "n_sequences": counter.n_sequences,
+        "n_types": len(counter.counts),
+        "n_known": counter.count_known(vocabulary),
+    }
+    _write_beside(output / VOCAB_FILE, vocabulary.to_bytes())
+    _write_beside(output / COUNTS_FILE, srsly.json_dumps(counts).encode("utf-8"))
+
+
+def _write_beside(path: Path, content: bytes) -> None:
+    beside = path.with_name(f"{path.name}.partial")
+    beside.write_bytes(content)
+    beside.replace(path)

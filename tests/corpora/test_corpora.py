@@ -1,0 +1,293 @@
+"""Files -> sequences: formats, order, positions, workers, memory."""
+
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import DocBin
+
+from spacy_elmo.corpora import files
+from spacy_elmo.corpora.corpus import Corpus, cutter_maker, open_sources
+from spacy_elmo.corpora.cutting import Cutter
+from spacy_elmo.corpora.files import find_files, open_binary, spool_stdin
+from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
+from spacy_elmo.corpora.static_vectors import read_static_vectors
+from spacy_elmo.corpora.texts import TextSource
+from spacy_elmo.sentences import cut_sentences, cut_windows
+
+TEXTS = ["I like green eggs .", "Ham ! And “ eggs . ” He said so .", "배 가 고프다 .", ""]
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Two files with numbered lines."""
+    for name, n in (("a", 40), ("b", 120)):
+        text = "".join(f"{name}{i} is line {i} .\n" for i in range(n))
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def write(path, texts):
+    """Write texts in the format that the path's name says."""
+    if ".spacy" in path.name:
+        nlp = spacy.blank("xx")
+        data = DocBin(docs=[nlp.make_doc(text) for text in texts]).to_bytes()
+    elif ".jsonl" in path.name:
+        data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    else:
+        data = "\n".join(texts).encode()
+    compress = {
+        ".gz": gzip.compress,
+        ".xz": lzma.compress,
+        ".zst": files.zstd.compress,
+    }
+    path.write_bytes(compress.get(path.suffix, bytes)(data))
+
+
+READERS = {"txt": read_text, "jsonl": read_jsonl, "spacy": read_docbin}
+
+
+@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("ending", READERS)
+def test_texts_come_back_from_every_format_and_position(tmp_path, ending, compression):
+    path = tmp_path / f"x.{ending}{compression}"
+    texts = TEXTS[:3]
+    write(path, texts)
+    reader = READERS[ending]
+
+    found = list(reader(path, 0))
+
+    assert [text for text, _ in found] == texts
+    for i, (_, offset) in enumerate(found):
+        assert [text for text, _ in reader(path, offset)] == texts[i + 1 :]
+
+
+@pytest.mark.parametrize("ending", [*READERS, "txt.gz", "txt.xz", "txt.zst", "spacy.xz"])
+def test_damaged_files_are_named(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    write(path, ["abc def ghi " * 100] * 50)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2 + 3])
+    reader = READERS[ending.split(".")[0]]
+    if ending == "txt":  # half a text is a text
+        assert list(reader(path, 0))
+        return
+    with pytest.raises(ValueError, match=r"(EL083|EL084).*x\."):
+        list(reader(path, 0))
+
+
+@pytest.mark.parametrize("line", ["{}", "3", '{"text": 3}', "text"])
+def test_lines_without_a_text_are_refused(tmp_path, line):
+    (tmp_path / "x.jsonl").write_text('{"text": "a"}\n\n' + line)
+    with pytest.raises(ValueError, match="EL084.*byte 15"):
+        list(read_jsonl(tmp_path / "x.jsonl", 0))
+
+
+def test_files_folders_and_globs_are_found(lines):
+    (lines / ".hidden.txt").touch()
+    (lines / "notes.pdf").touch()
+    a, b = lines / "a.txt", lines / "b.txt"
+
+    assert find_files(str(lines), ["txt"]) == [a, b]
+    assert find_files(str(a), ["txt"]) == [a]
+    assert find_files(f"{lines}/*.txt", ["txt"]) == [a, b]
+    for path in (f"{lines}/c.txt", f"{lines}/*.jsonl", str(lines / "none")):
+        with pytest.raises(ValueError, match="EL080"):
+            find_files(path, ["txt"])
+    with pytest.raises(ValueError, match=r"EL081.*notes\.pdf"):
+        find_files(str(lines / "notes.pdf"), ["txt"])
+
+
+def test_zstd_needs_its_extra(tmp_path, monkeypatch):
+    write(tmp_path / "x.txt.zst", TEXTS)
+    monkeypatch.setattr(files, "zstd", None)
+    with pytest.raises(ValueError, match=r"EL082.*spacy-elmo\[zstd\]"):
+        open_binary(tmp_path / "x.txt.zst")
+
+
+def test_a_pipe_is_saved_and_can_be_empty_the_second_time(tmp_path):
+    first = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
+    again = spool_stdin(tmp_path, io.BytesIO(b""))
+
+    assert first == again
+    assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
+
+
+def read_chunks(source, position=None, n=1000, **settings):
+    stream = source.read(position or source.start(), **settings)
+    return [item for _, item in zip(range(n), stream)]
+
+
+def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, monkeypatch):
+    monkeypatch.setattr("spacy_elmo.corpora.texts._CHUNK_CHARS", 40)
+    source = TextSource(str(lines), seed=0)
+
+    once = [text for chunk, _ in read_chunks(source, endless=False) for text in chunk.texts]
+    twice = [text for chunk, _ in read_chunks(source, n=200) for text in chunk.texts]
+
+    expected = sorted(t for p in source.files for t in p.read_text("utf-8").splitlines())
+    assert sorted(once) == expected
+    assert twice[: len(once)] == once
+    assert twice[len(once) :] != once[: len(twice) - len(once)]
+    # Files are mixed, the larger one read more often.
+    first = "".join(text[0] for text in once[:80])
+    assert "ab" in first and "ba" in first and first.count("b") > first.count("a")
+
+
+@pytest.mark.parametrize("n_open", [1, 32])
+def test_reading_goes_on_from_any_position(lines, monkeypatch, n_open):
+    monkeypatch.setattr("spacy_elmo.corpora.texts._CHUNK_CHARS", 40)
+    monkeypatch.setattr("spacy_elmo.corpora.texts._N_OPEN", n_open)
+    source = TextSource(str(lines), seed=3)
+    expected = read_chunks(source, n=150)
+
+    for i in (0, 1, 30, 77, 100, 140):
+        position = json.loads(json.dumps(expected[i][1]))
+        found = read_chunks(TextSource(str(lines), seed=3), position, n=149 - i)
+        assert found == expected[i + 1 :]
+
+
+def test_empty_files_end_the_reading(tmp_path):
+    (tmp_path / "a.txt").touch()
+    source = TextSource(str(tmp_path), seed=0)
+
+    assert read_chunks(source) == []
+
+
+def test_sentences_end_where_words_say_so():
+    text = "He said “ Stop ! ” and left . Did he ? ! Yes ... 3.5 % of them ."
+    words = text.split(" ")
+
+    assert [" ".join(s) for s in cut_sentences(words)] == [
+        "He said “ Stop ! ” and left .", "Did he ? !", "Yes ...", "3.5 % of them .",
+    ]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(["a", "B", ".", "?", "”", ")", "\n", "。"])))
+def test_cutting_loses_nothing(words):
+    assert [w for s in cut_sentences(words) for w in s] == words
+    windows = list(cut_windows(words, 3))
+    assert [w for s in windows for w in s] == words
+    assert all(0 < len(s) <= 3 for s in windows)
+
+
+def test_sequences_are_sentences_lines_or_windows():
+    tokenizer = spacy.blank("en").tokenizer
+    texts = ["I like eggs. You do not.", "", "Ham!"]
+
+    cut = lambda **kw: [" ".join(s) for s in Cutter(tokenizer, **kw)(texts, 0)]  # noqa: E731
+
+    assert cut() == ["I like eggs .", "You do not .", "Ham !"]
+    assert cut(cut="lines") == ["I like eggs . You do not .", "Ham !"]
+    assert cut(window_share=1.0) == ["I like eggs . You do not . Ham !"]
+    assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not . Ham !"]
+    with pytest.raises(ValueError, match="EL086"):
+        Cutter(tokenizer, cut="paragraphs")
+
+
+def make_corpus(path, n_workers=0, sources=None, **cutting):
+    found, weights = open_sources(str(path), sources or {}, path, 0)
+    make_cutter = cutter_maker("en", {}, **cutting)
+    return Corpus(found, weights, make_cutter, n_workers=n_workers)
+
+
+@pytest.mark.timeout(120)
+def test_workers_change_nothing(lines):
+    settings = {"window_share": 0.5, "max_tokens": 20}
+    here, there = (
+        [item for _, item in zip(range(30), corpus.read(corpus.start()))]
+        for corpus in (make_corpus(lines, n, **settings) for n in (0, 2))
+    )
+
+    assert here == there
+
+
+def test_sources_are_mixed_by_weight(lines):
+    sources = {
+        "a": {"path": str(lines / "a.txt"), "weight": 3},
+        "b": {"path": str(lines / "b.txt"), "weight": 1},
+    }
+    corpus = make_corpus(lines, sources=sources)
+    names = [s[0][0][0] for _, (s, _) in zip(range(400), corpus.read(corpus.start()))]
+
+    assert 0.65 < names.count("a") / len(names) < 0.85
+    for source in ({"path": "x"}, {"path": str(lines), "weight": 0}):
+        with pytest.raises(ValueError, match="EL085.*'a'"):
+            open_sources("", {"a": source}, lines, 0)
+
+
+def test_the_tokenizer_of_the_config_is_used(tmp_path):
+    (tmp_path / "x.txt").write_text("배가 고프다.\n", encoding="utf-8")
+    sources, weights = open_sources(str(tmp_path), {}, tmp_path, 0)
+    make_cutter = cutter_maker("ko", {"@tokenizers": "spacy.Tokenizer.v1"})
+
+    assert list(Corpus(sources, weights, make_cutter).read_once()) == [[["배가", "고프다", "."]]]
+
+
+def test_static_vectors_are_read(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", spacy.vocab.Vocab().vectors.data.__class__((3,), dtype="float32"))
+    nlp.vocab.set_vector("eggs", [1.0, 2.0, 3.0])
+    nlp.to_disk(tmp_path / "nlp")
+
+    for path in (tmp_path / "nlp", tmp_path / "nlp" / "vocab"):
+        words, vectors = read_static_vectors(path)
+        assert vectors[words.index("eggs")].tolist() == [1.0, 2.0, 3.0]
+    spacy.blank("en").to_disk(tmp_path / "empty")
+    for path in (tmp_path / "empty", tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match="EL087"):
+            read_static_vectors(path)
+
+
+MEMORY = """
+import resource, sys
+from spacy_elmo.corpora.corpus import Corpus, cutter_maker
+from spacy_elmo.corpora.texts import TextSource
+from spacy_elmo.pretraining.stream import BatchStream
+from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
+from spacy_elmo.registry import corpus_readers
+
+# Text that is made while it is read, and never ends; no two lines have a word in common.
+def read(path, offset):
+    while True:
+        yield " ".join(f"w{(offset * 7 + i) % 100_003}" for i in range(30)) + " .", offset + 1
+        offset += 1
+
+corpus_readers.register("lazy", func=read)
+class Split:
+    def __call__(self, texts, number):
+        return [text.split() for text in texts]
+source = TextSource(sys.argv[1], 0)
+corpus = Corpus({"x": source}, {"x": 1.0}, Split)
+vocabulary = Vocabulary([*SPECIAL_WORDS, "."])
+stream = BatchStream(
+    corpus.read, vocabulary, batch_tokens=50_000, buffer_tokens=500_000, seed=0
+)
+n_bytes, marks = 0, []
+limits = [int(arg) * 1_000_000 for arg in sys.argv[2:]]
+for step in stream.steps(stream.start(corpus.start())):
+    n_bytes += sum(len(w) + 1 for w in step.batches[0].words) and step.n_targets * 6
+    if n_bytes >= limits[len(marks)]:
+        with open("/proc/self/statm") as file:
+            marks.append(int(file.read().split()[1]) * resource.getpagesize() / 1e6)
+        if len(marks) == len(limits):
+            break
+print(marks[-1] - marks[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_grow_with_the_text(tmp_path):
+    (tmp_path / "x.lazy").touch()
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.lazy"), "50", "300"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert float(result.stdout) < 50

@@ -1,0 +1,404 @@
+"""Pretraining from a config: resume, several processes, all inputs, all softmaxes."""
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import spacy
+import srsly
+import torch
+
+from spacy_elmo import load_embedder, pipe_config
+from spacy_elmo.corpus_report import describe_corpus
+from spacy_elmo.evaluation import evaluate_checkpoint
+from spacy_elmo.pretrain import Run, pretrain
+from spacy_elmo.pretraining.processes import Processes
+from spacy_elmo.pretraining_config import (
+    PRETRAINING_PRESETS,
+    load_config,
+    make_pretraining_config,
+)
+from spacy_elmo.run_parts import RunConfig
+
+from .toy import make_options, make_weights, write_model
+from .util import SHAPE, assert_close
+
+SMALL = {
+    "bilm": SHAPE,
+    "corpus": {"max_tokens": 12, "buffer_tokens": 300, "size": 60, "min_count": 1},
+    "training": {
+        "max_steps": 12,
+        "batch_tokens": 80,
+        "learn_rate": 0.01,
+        "warmup_steps": 3,
+        "dropout": 0.2,
+        "eval_frequency": 4,
+        "save_frequency": 2,
+        "log_frequency": 3,
+        "softmax": {"kind": "sampled", "n_samples": 20},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder of text in which what follows what is not chance."""
+    rng = random.Random(0)
+    nouns, verbs = ["ham", "eggs", "cheese", "bread"], ["like", "eat", "want"]
+    folder = tmp_path_factory.mktemp("texts")
+    for name, n in (("train/a", 150), ("train/b", 60), ("dev/c", 20)):
+        lines = []
+        for _ in range(n):
+            noun = rng.choice(nouns)
+            lines.append(f"I {rng.choice(verbs)} {noun} . You {rng.choice(verbs)} {noun} !")
+        (folder / f"{name}.txt").parent.mkdir(exist_ok=True)
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def write_config(folder, texts, **changes):
+    """A config for a tiny run. Changes are blocks of sections to merge."""
+    config = make_pretraining_config()
+    config["paths"].update({"train": str(texts / "train"), "dev": str(texts / "dev")})
+    for section, block in SMALL.items():
+        config[section].update(block)
+    for section, block in changes.items():
+        config[section].update(block)
+    folder.mkdir(parents=True, exist_ok=True)
+    config.to_disk(folder / "pretrain.cfg", interpolate=False)
+    return folder / "pretrain.cfg"
+
+
+def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
+    path = write_config(tmp_path, texts, **changes)
+    steps = []
+
+    def should_stop():
+        steps.append(1)
+        return len(steps) == stop_at
+
+    return pretrain(
+        load_config(path),
+        tmp_path / output,
+        resume=resume,
+        report=lambda report, total: None if reports is None else reports.append(report),
+        should_stop=should_stop,
+    )
+
+
+def all_bytes(folder):
+    """Everything that a run remembers, names and numbers."""
+    (last,) = sorted(folder.glob("checkpoints/step-*"))[-1:]
+    found = {}
+    for path in sorted(last.glob("*.safetensors")):
+        for name, tensor in safetensors.torch.load_file(path).items():
+            found[path.name, name] = tensor.numpy().tobytes()
+    return found, srsly.read_json(last / "training.json")["state"]
+
+
+def test_a_run_learns_and_its_result_can_be_used(tmp_path, texts):
+    reports = []
+    train(tmp_path, texts, reports=reports, training={**SMALL["training"], "max_steps": 120})
+
+    scores = [report.dev.perplexities[2] for report in reports if report.dev]
+    assert scores[-1] < 0.5 * scores[0]
+    # Nobody can know the noun before "I like": no better than chance among the rest.
+    assert scores[-1] > 2
+    folder = tmp_path / "run" / "model-best"
+    assert evaluate_checkpoint(folder, str(texts / "dev"))["geometric_mean"] == pytest.approx(
+        min(scores), rel=1e-3
+    )
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=pipe_config(folder))
+    nlp.get_pipe("elmo").load(folder)
+    assert nlp("I like eggs").tensor.shape == (3, 8)
+    assert srsly.read_json(folder / "meta.json")["dev_perplexity"]["kind"] == "exact"
+
+
+@pytest.mark.parametrize("state_steps", [0, 5])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_stopping_and_going_on_changes_nothing(tmp_path, texts, state_steps, accumulate):
+    training = {**SMALL["training"], "state_steps": state_steps, "accumulate": accumulate}
+    train(tmp_path, texts, "straight", training=training)
+    for stop_at in (5, 3, 0):
+        train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, training=training)
+
+    assert all_bytes(tmp_path / "stopped") == all_bytes(tmp_path / "straight")
+
+
+def command(config, output, *arguments, n_processes=1):
+    launch = ["-m"]
+    if n_processes > 1:
+        port = str(random.Random(os.getpid()).randint(20_000, 60_000))
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(n_processes)]
+        launch += ["--master-port", port, "-m"]
+    return [sys.executable, *launch, "spacy", "elmo", "pretrain", config, output, *arguments]
+
+
+def run(*arguments, **settings):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [str(a) for a in command(*arguments, **settings)],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    return result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0, 1, 2])
+def test_killed_at_a_random_moment_and_resumed(tmp_path, texts, moment):
+    settings = {**SMALL["training"], "max_steps": 60}
+    config = write_config(tmp_path, texts, training=settings)
+    process = subprocess.Popen(
+        [str(a) for a in command(config, tmp_path / "killed")],
+        stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    checkpoints = tmp_path / "killed" / "checkpoints"
+    while process.poll() is None and not list(checkpoints.glob("step-?????????")):
+        time.sleep(0.01)
+    time.sleep(random.Random(moment).random() * 0.4)
+    process.kill()
+    process.wait()
+
+    run(config, tmp_path / "killed", "--resume")
+    run(config, tmp_path / "straight")
+
+    assert all_bytes(tmp_path / "killed") == all_bytes(tmp_path / "straight")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGTERM")
+def test_sigterm_and_max_minutes_end_with_a_checkpoint(tmp_path, texts):
+    config = write_config(tmp_path, texts, training={**SMALL["training"], "max_steps": 10_000})
+    process = subprocess.Popen(
+        [str(a) for a in command(config, tmp_path / "a")], stdout=subprocess.PIPE
+    )
+    while not list((tmp_path / "a").glob("checkpoints/step-?????????")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0].decode()
+
+    assert process.returncode == 0
+    step = all_bytes(tmp_path / "a")[1]["step"]
+    assert f"Step {step}" in output and (tmp_path / "a" / "model-last").exists()
+    assert "Step 1:" in run(config, tmp_path / "b", "--max-minutes", "0.00001")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_two_processes_are_one(tmp_path, texts):
+    exact = {"dropout": 0.0, "softmax": {"kind": "full"}, "max_steps": 8}
+    config = write_config(tmp_path, texts, training={**SMALL["training"], **exact})
+    run(config, tmp_path / "one")
+    run(config, tmp_path / "two", "--max-minutes", "0.00001", n_processes=2)
+    # They stopped after a step; others go on, and could be of another number.
+    run(config, tmp_path / "two", "--resume", n_processes=2)
+
+    one, two = (load_embedder(tmp_path / name / "model-last") for name in ("one", "two"))
+    for (name, a), (_, b) in zip(one.bilm.state_dict().items(), two.bilm.state_dict().items()):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3, msg=name)
+    states = [all_bytes(tmp_path / name)[1] for name in ("one", "two")]
+    assert states[0]["position"] == states[1]["position"]
+    assert states[0]["best"] == pytest.approx(states[1]["best"], rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_every_softmax_trains_and_is_scored_exactly(tmp_path, texts, kind):
+    settings = {"full": {}, "sampled": {"n_samples": 10}, "adaptive": {"cutoffs": [5]}}
+    softmax = {"kind": kind, **settings[kind]}
+    reports = []
+    train(tmp_path, texts, reports=reports, training={**SMALL["training"], "softmax": softmax})
+
+    result = evaluate_checkpoint(tmp_path / "run" / "model-last", str(texts / "dev"))
+    assert result["geometric_mean"] == pytest.approx(reports[-1].dev.perplexities[2], rel=1e-3)
+
+
+@pytest.mark.parametrize("input", ["characters", "words", "vectors"])
+def test_every_input_trains_and_is_used_in_a_pipeline(tmp_path, texts, input):
+    nlp = spacy.blank("en")
+    for i, word in enumerate(("ham", "eggs", "like")):
+        nlp.vocab.set_vector(word, np.eye(5, dtype="float32")[i])
+    nlp.to_disk(tmp_path / "vectors")
+    paths = {"train": str(texts / "train"), "vectors": str(tmp_path / "vectors")}
+    train(tmp_path, texts, bilm={**SHAPE, "input": input}, paths=paths)
+
+    folder = tmp_path / "run" / "model-last"
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=pipe_config(folder))
+    nlp.get_pipe("elmo").load(folder)
+    doc = nlp("I like ham and tofu")
+    nlp.to_disk(tmp_path / "nlp")
+    assert_close([spacy.load(tmp_path / "nlp")(doc.text).tensor], [doc.tensor])
+    unknown, other = nlp("tofu").tensor, nlp("seitan").tensor
+    assert np.allclose(unknown, other, atol=1e-6) == (input != "characters")
+
+
+def test_all_optimizers_and_schedules_train(tmp_path, texts):
+    for i, name in enumerate(("adam", "adamw", "adagrad", "sgd")):
+        training = {**SMALL["training"], "max_steps": 2, "optimizer": {"name": name}}
+        assert train(tmp_path, texts, f"run{i}", training=training).step == 2
+
+
+def test_a_run_can_start_from_weights_alone(tmp_path, texts):
+    train(tmp_path, texts, "first")
+    first = tmp_path / "first" / "model-last"
+    paths = {"train": str(texts / "train"), "dev": str(texts / "dev"), "init": str(first)}
+    # So low a rate changes next to nothing: what it starts from is what it ends with.
+    training = {**SMALL["training"], "max_steps": 2, "learn_rate": 1e-9}
+    corpus = {**SMALL["corpus"], "size": 10}
+
+    train(tmp_path, texts, "second", paths=paths, training=training, corpus=corpus)
+
+    second = tmp_path / "second" / "model-last"
+    sentences = [["I", "like", "eggs"]]
+    assert_close(load_embedder(second).embed(sentences), load_embedder(first).embed(sentences))
+    vocab = tmp_path / "second" / "vocab.txt"
+    assert len(vocab.read_text().split()) == 10
+    restricted = evaluate_checkpoint(first, str(texts / "dev"), vocab=vocab)
+    assert restricted["n_words_scored"] == 10
+
+
+def test_a_run_can_start_from_published_weights(tmp_path, texts):
+    options = make_options()
+    write_model(tmp_path / "published", options, make_weights(options))
+    shape = load_embedder(tmp_path / "published").bilm.config.to_dict()
+    paths = {"train": str(texts / "train"), "dev": None, "init": str(tmp_path / "published")}
+    training = {**SMALL["training"], "max_steps": 2, "learn_rate": 1e-9}
+
+    train(tmp_path, texts, paths=paths, bilm=shape, training=training)
+
+    sentences = [["I", "like", "eggs"]]
+    assert_close(
+        load_embedder(tmp_path / "run" / "model-last").embed(sentences),
+        load_embedder(tmp_path / "published").embed(sentences),
+    )
+    with pytest.raises(ValueError, match="EL097.*width: 8, 16|EL097"):
+        train(tmp_path, texts, "other", paths=paths, bilm={**SHAPE, "width": 16})
+
+
+def test_early_stop(tmp_path, texts):
+    training = {**SMALL["training"], "learn_rate": 0.0, "patience": 4, "max_steps": 100}
+
+    assert train(tmp_path, texts, training=training).step == 8
+
+
+def test_folders_with_a_run_are_not_started_over(tmp_path, texts, caplog):
+    train(tmp_path, texts)
+    with pytest.raises(ValueError, match="EL095.*--resume"):
+        train(tmp_path, texts)
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(ValueError, match="EL096.*init"),
+    ):
+        train(tmp_path, texts, resume=True, training={**SMALL["training"], "seed": 5})
+    assert "it is of another run: training was" in caplog.text
+    # What does not change the run may change: longer, and with another rate.
+    longer = {**SMALL["training"], "max_steps": 14, "learn_rate": 0.1}
+    assert train(tmp_path, texts, resume=True, training=longer).step == 14
+
+
+def test_gradients_that_are_no_numbers_are_left_out_and_end_a_run(tmp_path, texts, caplog):
+    training = {**SMALL["training"], "learn_rate": 1e30, "warmup_steps": 0, "clip": 0.0}
+    with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="EL093.*--resume"):
+        train(tmp_path, texts, training={**training, "max_steps": 50, "optimizer": {"name": "sgd"}})
+    assert caplog.text.count("[WL005]") == 10
+
+
+def test_empty_text_is_refused(tmp_path):
+    for name in ("train", "dev"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match="EL094"):
+        train(tmp_path, tmp_path)
+
+
+def test_counting_says_what_it_forgot(tmp_path, texts, monkeypatch, caplog):
+    monkeypatch.setattr("spacy_elmo.run_parts.WordCounter.__init__.__defaults__", (4,))
+    with caplog.at_level(logging.WARNING):
+        train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
+    assert "[WL006]" in caplog.text
+
+
+def test_debug_corpus_describes_the_text(tmp_path, texts):
+    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+
+    figures = describe_corpus(config, tmp_path)
+
+    assert figures["tokens"] == 8 * 210
+    assert figures["files"] == 2 and figures["distinct words"] == 11
+    assert figures["tokens in the vocabulary"] == 1.0
+    assert figures["tokens longer than 12 bytes"] == 0.0
+    assert figures["tokens per second here"] > 0
+
+
+@pytest.mark.parametrize("preset", PRETRAINING_PRESETS)
+def test_presets_are_valid_and_train_a_step(tmp_path, texts, preset):
+    config = make_pretraining_config(preset)
+    config["paths"].update({"train": str(texts / "train"), "dev": str(texts / "dev")})
+    config["training"].update({"max_steps": 1, "batch_tokens": 70})
+    config.to_disk(tmp_path / "x.cfg", interpolate=False)
+    loaded = load_config(tmp_path / "x.cfg")
+    if preset != "standard":
+        # Kim et al. 2016 count one direction, with a vocabulary of 10,000 words.
+        shape = RunConfig.check(loaded).make_shape
+        with torch.device("meta"):
+            from spacy_elmo.bilm.model import BiLM
+
+            bilm = BiLM(shape(["x"] * 10, None))
+            backward = sum(p.numel() for p in bilm.backward_lstm.parameters())
+            n = sum(p.numel() for p in bilm.parameters()) - backward
+        n += 10_000 * (bilm.config.direction_width + 1)
+        assert n == pytest.approx({"kim_5m": 5e6, "kim_19m": 19e6}[preset], rel=0.1)
+
+    assert pretrain(loaded, tmp_path / "run").step == 1
+
+
+def test_configs_of_another_kind_are_refused(tmp_path):
+    for text in ("[pretraining]\nx = 1\n", "[training\n", "[training]\nx = ${paths.nothing}\n"):
+        (tmp_path / "x.cfg").write_text(text)
+        with pytest.raises(ValueError, match="EL098"):
+            load_config(tmp_path / "x.cfg")
+    (tmp_path / "x.cfg").write_text("[bilm]\nwidht = 8\n[corpus]\ntrain = x\n")
+    with pytest.raises(ValueError, match=r"EL090.*bilm\] has no 'widht'"):
+        RunConfig.check(load_config(tmp_path / "x.cfg"))
+    (tmp_path / "x.cfg").write_text('[corpus]\ntrain = "x"\n[bilm]\ninput = "vectors"\n')
+    with pytest.raises(ValueError, match="EL087.*--paths.vectors"):
+        RunConfig.check(load_config(tmp_path / "x.cfg")).read_vectors()
+
+
+def test_vocabularies_to_score_with_must_be_covered(tmp_path, texts):
+    train(tmp_path, texts)
+    folder = tmp_path / "run" / "model-last"
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\nzebra\n")
+    with pytest.raises(ValueError, match="EL075.*zebra"):
+        evaluate_checkpoint(folder, str(texts / "dev"), vocab=tmp_path / "vocab.txt")
+    (folder / "softmax.safetensors").unlink()
+    with pytest.raises(ValueError, match="EL074"):
+        evaluate_checkpoint(folder, str(texts / "dev"))
+
+
+def test_a_run_is_the_same_for_other_ranks(tmp_path, texts):
+    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+    first = Run(
+        config, tmp_path / "run", resume=False, processes=Processes(0, 1, torch.device("cpu"))
+    )
+
+    assert first.total_steps == 12
+    assert Path(tmp_path / "run" / "vocab.txt").exists()
+
+
+@pytest.mark.gpu
+def test_half_precision_trains_on_a_gpu(tmp_path, texts):
+    for i, precision in enumerate(("fp32", "bf16", "fp16")):
+        path = write_config(tmp_path, texts, training={**SMALL["training"], "precision": precision})
+        progress = pretrain(load_config(path), tmp_path / f"run{i}", device="cuda")
+        assert progress.step == 12 and progress.best < 60
