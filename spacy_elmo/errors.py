@@ -69,9 +69,9 @@ class Errors(metaclass=ErrorsWithCodes):
         "a file of weights?"
     )
     EL023 = (
-        "The weights in {source} are of another shape than the component. Configured and "
+        "The weights in {path} are of another shape than the component. Configured and "
         "found: {differences}. Set the found values in [components.elmo.model], or have the "
-        "whole config written by `python -m spacy elmo init-config config.cfg {arguments}`."
+        "whole config written by `python -m spacy elmo init-config config.cfg --weights {path}`."
     )
     EL024 = (
         "The component has no weights yet. None are bundled with this version: load some "

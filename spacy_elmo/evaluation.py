@@ -25,6 +25,7 @@ def evaluate_checkpoint(
     cut: str = "sentences",
     max_tokens: int = 128,
     stream: bool = False,
+    warm: bool = False,
     limit: int = 0,
     lang: Optional[str] = None,
 ) -> Dict[str, Any]:
@@ -39,6 +40,7 @@ def evaluate_checkpoint(
     cut (str): "sentences", "lines" or "windows".
     max_tokens (int): most tokens of a sequence.
     stream (bool): whether the state is carried from one sequence to the next one.
+    warm (bool): whether sequences start from the state stored with the weights.
     limit (int): sequences, from all over the text; 0 for all.
     lang (Optional[str]): language of the tokenizer; None for the one in the
         checkpoint's meta.json, or English.
@@ -59,7 +61,7 @@ def evaluate_checkpoint(
     if not sequences:
         raise ValueError(Errors.EL094)
     scorer = Scorer(model, vocabulary, restrict)
-    result = measure(scorer, sequences, stream=stream, batch_tokens=_BATCH_TOKENS)
+    result = measure(scorer, sequences, stream=stream, warm=warm, batch_tokens=_BATCH_TOKENS)
     forward, backward, mean = result.perplexities
     return {
         "forward": forward,
@@ -72,7 +74,7 @@ def evaluate_checkpoint(
         "n_words_of_softmax": len(vocabulary),
         "cut": cut,
         "max_tokens": max_tokens,
-        "state": "carried" if stream else "zero",
+        "state": "carried" if stream else "warm" if warm else "zero",
     }
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from .bilm.model import BiLM
 from .bilm.weights import load_weights
 from .checkpoints.files import CheckpointFiles
-from .checkpoints.reader import SoftmaxWeights, find_reader
+from .checkpoints.reader import SoftmaxWeights, fill_bilm, find_reader
 from .errors import Errors
 from .pretraining.objective import LanguageModel
 from .pretraining.softmax import Softmax, make_softmax
@@ -22,21 +22,6 @@ class LoadedModel(NamedTuple):
     vocabulary: Vocabulary
 
 
-def load_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
-    """Fill a biLM from a checkpoint of any known format.
-
-    bilm (BiLM): what to fill; untouched if anything is wrong.
-    files (CheckpointFiles): the checkpoint.
-    RAISES (ValueError): EL097 if the shapes differ, EL030 to EL038 if it cannot be read.
-    """
-    reader = find_reader(files)
-    config = reader.read_config(files)
-    differences = bilm.config.differences(config)
-    if differences:
-        raise ValueError(Errors.EL097.format(path=files, differences="; ".join(differences)))
-    load_weights(bilm, reader.read_state(files, config), str(files))
-
-
 def load_language_model(files: CheckpointFiles) -> LoadedModel:
     """Load a biLM and its softmax, in evaluation mode.
 
@@ -47,7 +32,7 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
     """
     reader = find_reader(files)
     bilm = BiLM(reader.read_config(files))
-    load_bilm(bilm, files)
+    fill_bilm(bilm, files, Errors.EL097)
     stored = reader.read_softmax(files)
     if stored is None:
         raise ValueError(Errors.EL074.format(path=files))

@@ -15,9 +15,8 @@ import torch
 from .bilm.config import BiLMConfig
 from .bilm.embedder import Embedder, Loader
 from .bilm.model import BiLM
-from .bilm.weights import load_weights
 from .checkpoints.files import CheckpointFiles, PathLike
-from .checkpoints.reader import find_reader
+from .checkpoints.reader import fill_bilm, find_reader
 from .errors import Errors
 
 logger = logging.getLogger("spacy_elmo")
@@ -30,17 +29,7 @@ class CheckpointLoader:
         self.files = files
 
     def __call__(self, bilm: BiLM) -> None:
-        reader = find_reader(self.files)
-        config = reader.read_config(self.files)
-        differences = bilm.config.differences(config)
-        if differences:
-            arguments = f"--weights {self.files.path}"
-            raise ValueError(
-                Errors.EL023.format(
-                    source=self.files, differences="; ".join(differences), arguments=arguments
-                )
-            )
-        load_weights(bilm, reader.read_state(self.files, config), str(self.files))
+        fill_bilm(bilm, self.files, Errors.EL023)
         logger.info("Loaded %d weights from %s", _count(bilm), self.files)
 
 
@@ -48,12 +37,8 @@ class BundledLoader:
     """Load the English model inside the package. See `build_bundled_loader_v1`."""
 
     def __call__(self, bilm: BiLM) -> None:
-        files = get_bundled()
-        config = find_reader(files).read_config(files)
-        differences = bilm.config.differences(config)
-        if differences:
-            raise ValueError(Errors.EL025.format(differences="; ".join(differences)))
-        CheckpointLoader(files)(bilm)
+        fill_bilm(bilm, get_bundled(), Errors.EL025)
+        logger.info("Loaded the bundled English weights")
 
 
 class RandomLoader:

@@ -14,10 +14,10 @@ from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
-from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
+from .checkpoints.reader import SoftmaxWeights, fill_bilm, find_reader, read_words
 from .corpora.static_vectors import StaticVectors
 from .errors import Errors
-from .language_model import copy_softmax_rows, load_bilm, pack_softmax
+from .language_model import copy_softmax_rows, pack_softmax
 from .pretraining.initial_state import store_initial_state
 from .pretraining.loop import Hooks, Progress, Report, train
 from .pretraining.objective import LanguageModel
@@ -143,7 +143,7 @@ class Run:
         init = self.checkpoint.folder if self.checkpoint else self.config.paths.get("init")
         if init:
             files = CheckpointFiles.of(init)
-            load_bilm(bilm, files)
+            fill_bilm(bilm, files, Errors.EL097)
             stored = find_reader(files).read_softmax(files)
             n_words = 0
             if stored is not None:

@@ -26,14 +26,14 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     if not path.exists():
         raise ValueError(Errors.EL030.format(path=path))
     try:
-        given = Config().from_disk(path, interpolate=False, overrides=dict(overrides or {}))
+        given = Config().from_disk(path, interpolate=False)
         config = read_template()
         for section in given:
             if section not in _SECTIONS:
                 known = ", ".join(_SECTIONS)
                 raise ValueError(Errors.EL098.format(path=path, error=f"[{section}]", known=known))
         _overlay(config, given)
-        return dict(Config().from_str(config.to_str(), interpolate=True))
+        return dict(Config().from_str(config.to_str(), overrides=dict(overrides or {})))
     except ConfigValidationError as err:
         known = ", ".join(_SECTIONS)
         raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err

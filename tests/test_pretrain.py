@@ -402,3 +402,14 @@ def test_half_precision_trains_on_a_gpu(tmp_path, texts):
         path = write_config(tmp_path, texts, training={**SMALL["training"], "precision": precision})
         progress = pretrain(load_config(path), tmp_path / f"run{i}", device="cuda")
         assert progress.step == 12 and progress.best < 60
+
+
+def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
+    (tmp_path / "x.cfg").write_text('[nlp]\nlang = "de"\n')
+
+    config = load_config(
+        tmp_path / "x.cfg", {"training.softmax.n_samples": 7, "paths.train": "text"}
+    )
+
+    assert config["training"]["softmax"] == {"kind": "sampled", "n_samples": 7}
+    assert config["corpus"]["train"] == "text" and config["nlp"]["lang"] == "de"

@@ -4,32 +4,40 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from tasks import ENGLISH, choose
 from thinc.api import Config
 
 from spacy_elmo.loaders import read_config
 from spacy_elmo.presets import make_config
 
-COMPONENTS = {"ewt": "tagger", "wnut17": "ner", "polarity": "textcat"}
-
 
 def main(
     output: Path = typer.Argument(..., help="Folder to write"),
-    weights: Path = typer.Argument(..., help="Folder with the biLM"),
+    weights: str = typer.Argument(..., help='Folder with the biLM; "" for the bundled one'),
     max_steps: int = typer.Option(2000, help="Updates at most"),
     patience: int = typer.Option(800, help="Updates without a better dev score"),
     eval_frequency: int = typer.Option(200, help="Updates between evaluations"),
+    tasks: str = typer.Option(ENGLISH, help="Tasks"),
 ) -> None:
     """Write OUTPUT/<task>_<elmo or plain>.cfg."""
     output.mkdir(parents=True, exist_ok=True)
     steps = {"max_steps": max_steps, "patience": patience, "eval_frequency": eval_frequency}
-    for task, component in COMPONENTS.items():
+    shape, loader = None, None
+    if weights:
+        shape = read_config(weights)
+        loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": weights}
+    for task, about in choose(tasks).items():
+        component = about.component
         config = make_config(
             "word_features",
             [component],
-            shape=read_config(weights),
-            loader={"@misc": "spacy-elmo.CheckpointLoader.v1", "path": str(weights)},
+            lang=about.lang,
+            shape=shape,
+            loader=loader,
         )
         config["training"].update(steps)
+        # spaCy's own for some languages needs more packages; the data is tokenized.
+        config["nlp"]["tokenizer"] = {"@tokenizers": "spacy.Tokenizer.v1"}
         config.to_disk(output / f"{task}_elmo.cfg", interpolate=False)
         make_plain(config, component).to_disk(output / f"{task}_plain.cfg", interpolate=False)
 
@@ -46,7 +54,7 @@ def make_plain(config: Config, component: str) -> Config:
     parts = {key: model["tok2vec"][key] for key in ("embed", "encode")}
     model["tok2vec"] = {"@architectures": "spacy.Tok2Vec.v2", **parts}
     del plain["components"]["elmo"]
-    del plain["initialize"]["components"]
+    plain["initialize"].pop("components", None)
     plain["nlp"]["pipeline"] = [component]
     return plain
 

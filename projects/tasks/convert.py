@@ -1,6 +1,7 @@
 """Convert the task data to .spacy: a doc for each sentence."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from data import read_entities, read_polarity, read_tags
 from spacy.tokens import Doc, DocBin
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
+from tasks import ENGLISH, choose
 
 SPLITS = ("train", "dev", "test")
 
@@ -18,11 +20,13 @@ def main(
     source: Path = typer.Argument(..., help="Folder with the task data"),
     output: Path = typer.Argument(..., help="Folder to write"),
     limit: int = typer.Option(0, help="Sentences of each file, 0 for all"),
+    tasks: str = typer.Option(ENGLISH, help="Tasks"),
 ) -> None:
     """Write OUTPUT/<task>/<split>.spacy."""
-    vocab = spacy.blank("en").vocab
-    tasks = {"ewt": make_tag_docs, "wnut17": make_entity_docs, "polarity": make_polarity_docs}
-    for task, make_docs in tasks.items():
+    vocab = spacy.blank("xx").vocab
+    makers = {"ner": make_entity_docs, "textcat": make_polarity_docs}
+    for task, about in choose(tasks).items():
+        make_docs = makers.get(about.component, partial(make_tag_docs, task=task))
         for split in SPLITS:
             docs = make_docs(vocab, source, split)
             path = output / task / f"{split}.spacy"
@@ -32,9 +36,9 @@ def main(
             print(f"{path}: {len(doc_bin)} sentences")
 
 
-def make_tag_docs(vocab: Vocab, source: Path, split: str) -> Iterator[Doc]:
+def make_tag_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
     """YIELDS (Doc): with `tag_`."""
-    for words, tags in read_tags(source, split):
+    for words, tags in read_tags(source, task, split):
         yield Doc(vocab, words=words, tags=tags)
 
 

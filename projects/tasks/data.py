@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 EWT = "pos-dep/ud_english_ewt"
+KO_GSD = "korean/ud_korean_gsd"
 WNUT17 = "ner/wnut17"
 POLARITY = "sentiment/sentence_polarity"
 
-_EWT_FILES = {split: f"{EWT}/en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")}
+# Where the tags are, and the start of the files' names.
+_TAGGED = {"ewt": f"{EWT}/en_ewt-ud", "ko_gsd": f"{KO_GSD}/ko_gsd-ud"}
 _WNUT17_FILES = {
     "train": f"{WNUT17}/wnut17train.conll",
     "dev": f"{WNUT17}/emerging.dev.conll",
@@ -31,12 +33,12 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     return path.read_text(encoding)
 
 
-def read_tags(root: Path, split: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Read UD English EWT.
+def read_tags(root: Path, task: str, split: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Read a UD treebank.
 
     YIELDS (tuple[list[str], list[str]]): words and XPOS tags of a sentence.
     """
-    for block in read_text(root / _EWT_FILES[split]).split("\n\n"):
+    for block in read_text(root / f"{_TAGGED[task]}-{split}.conllu").split("\n\n"):
         rows = [line.split("\t") for line in block.splitlines() if not line.startswith("#")]
         # Words only: 1-2 is a multiword token, 1.1 an empty node.
         rows = [row for row in rows if row[0].isdigit()]

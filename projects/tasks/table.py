@@ -5,13 +5,8 @@ from statistics import mean, stdev
 
 import srsly
 import typer
+from tasks import TASKS
 
-# Task: what it is called, the key of its score, and what that is called.
-TASKS = {
-    "ewt": ("UD English EWT, XPOS", "tag_acc", "accuracy"),
-    "wnut17": ("WNUT 2017, entities", "ents_f", "F1"),
-    "polarity": ("sentence polarity", "cats_score", "macro F1"),
-}
 HEADER = ["task", "score", "split", "plain tok2vec", "ELMo", "fewer errors", "ratio", "seeds"]
 
 
@@ -22,18 +17,20 @@ def main(
     """Average the scores over the seeds, in percent, and write them as a table."""
     lines = [HEADER, ["---"] * len(HEADER)]
     results = []
-    for task, (title, key, score) in TASKS.items():
+    for task, about in TASKS.items():
         for split in ("dev", "test"):
-            values = {kind: read(training, task, kind, split, key) for kind in ("plain", "elmo")}
+            values = {
+                kind: read(training, task, kind, split, about.key) for kind in ("plain", "elmo")
+            }
             if not all(values.values()):
                 continue
             plain, elmo = mean(values["plain"]), mean(values["elmo"])
             # A perfect or an empty score has no errors, or nothing, to compare with.
             fewer = (elmo - plain) / (100 - plain) if plain < 100 else 0.0
             ratio = elmo / plain if plain else 0.0
-            results.append({"task": task, "split": split, "score": key, **values})
+            results.append({"task": task, "split": split, "score": about.key, **values})
             cells = [show(values["plain"]), show(values["elmo"]), f"{fewer:.0%}", f"{ratio:.2f}"]
-            lines.append([title, score, split, *cells, str(len(values["elmo"]))])
+            lines.append([about.title, about.score, split, *cells, str(len(values["elmo"]))])
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     output.write_text(text, "utf-8")
     srsly.write_json(output.with_suffix(".json"), results)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import srsly
 import typer
+from tasks import ENGLISH, choose
 
-TASKS = ("ewt", "wnut17", "polarity")
 KINDS = ("elmo", "plain")
 
 
@@ -16,13 +16,13 @@ def main(
     corpus: Path = typer.Argument(..., help="Folder with the .spacy files"),
     output: Path = typer.Argument(..., help="Folder for pipelines and scores"),
     seeds: str = typer.Option("0,1,2", help="Seeds"),
-    only: str = typer.Option("", help="Tasks, all if empty"),
+    tasks: str = typer.Option(ENGLISH, help="Tasks"),
 ) -> None:
     """Write OUTPUT/<task>_<kind>_<seed>.json: dev scores of the best step (that is the
     choice), and the test scores of that pipeline."""
     output.mkdir(parents=True, exist_ok=True)
     for seed in seeds.split(","):
-        for task in only.split(",") if only else TASKS:
+        for task in choose(tasks):
             for kind in KINDS:
                 scores = output / f"{task}_{kind}_{seed}.json"
                 if not scores.exists():

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..registry import checkpoint_readers
 from .files import CheckpointFiles
@@ -61,6 +63,24 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
         if reader.matches(files):
             return reader
     raise ValueError(Errors.EL031.format(path=files))
+
+
+def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
+    """Fill a biLM from a checkpoint of any known format.
+
+    bilm (BiLM): what to fill; untouched if anything is wrong.
+    files (CheckpointFiles): the checkpoint.
+    mismatch (str): message for another shape, with places for {path} and {differences}.
+    RAISES (ValueError): with that message if the shapes differ; EL020 to EL022 if the
+        weights do not fit, EL030 to EL038 if they cannot be read.
+    """
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    differences = bilm.config.differences(config)
+    if differences:
+        text = mismatch.format(path=files.path, differences="; ".join(differences))
+        raise ValueError(text)
+    load_weights(bilm, reader.read_state(files, config), str(files))
 
 
 def read_words(path: Path) -> List[str]:

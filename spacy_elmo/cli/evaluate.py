@@ -18,6 +18,7 @@ def evaluate(
     cut: str = typer.Option("sentences", help="Into sequences: sentences, lines or windows"),
     max_tokens: int = typer.Option(128, help="Most tokens of a sequence; longer ones are cut"),
     stream: bool = typer.Option(False, "--stream", help="Carry the state across sequences"),
+    warm: bool = typer.Option(False, "--warm", help="Start from the stored state, not zero"),
     limit: int = typer.Option(0, help="Sequences to score, from all over the text; 0: all"),
     lang: Optional[str] = typer.Option(None, help="Tokenizer's language; default: as trained"),
     output: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
@@ -36,6 +37,7 @@ def evaluate(
             cut=cut,
             max_tokens=max_tokens,
             stream=stream,
+            warm=warm,
             limit=limit,
             lang=lang,
         )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..batch import plan_batches
+from ..bilm.lstm import BiLMState
 from .objective import LanguageModel
 from .readings import LMBatch, make_lm_batch, make_stream_batches
 from .vocabulary import UNK_WORD, Vocabulary
@@ -93,7 +94,12 @@ class Scorer:
 
 @torch.no_grad()
 def measure(
-    scorer: Scorer, sequences: Sequence[Sequence[str]], *, stream: bool = False, batch_tokens: int
+    scorer: Scorer,
+    sequences: Sequence[Sequence[str]],
+    *,
+    stream: bool = False,
+    warm: bool = False,
+    batch_tokens: int,
 ) -> Perplexity:
     """Score a text.
 
@@ -101,6 +107,7 @@ def measure(
     sequences (Sequence[Sequence[str]]): words, at least one in each.
     stream (bool): whether the state is carried from one sequence to the next, the
         backward direction's from the next to the one before.
+    warm (bool): whether sequences start from the stored state, not from zero.
     batch_tokens (int): tokens of a pass.
     RETURNS (Perplexity): sums over the text; they do not depend on `batch_tokens`.
     """
@@ -109,8 +116,10 @@ def measure(
         n_sequences=len(sequences),
         n_unknown=sum(word not in vocabulary.ids for words in sequences for word in words),
     )
-    state = None
+    state: Optional[BiLMState] = None
     for batch in _batches(sequences, vocabulary, stream, batch_tokens):
+        if state is None and warm:
+            state = scorer.model.bilm.warm_state(batch.batch_sizes[0])
         outputs, after = scorer.model.read(batch, state)
         state = after if stream else None
         scores = [

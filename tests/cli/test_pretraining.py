@@ -1,0 +1,176 @@
+"""The commands around pretraining, through spaCy's own command line."""
+
+import h5py
+import numpy as np
+import pytest
+import srsly
+
+from spacy_elmo import load_embedder
+from spacy_elmo.checkpoints import allennlp_export
+from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.reader import find_reader
+
+from ..util import SHAPE, assert_close
+from .test_commands import run
+
+OVERRIDES = [
+    "--bilm.width", 8, "--bilm.cell_width", 6, "--bilm.char_width", 3,
+    "--bilm.filters", "[[1,3],[2,4]]", "--bilm.max_chars", 14,
+    "--corpus.buffer_tokens", 200, "--corpus.min_count", 1, "--training.batch_tokens", 60,
+    "--training.softmax.n_samples", 10, "--training.log_frequency", 2,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    lines = ["I like green eggs and ham.", "Would you eat them? I would not!"] * 20
+    for name in ("train", "dev"):
+        (folder / name).mkdir()
+        (folder / name / "x.txt").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(texts, tmp_path_factory):
+    """A run's folder."""
+    output = tmp_path_factory.mktemp("run") / "run"
+    config = output.parent / "pretrain.cfg"
+    import spacy
+
+    spacy.registry.cli.get_all()
+    run("elmo", "init-config", config, "--pretraining")
+    paths = ["--paths.train", texts / "train", "--paths.dev", texts / "dev"]
+    printed = run(
+        "elmo", "pretrain", config, output, *paths, *OVERRIDES, "--training.max_steps", 6,
+        "--training.eval_frequency", 3,
+    )  # fmt: skip
+    assert "Exact held-out perplexity" in printed
+    return output
+
+
+def test_pretraining_leaves_models_a_log_and_curves(model):
+    assert (model / "curves.png").stat().st_size > 10_000
+    log = list(srsly.read_jsonl(model / "log.jsonl"))
+    assert [line["step"] for line in log] == [2, 3, 4, 6]
+    assert "dev_perplexity" in log[1] and log[-1]["total_steps"] == 6
+    meta = srsly.read_json(model / "model-best" / "meta.json")
+    assert meta["lang"] == "en" and meta["n_tokens_trained"] > 0
+
+
+def test_evaluate_gives_the_perplexity_of_the_log(model, texts, tmp_path):
+    output = tmp_path / "x.json"
+
+    printed = run("elmo", "evaluate", model / "model-last", texts / "dev", "--output", output)
+
+    result = srsly.read_json(output)
+    last = list(srsly.read_jsonl(model / "log.jsonl"))[-1]
+    assert result["forward"] == pytest.approx(last["dev_forward"], rel=1e-4)
+    assert result["backward"] == pytest.approx(last["dev_backward"], rel=1e-4)
+    assert f"{result['geometric_mean']:.3f}" in printed
+    assert (result["cut"], result["state"]) == ("sentences", "zero")
+
+
+def test_evaluate_says_how_the_text_was_cut(model, texts, tmp_path):
+    found = {}
+    for name, options in {
+        "lines": ["--cut", "lines"],
+        "stream": ["--cut", "lines", "--stream"],
+        "warm": ["--warm"],
+        "short": ["--max-tokens", 3],
+        "some": ["--limit", 5],
+    }.items():
+        path = tmp_path / f"{name}.json"
+        run("elmo", "evaluate", model / "model-last", texts / "dev", "--output", path, *options)
+        found[name] = srsly.read_json(path)
+
+    assert found["lines"]["n_sequences"] == 40 and found["some"]["n_sequences"] == 5
+    assert found["stream"]["state"] == "carried" and found["warm"]["state"] == "warm"
+    assert len({result["geometric_mean"] for result in found.values()}) == 5
+    assert "[EL086]" in run(
+        "elmo", "evaluate", model / "model-last", texts / "dev", "--cut", "x", exit_code=1
+    )
+
+
+def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
+    source, output = model / "model-last", tmp_path / "exported"
+    run("elmo", "export", source, output, "--format", "allennlp")
+
+    sentences = [["I", "like", "green", "eggs"], ["Ham", "!"]]
+    ours, theirs = load_embedder(source), load_embedder(output)
+    assert_close(theirs.embed(sentences), ours.embed(sentences), atol=2e-7)
+    for name in ("weight", "bias"):
+        kept = [
+            find_reader(files).read_softmax(files).state[name]
+            for files in (CheckpointFiles.of(source), CheckpointFiles.of(output))
+        ]
+        np.testing.assert_array_equal(*kept)
+    assert srsly.read_json(output / "options.json")["char_cnn"]["n_characters"] == 262
+    with h5py.File(output / "weights.hdf5") as file:
+        assert file["char_embed"].shape == (261, SHAPE["char_width"])
+        assert file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_0"].shape == (8, 24)
+        assert all(file[name].dtype == "float32" for name in ("char_embed", "CNN_proj/W_proj"))
+
+    assert "[EL034]" in run("elmo", "export", source, output, exit_code=1)
+    run("elmo", "export", source, tmp_path / "bare", "--no-softmax")
+    assert not (tmp_path / "bare" / "vocab.txt").exists()
+    monkeypatch.setattr(allennlp_export, "h5py", None)
+    assert "[EL038]" in run("elmo", "export", source, tmp_path / "y", exit_code=1)
+
+
+def test_what_the_format_has_no_place_for_is_refused(texts, tmp_path):
+    config = tmp_path / "x.cfg"
+    run("elmo", "init-config", config, "--pretraining")
+    train = ["--paths.train", texts / "train", *OVERRIDES, "--training.max_steps", 1]
+    run("elmo", "pretrain", config, tmp_path / "words", *train, "--bilm.input", "words")
+    settings = '[training]\n[training.softmax]\nkind = "adaptive"\ncutoffs = [5]\n'
+    config.write_text(settings)
+    train = [x for x in train if x not in ("--training.softmax.n_samples", 10)]
+    run("elmo", "pretrain", config, tmp_path / "adaptive", *train)
+
+    for name, code in (("words", "EL039"), ("adaptive", "EL076")):
+        source = tmp_path / name / "model-last"
+        assert f"[{code}]" in run("elmo", "export", source, tmp_path / "z", exit_code=1)
+    assert not (tmp_path / "z").exists()
+
+
+def test_convert_keeps_the_softmax_and_the_notes(model, tmp_path):
+    (tmp_path / "meta.json").write_text('{"licence": "mine"}')
+    run(
+        "elmo", "convert", model / "model-last", tmp_path / "half", "--half",
+        "--meta", tmp_path / "meta.json",
+    )  # fmt: skip
+
+    files = CheckpointFiles.of(tmp_path / "half")
+    assert find_reader(files).read_softmax(files).words[:3] == ["<S>", "</S>", "<UNK>"]
+    meta = srsly.read_json(tmp_path / "half" / "meta.json")
+    assert meta["licence"] == "mine" and meta["lang"] == "en"
+    run("elmo", "convert", model / "model-last", tmp_path / "bare", "--no-softmax")
+    assert not (tmp_path / "bare" / "softmax.safetensors").exists()
+
+
+def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
+    config = tmp_path / "pretrain.cfg"
+    run("elmo", "init-config", config, "--pretraining", "--lang", "de")
+    train = ["--paths.train", texts / "train"]
+
+    printed = run("elmo", "debug-corpus", config, *train, *OVERRIDES)
+
+    for what in ("tokens", "unknown targets", "longer than 12 bytes", "memory", "hours"):
+        assert what in printed
+    assert "[EL080]" in run("elmo", "debug-corpus", config, "--paths.train", "x", exit_code=1)
+
+
+def test_impossible_runs_are_refused(texts, tmp_path):
+    config = tmp_path / "pretrain.cfg"
+    for preset in ("kim_5m", "standard"):
+        run("elmo", "init-config", config, "--pretraining", "--preset", preset)
+    pretrain = ["elmo", "pretrain", config, tmp_path / "run"]
+    assert "[EL060]" in run(
+        "elmo", "init-config", config, "--pretraining", "--preset", "x", exit_code=1
+    )
+    assert "[EL091]" in run(*pretrain, exit_code=1)
+    train = ["--paths.train", texts / "train"]
+    assert "[EL090]" in run(*pretrain, *train, "--training.speed", 1, exit_code=1)
+    assert "[EL030]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
+    assert not (tmp_path / "run").exists()
