@@ -74,8 +74,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "whole config written by `python -m spacy elmo init-config config.cfg --weights {path}`."
     )
     EL024 = (
-        "The component has no weights yet. None are bundled with this version: load some "
-        'with `nlp.get_pipe("elmo").load("folder")`, after `nlp.add_pipe("elmo", '
+        "The bundled weights are not in '{path}': install the package once more. Or load "
+        'others with `nlp.get_pipe("elmo").load("folder")`, after `nlp.add_pipe("elmo", '
         'config=spacy_elmo.pipe_config("folder"))`; or name a loader in '
         "[initialize.components.elmo.loader] and call `nlp.initialize()`."
     )

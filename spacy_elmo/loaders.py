@@ -58,22 +58,25 @@ def _count(bilm: BiLM) -> int:
     return sum(weight.numel() for weight in bilm.parameters())
 
 
+# The small English model, see docs/data.md and its meta.json.
+BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / "en_small"
+
+
 def get_bundled() -> CheckpointFiles:
     """Find the bundled model.
 
     RETURNS (CheckpointFiles): its folder.
-    RAISES (ValueError): EL024 if this version has none.
+    RAISES (ValueError): EL024 if this installation has none.
     """
-    folder = Path(str(package_files("spacy_elmo"))) / "data" / "en_small"
-    if not folder.exists():
-        raise ValueError(Errors.EL024)
-    return CheckpointFiles(folder)
+    if not BUNDLED.exists():
+        raise ValueError(Errors.EL024.format(path=BUNDLED))
+    return CheckpointFiles(BUNDLED)
 
 
 def build_bundled_loader_v1() -> Loader:
     """Load the small English model that comes with the package. The default.
 
-    RETURNS (Loader): raises ValueError EL024 if this version has none, EL025 if the
+    RETURNS (Loader): raises ValueError EL024 if this installation has none, EL025 if the
         component has another shape.
     """
     return BundledLoader()

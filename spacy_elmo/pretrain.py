@@ -60,7 +60,12 @@ class Run:
         if has_run and not resume:
             raise ValueError(Errors.EL095.format(path=output))
         output.mkdir(parents=True, exist_ok=True)
-        self.corpus = config.open_corpus(output)
+        # One process reads the standard input, the others what it saved.
+        if not processes.is_first:
+            processes.wait()
+        self.corpus = config.open_corpus(output, spool=processes.is_first)
+        if processes.is_first:
+            processes.wait()
         if not (output / COUNTS_FILE).exists() and processes.is_first:
             write_vocabulary(self.corpus, config.corpus, output)
         processes.wait()

@@ -70,11 +70,12 @@ class RunConfig:
             seed=self.training.seed,
         )
 
-    def open_corpus(self, output: Path) -> Corpus:
-        """output (Path): where the standard input is saved. RETURNS (Corpus): the text to
-        train on. RAISES (ValueError): EL080 to EL085."""
+    def open_corpus(self, output: Path, *, spool: bool = True) -> Corpus:
+        """output (Path): where the standard input is saved. spool (bool): whether to save
+        it; if not, it is saved already. RETURNS (Corpus): the text to train on. RAISES
+        (ValueError): EL080 to EL085."""
         c, seed = self.corpus, self.training.seed
-        sources, weights = open_sources(c.train, c.sources, output, seed)
+        sources, weights = open_sources(c.train, c.sources, output, seed, spool=spool)
         cutter = self.make_cutter(c.window_share)
         return Corpus(sources, weights, cutter, n_workers=c.n_workers, seed=seed)
 

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import spacy
+import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
@@ -16,8 +17,10 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.files import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.language_model import load_language_model
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pipeline import Elmo
+from spacy_elmo.similarity import compare_word
 
 from .util import TEXTS, add_elmo, assert_close, make_nlp, silently, vectors
 
@@ -305,7 +308,8 @@ def bundled(tmp_path, monkeypatch):
     return tmp_path / "bundled"
 
 
-def test_no_weights_is_an_error_that_names_the_next_line():
+def test_no_weights_is_an_error_that_names_the_next_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(loaders, "BUNDLED", tmp_path / "nowhere")
     nlp = spacy.blank("en")
     elmo = nlp.add_pipe("elmo")
     for use in (
@@ -330,6 +334,30 @@ def test_the_line_that_the_error_names_works(toy_folder):
     words = ["green", "eggs"]
     expected = embedder.embed([words])[0].mean(axis=0)
     assert_close([nlp("green eggs").tensor], [expected])
+
+
+def test_the_bundled_model_works_at_once_and_knows_its_banks():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"store_layers": True})
+    texts = (
+        "He went to the bank to get money .",
+        "She opened an account at the bank .",
+        "He sat by the bank of the river .",
+    )
+
+    cosines = compare_word(list(nlp.pipe(texts)), "bank")
+
+    assert cosines[0][1] > cosines[0][2] + 0.02
+
+
+def test_the_bundled_model_is_small_and_says_what_it_is():
+    sizes = {path.name: path.stat().st_size for path in loaders.BUNDLED.iterdir()}
+    meta = srsly.read_json(loaders.BUNDLED / "meta.json")
+
+    assert sizes["model.safetensors"] <= 12e6 and sum(sizes.values()) <= 20e6
+    assert meta["dev_perplexity"]["kind"] == "exact" and "CC BY-SA 4.0" in meta["licence"]
+    model, vocabulary = load_language_model(loaders.get_bundled())
+    assert model.bilm.config == BiLMConfig() and len(vocabulary) > 30_000
 
 
 def test_bundled_weights_load_at_the_first_use(bundled, tmp_path):

@@ -1,5 +1,6 @@
 """Pretraining from a config: resume, several processes, all inputs, all softmaxes."""
 
+import io
 import logging
 import os
 import random
@@ -413,3 +414,15 @@ def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
 
     assert config["training"]["softmax"] == {"kind": "sampled", "n_samples": 7}
     assert config["corpus"]["train"] == "text" and config["nlp"]["lang"] == "de"
+
+
+def test_text_comes_through_a_pipe(tmp_path, texts, monkeypatch):
+    data = (texts / "train" / "a.txt").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    train(tmp_path, texts, paths={"train": "-"}, training={**SMALL["training"], "max_steps": 4})
+
+    # The second time nothing comes; what was saved is gone on with.
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    longer = {**SMALL["training"], "max_steps": 6}
+    assert train(tmp_path, texts, resume=True, paths={"train": "-"}, training=longer).step == 6
+    assert (tmp_path / "run" / "stdin.txt").read_bytes() == data

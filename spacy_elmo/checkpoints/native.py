@@ -138,7 +138,8 @@ def _save(
         name: t.detach().to(dtype if t.is_floating_point() else t.dtype).cpu().contiguous()
         for name, t in state.items()
     }
-    safetensors.torch.save_file(tensors, path, metadata=about)
+    # Through bytes: save_file would leave a file that only its owner can read.
+    path.write_bytes(safetensors.torch.save(tensors, metadata=about))
 
 
 native_reader = CheckpointReader(

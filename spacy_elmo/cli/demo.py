@@ -18,7 +18,9 @@ The village stands on the south bank of the river ."""
 
 
 def demo(
-    weights: Path = typer.Argument(..., help="Folder with weights"),
+    weights: Optional[Path] = typer.Argument(
+        None, help="Folder with weights; the bundled English ones if left out"
+    ),
     word: str = typer.Option("bank", help="The word to look at"),
     texts: Optional[Path] = typer.Option(None, help="File with a sentence in each line"),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
@@ -33,8 +35,10 @@ def demo(
 
     with exit_on_error():
         nlp = spacy.blank("en")
-        nlp.add_pipe("elmo", config={**pipe_config(weights), "store_layers": True})
-        nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
+        shape = pipe_config(weights) if weights else {}
+        nlp.add_pipe("elmo", config={**shape, "store_layers": True})
+        if weights:
+            nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
         lines = (texts.read_text("utf-8") if texts else _SENTENCES).splitlines()
         docs = list(nlp.pipe(line for line in lines if line.strip()))
         cosines = compare_word(docs, word)

@@ -9,7 +9,7 @@ from spacy.util import get_lang_class
 
 from ..errors import Errors
 from .cutting import Cutter
-from .files import STDIN, spool_stdin
+from .files import STDIN, spool_path, spool_stdin
 from .texts import Chunk, TextSource
 from .workers import cut_all
 
@@ -90,7 +90,12 @@ class Corpus:
 
 
 def open_sources(
-    train: str, sources: Mapping[str, Mapping[str, Any]], spool_folder: Path, seed: int
+    train: str,
+    sources: Mapping[str, Mapping[str, Any]],
+    spool_folder: Path,
+    seed: int,
+    *,
+    spool: bool = True,
 ) -> Tuple[Dict[str, TextSource], Dict[str, float]]:
     """Find the files of a corpus.
 
@@ -98,11 +103,14 @@ def open_sources(
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
     spool_folder (Path): where the standard input is saved first.
     seed (int): of the order.
+    spool (bool): whether to save it; if not, it is saved already.
     RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
     RAISES (ValueError): EL080 or EL081 for paths, EL085 for a source without a weight.
     """
     if not sources:
-        path = str(spool_stdin(spool_folder)) if train == STDIN else train
+        path = train
+        if train == STDIN:
+            path = str((spool_stdin if spool else spool_path)(spool_folder))
         return {"train": TextSource(path, seed)}, {"train": 1.0}
     found: Dict[str, TextSource] = {}
     weights: Dict[str, float] = {}

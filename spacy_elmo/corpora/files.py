@@ -75,6 +75,11 @@ def open_binary(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
+def spool_path(folder: Path) -> Path:
+    """folder (Path): a run's. RETURNS (Path): where the standard input is saved."""
+    return folder / "stdin.txt"
+
+
 def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
     """Save what comes through the pipe, so that training can start over and go on.
 
@@ -82,7 +87,7 @@ def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
     RETURNS (Path): the file. It is kept if it is there already and nothing comes.
     """
-    path = folder / "stdin.txt"
+    path = spool_path(folder)
     beside = path.with_suffix(".partial")
     folder.mkdir(parents=True, exist_ok=True)
     with beside.open("wb") as file:

@@ -68,9 +68,8 @@ class RunFolder:
         """
 
         def write_more(folder: Path) -> None:
-            safetensors.torch.save_file(
-                {name: t.contiguous() for name, t in tensors.items()}, folder / TENSORS_FILE
-            )
+            packed = {name: tensor.contiguous() for name, tensor in tensors.items()}
+            (folder / TENSORS_FILE).write_bytes(safetensors.torch.save(packed))
             hashes = {p.name: _hash(p) for p in sorted(folder.iterdir())}
             about = {"identity": self.identity, "files": hashes, "state": state}
             srsly.write_json(folder / STATE_FILE, about)

@@ -19,18 +19,13 @@ from spacy_elmo.similarity import compare_word
 from ..util import assert_close, make_nlp
 
 
-@pytest.fixture(autouse=True)
-def commands():
-    """What `python -m spacy` does before it runs a command."""
-    spacy.registry.cli.get_all()
-
-
 def test_spacy_lists_our_commands():
     result = subprocess.run(
         [sys.executable, "-m", "spacy", "elmo", "--help"], check=True, capture_output=True
     )
-    for name in (b"init-config", b"convert", b"demo"):
-        assert name in result.stdout
+    names = "init-config", "convert", "demo", "pretrain", "evaluate", "export", "debug-corpus"
+    for name in names:
+        assert name in result.stdout.decode()
 
 
 def run(*arguments, exit_code=0):
@@ -152,6 +147,12 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     assert "They play outside ." in output
     assert output.count("1.00") >= 2
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_needs_no_argument(tmp_path):
+    output = run("elmo", "demo", "--output", tmp_path / "bank.png")
+    assert "He sat by the bank of the river ." in output
+    assert (tmp_path / "bank.png").stat().st_size > 10_000
 
 
 def test_demo_tells_the_two_banks_apart(tmp_path, interim):

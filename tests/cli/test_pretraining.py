@@ -36,9 +36,6 @@ def model(texts, tmp_path_factory):
     """A run's folder."""
     output = tmp_path_factory.mktemp("run") / "run"
     config = output.parent / "pretrain.cfg"
-    import spacy
-
-    spacy.registry.cli.get_all()
     run("elmo", "init-config", config, "--pretraining")
     paths = ["--paths.train", texts / "train", "--paths.dev", texts / "dev"]
     printed = run(
