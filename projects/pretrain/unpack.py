@@ -1,5 +1,6 @@
 """Take the training and the held-out text out of their archives."""
 
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def main(
             files.extractall(output, filter="data")
     for name in ("text", "heldout"):
         if not (output / name).exists():
-            (output / name).symlink_to((source / name).resolve(), target_is_directory=True)
+            shutil.copytree(source / name, output / name)
         n_bytes = sum(file.stat().st_size for file in (output / name).rglob("*.txt"))
         print(f"{output / name}: {n_bytes / 1e6:.0f} MB")
 
