@@ -1,6 +1,7 @@
 """`pretrain`: a config and a folder -> a trained biLM."""
 
 import logging
+import os
 from dataclasses import asdict
 from importlib.metadata import version
 from math import ceil
@@ -220,7 +221,8 @@ def pretrain(
 
     config (Dict[str, Any]): see `configs/pretrain.cfg`, interpolated.
     output (Path): folder for checkpoints and models.
-    resume (bool): go on with what the folder holds, if it holds something.
+    resume (bool): go on with what the folder holds, if it holds something; always so
+        when `torchrun` starts over after a failure.
     device (str): "cpu" or "cuda".
     report (Callable[[Report, int], None]): told about the run and its length in steps, in
         every process.
@@ -229,5 +231,6 @@ def pretrain(
     RAISES (ValueError): EL090 and EL091 for the config, as `Run`; EL093 if gradients stay infinite.
     """
     with join_processes(device) as processes:
+        resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
         run = Run(RunConfig.check(config), Path(output), resume=resume, processes=processes)
         return run.train(report, should_stop)

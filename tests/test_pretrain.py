@@ -292,6 +292,13 @@ def test_early_stop(tmp_path, texts):
     assert train(tmp_path, texts, training=training).step == 8
 
 
+def test_torchrun_starts_over_from_the_last_checkpoint(tmp_path, texts, monkeypatch):
+    train(tmp_path, texts, stop_at=4)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+
+    assert train(tmp_path, texts).step == 12
+
+
 def test_folders_with_a_run_are_not_started_over(tmp_path, texts, caplog):
     train(tmp_path, texts)
     with pytest.raises(ValueError, match="EL095.*--resume"):

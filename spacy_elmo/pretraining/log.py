@@ -2,11 +2,13 @@
 
 import math
 import os
+import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import srsly
+from tqdm import tqdm
 from wasabi import msg
 
 from ..figures import has_matplotlib, plot_curves
@@ -26,16 +28,23 @@ class RunLog:
         self.output = output
         self.is_first = int(os.environ.get("RANK", 0)) == 0
         self._n_lines = 0
+        self._bar: Optional[tqdm] = None
 
     def __call__(self, report: Report, total_steps: int) -> None:
         """report (Report): what happened. total_steps (int): length of the run."""
         if not self.is_first:
             return
         line = make_line(report, total_steps)
+        if self._bar is None:
+            # On a terminal alone; a file gets the lines.
+            self._bar = tqdm(total=total_steps, initial=report.step, unit="step", disable=None)
+        self._bar.update(report.step - self._bar.n)
+        self._bar.set_postfix_str(f"{report.tokens_per_second:.0f} tokens/s", refresh=False)
         if self._n_lines % 40 == 0:
-            print(_HEADER, flush=True)
+            tqdm.write(_HEADER)
         self._n_lines += 1
-        print(_format(report, total_steps), flush=True)
+        tqdm.write(_format(report, total_steps))
+        sys.stdout.flush()
         with (self.output / LOG_FILE).open("a", encoding="utf-8") as file:
             file.write(srsly.json_dumps(line) + "\n")
         if report.dev is not None:

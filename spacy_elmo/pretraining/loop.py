@@ -4,26 +4,22 @@ the optimizer remembers, so that a run goes on exactly where it was left."""
 import logging
 import math
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional
 
-import numpy as np
-import torch
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.lstm import BiLMState
 from ..errors import Errors, Warnings
+from .engine import Engine, gather_state, share_state
 from .objective import LanguageModel
 from .optimizers import get_tensors, make_optimizer, parse_settings, set_tensors
 from .perplexity import Perplexity
 from .processes import Processes
-from .readings import LMBatch, make_lm_batch
+from .readings import make_lm_batch
 from .run_folder import Checkpoint
 from .schedule import learn_rate_factor
 from .settings import TrainingSettings
-from .stream import BatchStream, Step
+from .stream import BatchStream
 from .vocabulary import UNK_WORD
 
 logger = logging.getLogger("spacy_elmo")
@@ -126,9 +122,9 @@ def train(
         tensors = checkpoint.tensors
         optimizer_tensors = {k: v for k, v in tensors.items() if not k.startswith("state.")}
         set_tensors(optimizer, optimizer_tensors)
-        state = _share_state(tensors, settings, processes)
+        state = share_state(tensors, settings, processes)
     idle = make_lm_batch([[UNK_WORD]], stream.vocabulary)
-    engine = _Engine(model, optimizer, settings, processes, idle)
+    engine = Engine(model, optimizer, settings, processes, idle)
     if progress.scaler:
         engine.scaler.load_state_dict(progress.scaler)
     window = _Window()
@@ -159,8 +155,10 @@ def train(
         window.add(loss, step.n_targets)
         is_last = bool(wants_stop) or progress.step >= total_steps
         report = None
+        # Not where somebody stops the run: one that is never stopped would not either.
+        is_over = progress.step >= total_steps
         measured = hooks.measure is not None and (
-            is_last or progress.step % settings.eval_frequency == 0
+            is_over or progress.step % settings.eval_frequency == 0
         )
         if measured or is_last or progress.step % settings.log_frequency == 0:
             report = window.make_report(progress, rate, norm)
@@ -178,84 +176,13 @@ def train(
             hooks.report(report)
             window = _Window()
         if is_last or progress.step % settings.save_frequency == 0:
-            tensors = get_tensors(optimizer) | _gather_state(state, processes)
+            tensors = get_tensors(optimizer) | gather_state(state, processes)
             hooks.save(progress, tensors)
         if is_last:
             break
     if not done_by_us and progress.step < total_steps:
         raise ValueError(Errors.EL094)
     return progress
-
-
-class _Engine:
-    """One step of one process."""
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        optimizer: torch.optim.Optimizer,
-        settings: TrainingSettings,
-        processes: Processes,
-        idle: LMBatch,
-    ) -> None:
-        self.model = model
-        self.optimizer = optimizer
-        self.settings = settings
-        self.processes = processes
-        self.idle = idle
-        self.device = processes.device.type
-        self.module: Any = model
-        if processes.n_ranks > 1:
-            self.module = DistributedDataParallel(model)
-        # Small float16 gradients would be lost; the scale is found by trying.
-        self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "fp16")
-
-    def step(
-        self, step: Step, number: int, rate: float, state: Optional[List[BiLMState]]
-    ) -> Tuple[float, float, Optional[List[BiLMState]]]:
-        """RETURNS: the summed loss of this process, the gradient's norm, and the state
-        after each piece if the next step may go on from it."""
-        settings, processes = self.settings, self.processes
-        # Dropout and samples depend on the step alone: no generator's state to keep.
-        seed = np.random.SeedSequence([settings.seed, number, processes.rank])
-        torch.manual_seed(int(seed.generate_state(1)[0]))
-        self.module.train()
-        before = state if step.continues else None
-        after: List[BiLMState] = []
-        total = 0.0
-        # A process without a sequence of its own still has to exchange gradients.
-        batches = step.batches or [self.idle]
-        # Processes average their gradients: their number times the share of each makes
-        # the mean over all predictions.
-        share = processes.n_ranks / (2 * step.n_targets) if step.batches else 0.0
-        for i, batch in enumerate(batches):
-            is_last = i == len(batches) - 1
-            with self._synchronised(is_last):
-                with self._autocast():
-                    loss, last = self.module(batch, before[i] if before else None)
-                self.scaler.scale(loss * share).backward()
-            after.append(last)
-            total += float(loss.detach()) if step.batches else 0.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.scaler.unscale_(self.optimizer)
-        limit = settings.clip or math.inf
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        if math.isfinite(norm):
-            self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.optimizer.zero_grad()
-        return total, norm, after if settings.state_steps else None
-
-    def _synchronised(self, is_last: bool) -> ContextManager[Any]:
-        if self.processes.n_ranks == 1 or is_last:
-            return nullcontext()
-        return self.module.no_sync()
-
-    def _autocast(self) -> ContextManager[Any]:
-        precision = self.settings.precision
-        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.bfloat16)
-        return torch.autocast(self.device, dtype, enabled=precision != "fp32")
 
 
 class _Window:
@@ -280,26 +207,3 @@ class _Window:
             gradient_norm=norm,
             tokens_per_second=self.n_targets / seconds,
         )
-
-
-def _gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
-    """What the LSTM remembers, of all processes, by names for a checkpoint."""
-    return {
-        f"state.{rank}.{i}.{part}": tensor.cpu()
-        for i, state in enumerate(states or [])
-        for part, mine in zip(BiLMState._fields, state)
-        for rank, tensor in enumerate(processes.gather(mine))
-    }
-
-
-def _share_state(
-    tensors: Dict[str, Tensor], settings: TrainingSettings, processes: Processes
-) -> Optional[List[BiLMState]]:
-    """The part of this process in what `_gather_state` gathered."""
-    names = [f"state.{processes.rank}.{i}" for i in range(settings.accumulate)]
-    if f"{names[0]}.{BiLMState._fields[0]}" not in tensors:
-        return None
-    return [
-        BiLMState(*(tensors[f"{name}.{part}"].to(processes.device) for part in BiLMState._fields))
-        for name in names
-    ]

@@ -1,6 +1,6 @@
 """torch's optimizers by name, and their state as named tensors."""
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,7 @@ def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
     it remembers, as "number of the weight.name"."""
     return {
         f"{i}.{name}": value.detach().cpu()
-        for i, weight in enumerate(_weights(optimizer))
+        for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
         for name, value in optimizer.state[weight].items()
         if isinstance(value, Tensor)
     }
@@ -50,19 +50,13 @@ def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) ->
     optimizer (torch.optim.Optimizer): of the same kind, for the same weights.
     tensors (Dict[str, Tensor]): what it remembered.
     """
-    weights = _weights(optimizer)
     state: Dict[int, Dict[str, Tensor]] = {}
     for key, value in tensors.items():
         number, name = key.split(".", 1)
         state.setdefault(int(number), {})[name] = value.clone()
-    # torch's own method puts each tensor where its weight is.
     groups = optimizer.state_dict()["param_groups"]
-    del weights
+    # torch's own method puts each tensor where its weight is.
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def _weights(optimizer: torch.optim.Optimizer) -> List[Tensor]:
-    return [weight for group in optimizer.param_groups for weight in group["params"]]
 
 
 def parse_settings(pairs: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:

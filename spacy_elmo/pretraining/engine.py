@@ -1,0 +1,130 @@
+"""`Engine`: one step of one process, and what its LSTM remembers between steps."""
+
+import math
+from contextlib import nullcontext
+from typing import Any, ContextManager, Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from ..bilm.lstm import BiLMState
+from .objective import LanguageModel
+from .processes import Processes
+from .readings import LMBatch
+from .settings import TrainingSettings
+from .stream import Step
+
+
+class Engine:
+    """Compute and apply the gradient of a step, together with the other processes.
+
+    model (LanguageModel): what to train, in place.
+    optimizer (torch.optim.Optimizer): for its weights.
+    settings (TrainingSettings): how.
+    processes (Processes): who shares the work.
+    idle (LMBatch): any batch, for a process that has none of its own.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        optimizer: torch.optim.Optimizer,
+        settings: TrainingSettings,
+        processes: Processes,
+        idle: LMBatch,
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.settings = settings
+        self.processes = processes
+        self.idle = idle
+        self.device = processes.device.type
+        self.module: Any = model
+        if processes.n_ranks > 1:
+            self.module = DistributedDataParallel(model, broadcast_buffers=False)
+        # Small float16 gradients would be lost; the scale is found by trying.
+        self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "fp16")
+
+    def step(
+        self, step: Step, number: int, rate: float, state: Optional[List[BiLMState]]
+    ) -> Tuple[float, float, Optional[List[BiLMState]]]:
+        """Do a step.
+
+        step (Step): this process's share.
+        number (int): steps done before.
+        rate (float): learning rate.
+        state (Optional[List[BiLMState]]): after each piece of the last step.
+        RETURNS (Tuple[float, float, Optional[List[BiLMState]]]): the summed loss of this
+            process, the gradient's norm over all, and the state after each piece if the
+            next step may go on from it. Nothing changes if the norm is not finite.
+        """
+        settings, processes = self.settings, self.processes
+        # Dropout and samples depend on the step alone: no generator's state to keep.
+        seed = np.random.SeedSequence([settings.seed, number, processes.rank])
+        torch.manual_seed(int(seed.generate_state(1)[0]))
+        self.module.train()
+        before = state if step.continues else None
+        after: List[BiLMState] = []
+        total = 0.0
+        # A process without a sequence of its own still has to exchange gradients.
+        batches = step.batches or [self.idle]
+        # Processes average their gradients: their number times the share of each makes
+        # the mean over all predictions.
+        share = processes.n_ranks / (2 * step.n_targets) if step.batches else 0.0
+        for i, batch in enumerate(batches):
+            is_last = i == len(batches) - 1
+            with self._synchronised(is_last):
+                with self._autocast():
+                    loss, last = self.module(batch, before[i] if before else None)
+                self.scaler.scale(loss * share).backward()
+            after.append(last)
+            total += float(loss.detach()) if step.batches else 0.0
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scaler.unscale_(self.optimizer)
+        limit = settings.clip or math.inf
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        if math.isfinite(norm):
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return total, norm, after if settings.state_steps else None
+
+    def _synchronised(self, is_last: bool) -> ContextManager[Any]:
+        if self.processes.n_ranks == 1 or is_last:
+            return nullcontext()
+        return self.module.no_sync()
+
+    def _autocast(self) -> ContextManager[Any]:
+        precision = self.settings.precision
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.bfloat16)
+        return torch.autocast(self.device, dtype, enabled=precision != "fp32")
+
+
+def gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
+    """states (Optional[List[BiLMState]]): after each piece of this process. processes
+    (Processes): all of them. RETURNS (Dict[str, Tensor]): what the LSTM remembers in all
+    processes, by names for a checkpoint."""
+    return {
+        f"state.{rank}.{i}.{part}": tensor.cpu()
+        for i, state in enumerate(states or [])
+        for part, mine in zip(BiLMState._fields, state)
+        for rank, tensor in enumerate(processes.gather(mine))
+    }
+
+
+def share_state(
+    tensors: Dict[str, Tensor], settings: TrainingSettings, processes: Processes
+) -> Optional[List[BiLMState]]:
+    """tensors (Dict[str, Tensor]): of a checkpoint. settings (TrainingSettings): with the
+    number of pieces. processes (Processes): which one this is. RETURNS
+    (Optional[List[BiLMState]]): its part in what `gather_state` gathered, if any."""
+    names = [f"state.{processes.rank}.{i}" for i in range(settings.accumulate)]
+    if f"{names[0]}.{BiLMState._fields[0]}" not in tensors:
+        return None
+    return [
+        BiLMState(*(tensors[f"{name}.{part}"].to(processes.device) for part in BiLMState._fields))
+        for name in names
+    ]
