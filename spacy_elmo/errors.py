@@ -55,6 +55,12 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
     EL016 = "initial_state = {value} is not possible, only: {known}."
+    EL017 = "{key} = {value} is not possible, only: {known}."
+    EL018 = (
+        "The layers of '{name}' change while it trains, so they cannot be kept: remove "
+        "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
+        "[components.{name}.model]."
+    )
     # Weights
     EL020 = (
         "The weights in {source} are not those of this model. Missing: {missing}. "
@@ -234,3 +240,5 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Above {max_types} distinct words, those seen at most {n_times} times were "
         "forgotten while counting."
     )
+    WL007 = "The cache '{path}' is damaged ({error}); it is started over."
+    WL008 = "Layers could not be written to '{path}' ({error}); training goes on without."

@@ -13,11 +13,12 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
+from .activation_cache import ActivationCache
 from .bilm.embedder import Loader
 from .checkpoints.files import CheckpointFiles, PathLike
 from .errors import Errors, Warnings
 from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
-from .layers.elmo_layers import get_embedder
+from .layers.elmo_layers import get_embedder, is_frozen
 from .layers.listener import ElmoListener
 from .loaders import CheckpointLoader
 
@@ -250,6 +251,7 @@ class Elmo(Tok2Vec):
         *,
         nlp: Optional[Language] = None,
         loader: Optional[Loader] = None,
+        activation_cache: Optional[ActivationCache] = None,
     ) -> None:
         """Load the weights, and look for listeners that will not get ours.
 
@@ -257,13 +259,19 @@ class Elmo(Tok2Vec):
         nlp (Optional[Language]): the pipeline.
         loader (Optional[Loader]): where the weights come from; None for those that are
             there already, else the bundled ones.
-        RAISES (ValueError): whatever the loader raises.
+        activation_cache (Optional[ActivationCache]): keeps the layers of what is trained
+            and evaluated on; None to compute them each time.
+        RAISES (ValueError): whatever the loader raises; EL018 for a cache of a biLM that
+            is not frozen.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         for example in islice(get_examples(), 1):
             validate_examples([example], "Elmo.initialize")
         if loader is not None:
             get_embedder(self.model).set_loader(loader)
+        if activation_cache is not None and not is_frozen(self.model):
+            raise ValueError(Errors.EL018.format(name=self.name))
+        get_embedder(self.model).use_activations(activation_cache)
         self.model.initialize()
         if nlp is not None:
             self._check_listeners(nlp)

@@ -15,6 +15,7 @@ ROOT = Path(spacy_elmo.__file__).parent
 RANKS = {
     "errors": 0,
     "registry": 0,
+    "activation_cache": 1,
     "characters": 1,
     "sentences": 1,
     "batch": 2,
@@ -51,6 +52,7 @@ TORCH = {
 }
 NO_SPACY = {
     "registry",
+    "activation_cache",
     "characters",
     "sentences",
     "batch",

@@ -18,6 +18,7 @@ NAMES = {
         "spacy-elmo.ElmoTok2Vec.v1",
     ],
     "spacy_misc": [
+        "spacy-elmo.ActivationCache.v1",
         "spacy-elmo.AllenNLPLoader.v1",
         "spacy-elmo.BundledLoader.v1",
         "spacy-elmo.CheckpointLoader.v1",

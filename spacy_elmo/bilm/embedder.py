@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from hashlib import blake2b
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..activation_cache import ActivationCache
 from ..batch import WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
 from ..errors import Errors, Warnings
@@ -70,6 +72,8 @@ class Embedder(nn.Module):
         self._cache_size = word_cache
         self._loader = loader
         self._has_warned = False
+        self._activations: Optional[ActivationCache] = None
+        self._is_opened = False
         if loader is not None:
             load_before_fork(self)
 
@@ -94,6 +98,7 @@ class Embedder(nn.Module):
         """Declare the current weights final, after they were changed from outside."""
         self.word_cache = WordCache(self._cache_size)
         self._loader = None
+        self._is_opened = False
 
     def set_loader(self, loader: Loader) -> None:
         """Have the next use load weights.
@@ -101,6 +106,30 @@ class Embedder(nn.Module):
         loader (Loader): fills the biLM in place or raises.
         """
         self._loader = loader
+
+    def use_activations(self, cache: Optional[ActivationCache]) -> None:
+        """Have layers kept from now on by those who ask for `activations`.
+
+        cache (Optional[ActivationCache]): where; None for nowhere.
+        """
+        self._activations = cache
+        self._is_opened = False
+
+    def activations(self) -> Optional[ActivationCache]:
+        """RETURNS (Optional[ActivationCache]): Layers kept for the present weights."""
+        if self._activations is not None and not self._is_opened:
+            self.ensure_ready()
+            self._activations.open(self._hash_weights())
+            self._is_opened = True
+        return self._activations
+
+    def _hash_weights(self) -> bytes:
+        about = f"{self.bilm.config} {self.initial_state}"
+        found = blake2b(about.encode("utf-8"), digest_size=16)
+        for name, tensor in sorted(self.bilm.state_dict().items()):
+            found.update(name.encode("utf-8"))
+            found.update(tensor.cpu().contiguous().numpy().tobytes())
+        return found.digest()
 
     def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
         """Compute the layers of each token. A sentence's result does not depend on

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, Callable, List, Tuple, cast
 
+import numpy as np
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from spacy.tokens import Doc
-from thinc.api import ArgsKwargs, Model, PyTorchWrapper_v3, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from ..activation_cache import ActivationCache
 from ..batch import WordBatch
 from ..bilm.embedder import Embedder
 from ..bilm.weights import load_weights
@@ -73,11 +75,19 @@ def elmo_layers_forward(
     Y = model.ops.alloc2f(sum(lengths), model.get_dim("nO"))
     backprops: List[Tuple[NDArray, Callable]] = []
     is_trained = is_train and not settings.frozen
-    for members, batch in get_embedder(model).batches(sequences):
+    embedder = get_embedder(model)
+    cache = embedder.activations() if settings.frozen else None
+    if cache is not None:
+        sequences, rows = _read_cached(model.ops, cache, sequences, rows, Y)
+    for members, batch in embedder.batches(sequences):
         Y_batch, backprop_batch = torch_layer(batch, is_trained)
         batch_rows = model.ops.xp.concatenate([rows[i] for i in members])
         Y[batch_rows] = Y_batch
         backprops.append((batch_rows, backprop_batch))
+        if cache is not None:
+            ends = np.cumsum([len(sequences[i]) for i in members])
+            arrays = np.split(model.ops.to_numpy(Y_batch), ends[:-1])
+            cache.put([sequences[i] for i in members], arrays)
 
     def backprop(dYs: List[Floats2d]) -> List[Doc]:
         if is_trained and backprops:
@@ -103,6 +113,24 @@ def _get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[st
     return sequences, rows
 
 
+def _read_cached(
+    ops: Ops,
+    cache: ActivationCache,
+    sequences: List[List[str]],
+    rows: List[List[int]],
+    Y: Floats2d,
+) -> Tuple[List[List[str]], List[List[int]]]:
+    """Fill the rows of sequences that are kept. RETURNS the others, and their rows."""
+    kept = [i for i, words in enumerate(sequences) if words]
+    missing: List[int] = []
+    for i, array in zip(kept, cache.get([sequences[i] for i in kept])):
+        if array is None or array.shape[1] != Y.shape[1]:
+            missing.append(i)
+        else:
+            Y[rows[i]] = ops.asarray2f(cast(Any, array))
+    return [sequences[i] for i in missing], [rows[i] for i in missing]
+
+
 def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> LayersModel:
     """Load the weights; all dimensions are known from the config."""
     get_embedder(model).ensure_ready()
@@ -118,6 +146,14 @@ def get_embedder(model: Model) -> Embedder:
     while not model.shims:
         model = model.layers[0]
     return cast(Embedder, cast(Any, model.shims[0])._model)
+
+
+def is_frozen(model: Model) -> bool:
+    """model (Model): an `elmo_layers`, or a chain that begins with one. RETURNS (bool):
+    Whether its biLM stays as it is in training."""
+    while "settings" not in model.attrs:
+        model = model.layers[0]
+    return cast(LayersSettings, model.attrs["settings"]).frozen
 
 
 def convert_inputs(
