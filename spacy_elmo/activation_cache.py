@@ -133,6 +133,9 @@ class _Disk:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._create()
+        except sqlite3.OperationalError as err:
+            # Locked, or no place for a file: nothing is read, nothing thrown away.
+            logger.warning(Warnings.WL008.format(path=self.path, error=err))
         except sqlite3.DatabaseError as err:
             self._start_over(err)
 

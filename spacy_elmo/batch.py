@@ -44,12 +44,15 @@ def make_batch(sequences: Sequence[Sequence[str]]) -> WordBatch:
     )
 
 
-def plan_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[List[int]]:
+def plan_batches(
+    lengths: Sequence[int], batch_tokens: int, n_boundaries: int = N_BOUNDARIES
+) -> Iterator[List[int]]:
     """Group sequences of similar length, longest first, within a budget.
 
     lengths (Sequence[int]): Words of each sequence; empty ones are left out.
     batch_tokens (int): Tokens of a group, boundaries counted; at least 1. A longer
         sequence is a group of its own.
+    n_boundaries (int): Boundaries of a sequence that count.
     YIELDS (List[int]): Indices of the sequences of one group.
     """
     group: List[int] = []
@@ -57,7 +60,7 @@ def plan_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[List[int
     for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
         if lengths[i] == 0:
             break
-        size = lengths[i] + N_BOUNDARIES
+        size = lengths[i] + n_boundaries
         if group and n_tokens + size > batch_tokens:
             yield group
             group, n_tokens = [], 0

@@ -1,7 +1,7 @@
 """What a pretraining run would be trained on, before it is."""
 
+import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, Dict
 
@@ -14,6 +14,16 @@ from .pretraining.objective import LanguageModel
 from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.stream import BatchStream
 from .run_parts import RunConfig, choose_vocabulary, count_words
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+
+class Share(float):
+    """A part of a whole, shown in percent."""
+
 
 # Steps that are timed, after one that is not.
 _N_STEPS = 3
@@ -35,8 +45,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     long = [word for word in words if count_truncated([word], max_bytes + 2)]
     n_long = sum(counter.counts[word] for word in long)
     n_known = counter.count_known(vocabulary)
-    lengths = Counter(len(w) for part in corpus.read_once() for w in part)
-    spread = np.repeat(*(np.array(list(x)) for x in (lengths.keys(), lengths.values())))
+    spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
     quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
     n_targets = counter.n_tokens + counter.n_sequences
     vectors = config.read_vectors()
@@ -58,21 +67,25 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "sequences": counter.n_sequences,
         "tokens of a sequence, 10 %, median, 90 %, most": ", ".join(map(str, quantiles)),
         "distinct words": len(counter.counts),
-        f"tokens longer than {max_bytes} bytes": n_long / counter.n_tokens,
+        f"tokens longer than {max_bytes} bytes": Share(n_long / counter.n_tokens),
         "words of the vocabulary": len(vocabulary),
-        "tokens in the vocabulary": n_known / counter.n_tokens,
-        "unknown targets": (counter.n_tokens - n_known) / n_targets,
+        "tokens in the vocabulary": Share(n_known / counter.n_tokens),
+        "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(vocabulary.words[3:13]),
         "parameters, softmax included": n_parameters,
-        # Weights, gradients, two moments of Adam; about 40 numbers a token of a batch are
-        # kept for each unit of the LSTM cells.
-        "memory of a process, about, MB": round(
-            (16 * n_parameters + 160 * shape.cell_width * config.training.batch_tokens) / 1e6
-        ),
+        "memory of one process after these steps, MB": _measure_memory(),
         "tokens per second here": round(rate),
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
     }
+
+
+def _measure_memory() -> float:
+    """Most MB that this process has held; not a number where the system does not say."""
+    if resource is None:
+        return float("nan")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / 1e6 if sys.platform == "darwin" else most / 1e3
 
 
 def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:

@@ -196,6 +196,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
         "with vectors, as `python -m spacy init vectors` writes it."
     )
+    EL088 = "The standard input can be trained on, not measured on. Give a file in place of '-'."
+    EL089 = (
+        "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
+        'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
+    )
     # Pretraining
     EL090 = "[{section}] has no '{key}', only: {known}."
     EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
@@ -205,7 +210,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "checkpoint is untouched: go on from it with `--resume` and a lower "
         "`--training.learn_rate`, or a lower `--training.clip`."
     )
-    EL094 = "There is no text to train on: all files are empty. Check [corpus] train."
+    EL094 = "There is no text in {path}: all files are empty. Check its paths."
     EL095 = "'{path}' holds a run already. Go on with it by `--resume`, or give another folder."
     EL096 = (
         "No checkpoint in '{path}' can be gone on from; see the warnings above. Restore one, "
@@ -217,6 +222,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "{differences}. Set the found values in [bilm]."
     )
     EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
+    EL099 = (
+        "The text is cut into {n_sequences} sequences before it is shuffled, fewer than the "
+        "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

@@ -22,11 +22,11 @@ def evaluate_checkpoint(
     text: str,
     *,
     vocab: Optional[Path] = None,
-    cut: str = "sentences",
-    max_tokens: int = 128,
-    stream: bool = False,
+    cut: Optional[str] = None,
+    max_tokens: Optional[int] = None,
+    stream: Optional[bool] = None,
     warm: bool = False,
-    limit: int = 0,
+    limit: Optional[int] = None,
     lang: Optional[str] = None,
 ) -> Dict[str, Any]:
     """Measure the exact perplexity of a text, per token, the end of each sequence
@@ -37,11 +37,13 @@ def evaluate_checkpoint(
     vocab (Optional[Path]): file with the words to score, all in the checkpoint's
         vocabulary. The probability of the others is added to that of `<UNK>`, so that
         models of different vocabularies compare.
-    cut (str): "sentences", "lines" or "windows".
-    max_tokens (int): most tokens of a sequence.
-    stream (bool): whether the state is carried from one sequence to the next one.
+    cut (Optional[str]): "sentences", "lines" or "windows".
+    max_tokens (Optional[int]): most tokens of a sequence.
+    stream (Optional[bool]): whether the state is carried from one sequence to the next.
     warm (bool): whether sequences start from the state stored with the weights.
-    limit (int): sequences, from all over the text; 0 for all.
+    limit (Optional[int]): sequences, from all over the text; 0 for all. This and the
+        others: None as the run measured that made the checkpoint; else sentences of at
+        most 128 tokens, each from zero, all of them.
     lang (Optional[str]): language of the tokenizer; None for the one in the
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
@@ -52,14 +54,19 @@ def evaluate_checkpoint(
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
     meta_path = Path(checkpoint) / "meta.json"
     meta = srsly.read_json(meta_path) if meta_path.exists() else {}
-    tokenizer = (meta.get("tokenizer") or {}) if lang is None else {}
+    before = meta.get("evaluation", {})
+    cut = cut or before.get("cut", "sentences")
+    max_tokens = max_tokens or before.get("max_tokens", 128)
+    stream = before.get("stream", False) if stream is None else stream
+    limit = before.get("limit", 0) if limit is None else limit
     lang = lang or meta.get("lang", "en")
+    tokenizer = meta.get("tokenizer") or {"@tokenizers": "spacy.Tokenizer.v1"}
     make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
-    sources, weights = open_sources(text, {}, Path("."), seed=0)
+    sources, weights = open_sources(text, {}, None, seed=0)
     corpus = Corpus(sources, weights, make_cutter)
     sequences = sample([words for part in corpus.read_in_order() for words in part], limit)
     if not sequences:
-        raise ValueError(Errors.EL094)
+        raise ValueError(Errors.EL094.format(path=text))
     scorer = Scorer(model, vocabulary, restrict)
     result = measure(scorer, sequences, stream=stream, warm=warm, batch_tokens=_BATCH_TOKENS)
     forward, backward, mean = result.perplexities

@@ -1,5 +1,6 @@
 """Language models from checkpoints: a biLM together with its softmax."""
 
+from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 import torch
@@ -14,12 +15,41 @@ from .pretraining.objective import LanguageModel
 from .pretraining.softmax import Softmax, make_softmax
 from .pretraining.vocabulary import Vocabulary
 
+# What differs between the tables of two vocabularies.
+_WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
+
 
 class LoadedModel(NamedTuple):
     """A language model and the words that it predicts."""
 
     model: LanguageModel
     vocabulary: Vocabulary
+
+
+@torch.no_grad()
+def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
+    """Fill a biLM with what another one learned. Of a trained word table the words that
+    both know are taken; the others keep their random vectors.
+
+    bilm (BiLM): what to fill; untouched if anything is wrong.
+    files (CheckpointFiles): the other one.
+    RAISES (ValueError): EL097 if the shapes differ, EL020 to EL022 if the weights do not
+        fit, EL030 to EL038 if they cannot be read.
+    """
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    same_but_words = replace(config, n_words=bilm.config.n_words) == bilm.config
+    if bilm.config.input != "words" or not same_but_words:
+        fill_bilm(bilm, files, Errors.EL097)
+        return
+    other = BiLM(config)
+    fill_bilm(other, files, Errors.EL097)
+    table, old = bilm.word_table, other.word_table
+    positions = torch.searchsorted(old.keys, table.keys).clamp(max=max(0, len(old.keys) - 1))
+    known = old.keys[positions] == table.keys
+    table.vectors[known] = old.vectors[positions[known]]
+    kept = {name: t for name, t in other.state_dict().items() if name not in _WORDS_OF_TABLE}
+    bilm.load_state_dict({**bilm.state_dict(), **kept})
 
 
 def load_language_model(files: CheckpointFiles) -> LoadedModel:

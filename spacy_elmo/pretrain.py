@@ -4,6 +4,7 @@ import logging
 import os
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import chain, islice
 from math import ceil
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
@@ -15,27 +16,27 @@ from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
-from .checkpoints.reader import SoftmaxWeights, fill_bilm, find_reader, read_words
+from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
 from .corpora.static_vectors import StaticVectors
 from .errors import Errors
-from .language_model import copy_softmax_rows, pack_softmax
+from .language_model import copy_softmax_rows, pack_softmax, start_bilm
 from .pretraining.initial_state import store_initial_state
 from .pretraining.loop import Hooks, Progress, Report, train
 from .pretraining.objective import LanguageModel
 from .pretraining.perplexity import Perplexity, Scorer, measure
-from .pretraining.processes import Processes, join_processes
-from .pretraining.run_folder import RunFolder
+from .pretraining.processes import Processes, deterministic, join_processes
+from .pretraining.run_folder import RunFolder, has_checkpoints
 from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.stream import BatchStream
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
-from .run_parts import COUNTS_FILE, VOCAB_FILE, RunConfig, write_vocabulary
+from .run_parts import COUNTS_FILE, VOCAB_FILE, RunConfig, is_counted, write_vocabulary
 
 logger = logging.getLogger("spacy_elmo")
 
 LAST, BEST = "model-last", "model-best"
 # Tokens of a pass over held-out text.
 _DEV_TOKENS = 4096
-# Held-out or training sequences from which the stored state is averaged.
+# Training sequences from which the stored state is averaged.
 _STATE_SEQUENCES = 2000
 
 
@@ -57,7 +58,7 @@ class Run:
         self.config = config
         self.output = output
         self.processes = processes
-        has_run = (output / "checkpoints").exists()
+        has_run = has_checkpoints(output) or any((output / n).exists() for n in (LAST, BEST))
         if has_run and not resume:
             raise ValueError(Errors.EL095.format(path=output))
         output.mkdir(parents=True, exist_ok=True)
@@ -67,20 +68,24 @@ class Run:
         self.corpus = config.open_corpus(output, spool=processes.is_first)
         if processes.is_first:
             processes.wait()
-        if not (output / COUNTS_FILE).exists() and processes.is_first:
-            write_vocabulary(self.corpus, config.corpus, output)
+        about_text = config.describe_text(self.corpus)
+        if processes.is_first and not is_counted(output, about_text):
+            write_vocabulary(self.corpus, config.corpus, output, about_text)
         processes.wait()
         self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
         self.counts = srsly.read_json(output / COUNTS_FILE)
         vectors = config.read_vectors()
         shape = config.make_shape(self.vocabulary, vectors)
-        identity = config.identity(self.corpus, len(self.vocabulary), shape)
+        identity = config.identity(about_text, len(self.vocabulary), shape)
         self.folder = RunFolder(output, identity)
         self.checkpoint = self.folder.find_last() if resume else None
         if has_run and self.checkpoint is None:
             raise ValueError(Errors.EL096.format(path=output))
+        processes.wait()
+        if self.checkpoint is not None and processes.is_first:
+            self.folder.set_aside_after(self.checkpoint.folder)
         self.model = self._make_model(shape, vectors).to(processes.device)
-        self.dev = config.read_dev(output)
+        self.dev = config.read_dev()
 
     @property
     def total_steps(self) -> int:
@@ -113,6 +118,7 @@ class Run:
             n_ranks=processes.n_ranks,
             n_pieces=settings.accumulate,
             n_steps=settings.state_steps,
+            prefetch=self.config.corpus.n_workers > 0,
         )
         total_steps = self.total_steps
 
@@ -146,20 +152,29 @@ class Run:
         kind, arguments = split_softmax(settings.softmax)
         softmax = make_softmax(kind, shape.direction_width, len(self.vocabulary), **arguments)
         model = LanguageModel(bilm, softmax, settings.dropout)
-        init = self.checkpoint.folder if self.checkpoint else self.config.paths.get("init")
-        if init:
-            files = CheckpointFiles.of(init)
-            fill_bilm(bilm, files, Errors.EL097)
+        paths = self.config.paths
+        files = (
+            CheckpointFiles.of(paths["init"], paths.get("init_weights"))
+            if paths.get("init")
+            else None
+        )
+        if self.checkpoint is not None:
+            files = CheckpointFiles(self.checkpoint.folder)
+        if files is not None:
+            start_bilm(bilm, files)
             stored = find_reader(files).read_softmax(files)
             n_words = 0
             if stored is not None:
                 n_words = copy_softmax_rows(softmax, self.vocabulary.words, stored)
-            logger.info("Started from %s, softmax rows of %d words", init, n_words)
+            logger.info("Started from %s, softmax rows of %d words", files, n_words)
         return model
 
     def _measure(self) -> Perplexity:
         p = self.processes
         scorer = Scorer(self.model, self.vocabulary)
+        if self.config.training.state_steps:
+            # In the text's order, which cannot be shared out.
+            return measure(scorer, self.dev, stream=True, batch_tokens=_DEV_TOKENS)
         mine = measure(scorer, self.dev[p.rank :: p.n_ranks], batch_tokens=_DEV_TOKENS)
         sums = p.sum([float(value) for value in asdict(mine).values()])
         forward, backward, *counts = sums
@@ -175,8 +190,9 @@ class Run:
 
     def _write(self, name: str, n_tokens: int, dev: Optional[Perplexity]) -> None:
         meta = self._meta(n_tokens, dev)
-        sequences = self.dev or next(self.corpus.read(self.corpus.start()))[0]
-        store_initial_state(self.model, sequences[:_STATE_SEQUENCES], _DEV_TOKENS)
+        parts = (part for part, _ in self.corpus.read(self.corpus.start()))
+        sequences = list(islice(chain.from_iterable(parts), _STATE_SEQUENCES))
+        store_initial_state(self.model, sequences, _DEV_TOKENS)
         write_native(
             self.model.bilm, self.output / name, softmax=self._softmax_weights(), meta=meta
         )
@@ -193,6 +209,13 @@ class Run:
             "n_tokens_trained": n_tokens,
             "n_tokens_of_text": self.counts["n_tokens"],
             "training": asdict(self.config.training),
+            # What `evaluate` takes by default.
+            "evaluation": {
+                "cut": self.config.corpus.cut,
+                "max_tokens": self.config.corpus.max_tokens,
+                "limit": self.config.training.eval_sequences,
+                "stream": self.config.training.state_steps > 0,
+            },
         }
         if dev is not None:
             forward, backward, mean = dev.perplexities
@@ -203,7 +226,6 @@ class Run:
                 "geometric_mean": mean,
                 "n_sequences": dev.n_sequences,
                 "n_predictions": dev.n_targets,
-                "cut": self.config.corpus.cut,
             }
         return meta
 
@@ -230,7 +252,9 @@ def pretrain(
     RETURNS (Progress): where it ended.
     RAISES (ValueError): EL090 and EL091 for the config, as `Run`; EL093 if gradients stay infinite.
     """
-    with join_processes(device) as processes:
+    checked = RunConfig.check(config)
+    checked.require_device(device)
+    with join_processes(device) as processes, deterministic(checked.training.deterministic):
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
-        run = Run(RunConfig.check(config), Path(output), resume=resume, processes=processes)
+        run = Run(checked, Path(output), resume=resume, processes=processes)
         return run.train(report, should_stop)

@@ -45,6 +45,7 @@ def make_pretraining_config(
     lang: str = "en",
     shape: Optional[BiLMConfig] = None,
     init: Optional[Path] = None,
+    init_weights: Optional[Path] = None,
 ) -> Config:
     """Make a pretraining config.
 
@@ -52,6 +53,7 @@ def make_pretraining_config(
     lang (str): language code.
     shape (Optional[BiLMConfig]): another shape than the preset's.
     init (Optional[Path]): weights to start from, which have that shape.
+    init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
     RETURNS (Config): all sections, not interpolated.
     RAISES (ValueError): EL060 for an unknown preset.
     """
@@ -66,6 +68,8 @@ def make_pretraining_config(
         config["bilm"].update(shape.to_dict())
     if init is not None:
         config["paths"]["init"] = str(init)
+    if init_weights is not None:
+        config["paths"]["init_weights"] = str(init_weights)
     return config
 
 

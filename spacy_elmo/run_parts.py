@@ -2,11 +2,13 @@
 
 import logging
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 import srsly
+import torch
+from torch import nn
 
 from .bilm.config import BiLMConfig
 from .checkpoints.reader import read_words
@@ -14,7 +16,10 @@ from .corpora.corpus import Corpus, cutter_maker, open_sources
 from .corpora.static_vectors import StaticVectors, read_static_vectors
 from .errors import Errors, Warnings
 from .evaluation import sample
-from .pretraining.settings import CorpusSettings, TrainingSettings, make_settings
+from .pretraining.optimizers import make_optimizer, parse_settings
+from .pretraining.run_folder import has_checkpoints
+from .pretraining.settings import CorpusSettings, TrainingSettings, invalid, make_settings
+from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 
 logger = logging.getLogger("spacy_elmo")
@@ -45,19 +50,28 @@ class RunConfig:
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
         value."""
-        known = [f.name for f in fields(BiLMConfig)]
-        for key in config["bilm"]:
-            if key not in known:
-                raise ValueError(
-                    Errors.EL090.format(section="bilm", key=key, known=", ".join(known))
-                )
-        return cls(
+        checked = cls(
             config["paths"],
             config["nlp"],
             config["bilm"],
             make_settings(CorpusSettings, config["corpus"], "corpus"),
             make_settings(TrainingSettings, config["training"], "training"),
         )
+        checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
+        # What is wrong with these is known only when they are made: now, not after hours
+        # of counting.
+        kind, arguments = split_softmax(checked.training.softmax)
+        make_softmax(kind, 2, 1_000_000, **arguments)
+        make_optimizer(nn.Linear(1, 1), *parse_settings(checked.training.optimizer))
+        return checked
+
+    def require_device(self, device: str) -> None:
+        """device (str): "cpu" or "cuda". RAISES (ValueError): EL091 if it is not there, or
+        does not have the precision."""
+        if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
+            raise invalid("training", "device", device, "cpu, or cuda where torch finds a GPU")
+        if device == "cpu" and self.training.precision == "fp16":
+            raise invalid("training", "precision", "fp16", "fp32 or bf16 on a CPU")
 
     def make_cutter(self, window_share: float) -> Callable[[], Any]:
         """window_share (float): see `Cutter`. RETURNS (Callable[[], Any]): makes it."""
@@ -79,12 +93,12 @@ class RunConfig:
         cutter = self.make_cutter(c.window_share)
         return Corpus(sources, weights, cutter, n_workers=c.n_workers, seed=seed)
 
-    def read_dev(self, output: Path) -> List[List[str]]:
-        """output (Path): where the standard input is saved. RETURNS (List[List[str]]): the
-        held-out sequences to measure on; none without held-out text."""
+    def read_dev(self) -> List[List[str]]:
+        """RETURNS (List[List[str]]): the held-out sequences to measure on; none without
+        held-out text. RAISES (ValueError): EL080, EL081 and EL088."""
         if not self.corpus.dev:
             return []
-        sources, weights = open_sources(self.corpus.dev, {}, output, seed=0)
+        sources, weights = open_sources(self.corpus.dev, {}, None, seed=0)
         dev = Corpus(sources, weights, self.make_cutter(0.0))
         sequences = [words for part in dev.read_in_order() for words in part]
         return sample(sequences, self.training.eval_sequences)
@@ -99,32 +113,53 @@ class RunConfig:
             raise ValueError(Errors.EL087.format(path=path, problem="set --paths.vectors"))
         return read_static_vectors(Path(path))
 
-    def make_shape(self, vocabulary: Vocabulary, vectors: Optional[StaticVectors]) -> BiLMConfig:
+    def make_shape(
+        self, vocabulary: Vocabulary, vectors: Optional[StaticVectors], **sizes: int
+    ) -> BiLMConfig:
         """vocabulary (Vocabulary): the words to predict. vectors (Optional[StaticVectors]):
-        the given ones. RETURNS (BiLMConfig): the shape, sizes of tables filled in."""
+        the given ones. sizes (int): sizes of a table that is not there yet. RETURNS
+        (BiLMConfig): the shape, sizes of tables filled in. RAISES (ValueError): EL010,
+        EL090 and EL091 for an impossible one."""
         block = dict(self.bilm)
         if block.get("input") == "words":
             block["n_words"] = len(vocabulary) - len(SPECIAL_WORDS)
+        if block.get("input") == "vectors":
+            block.update(sizes)
         if vectors is not None:
             block["n_words"], block["vector_width"] = vectors.vectors.shape
-        return BiLMConfig(**block)
+        try:
+            return make_settings(BiLMConfig, block, "bilm")
+        except TypeError as err:
+            raise invalid(
+                "bilm", "filters", block.get("filters"), "[[width, number], ...]"
+            ) from err
 
-    def identity(self, corpus: Corpus, n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
-        """corpus (Corpus): the text. n_words (int): words to predict. shape (BiLMConfig):
-        the biLM. RETURNS (Dict[str, Any]): what makes two runs the same, in JSON's types:
-        where it differs, a checkpoint is of another run."""
-        c, t = asdict(replace(self.corpus, dev="", n_workers=0)), asdict(self.training)
+    def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
+        """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
+        their numbers depend on, in JSON's types. Where the files lie does not matter."""
+        about = asdict(self.corpus)
+        for key in ("train", "dev", "n_workers"):
+            del about[key]
+        about["sources"] = {n: s["weight"] for n, s in self.corpus.sources.items()}
+        about["nlp"] = dict(self.nlp)
+        about["seed"] = self.training.seed
+        about["files"] = [
+            [file.name, file.stat().st_size]
+            for source in corpus.sources.values()
+            for file in source.files
+        ]
+        return srsly.json_loads(srsly.json_dumps(about))
+
+    def identity(self, text: Dict[str, Any], n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
+        """text (Dict[str, Any]): from `describe_text`. n_words (int): words to predict.
+        shape (BiLMConfig): the biLM. RETURNS (Dict[str, Any]): what makes two runs the
+        same, in JSON's types: where it differs, a checkpoint is of another run."""
+        training = asdict(self.training)
         kept = ("seed", "batch_tokens", "state_steps", "optimizer", "softmax")
         identity = {
             "bilm": shape.to_dict(),
-            "corpus": c,
-            "training": {key: t[key] for key in kept},
-            "nlp": dict(self.nlp),
-            "files": [
-                [file.name, file.stat().st_size]
-                for source in corpus.sources.values()
-                for file in source.files
-            ],
+            "text": text,
+            "training": {key: training[key] for key in kept},
             "n_words": n_words,
         }
         return srsly.json_loads(srsly.json_dumps(identity))
@@ -139,7 +174,7 @@ def count_words(corpus: Corpus) -> WordCounter:
     for sequences in corpus.read_once():
         counter.add(sequences)
     if not counter.n_tokens:
-        raise ValueError(Errors.EL094)
+        raise ValueError(Errors.EL094.format(path="[corpus]"))
     if counter.pruned_below:
         logger.warning(
             Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
@@ -158,12 +193,25 @@ def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabul
     return counter.make_vocabulary(settings.size, settings.min_count, include)
 
 
-def write_vocabulary(corpus: Corpus, settings: CorpusSettings, output: Path) -> None:
+def is_counted(output: Path, text: Dict[str, Any]) -> bool:
+    """output (Path): a run's folder. text (Dict[str, Any]): from `describe_text`. RETURNS
+    (bool): Whether the words of just this text were counted there, or a run goes on that
+    has words of its own."""
+    path = output / COUNTS_FILE
+    if has_checkpoints(output):
+        return True
+    return path.exists() and srsly.read_json(path)["text"] == text
+
+
+def write_vocabulary(
+    corpus: Corpus, settings: CorpusSettings, output: Path, text: Dict[str, Any]
+) -> None:
     """Count the words and write vocab.txt and counts.json.
 
     corpus (Corpus): text.
     settings (CorpusSettings): which words are chosen.
     output (Path): the run's folder.
+    text (Dict[str, Any]): from `describe_text`.
     RAISES (ValueError): as `count_words` and `choose_vocabulary`.
     """
     counter = count_words(corpus)
@@ -173,6 +221,7 @@ def write_vocabulary(corpus: Corpus, settings: CorpusSettings, output: Path) -> 
         "n_sequences": counter.n_sequences,
         "n_types": len(counter.counts),
         "n_known": counter.count_known(vocabulary),
+        "text": text,
     }
     _write_beside(output / VOCAB_FILE, vocabulary.to_bytes())
     _write_beside(output / COUNTS_FILE, srsly.json_dumps(counts).encode("utf-8"))

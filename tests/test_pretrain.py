@@ -4,11 +4,11 @@ import io
 import logging
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ import srsly
 import torch
 
 from spacy_elmo import load_embedder, pipe_config
+from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.reader import find_reader
 from spacy_elmo.corpus_report import describe_corpus
 from spacy_elmo.evaluation import evaluate_checkpoint
 from spacy_elmo.pretrain import Run, pretrain
@@ -266,13 +268,44 @@ def test_a_run_can_start_from_weights_alone(tmp_path, texts):
     assert len(vocab.read_text().split()) == 10
     restricted = evaluate_checkpoint(first, str(texts / "dev"), vocab=vocab)
     assert restricted["n_words_scored"] == 10
+    # The softmax too, where it has the words; the smaller one predicts the same among them.
+    again = evaluate_checkpoint(second, str(texts / "dev"), vocab=vocab)
+    rows = [
+        dict(zip(words, stored.state["weight"]))
+        for stored in (native_softmax(first), native_softmax(second))
+        for words in [stored.words]
+    ]
+    assert len(rows[1]) == 10 and again["n_words_scored"] == 10
+    for word, row in rows[1].items():
+        torch.testing.assert_close(row, rows[0][word])
+
+
+def native_softmax(folder):
+    files = CheckpointFiles.of(folder)
+    return find_reader(files).read_softmax(files)
+
+
+def test_a_word_table_can_start_from_another_vocabulary(tmp_path, texts):
+    bilm = {**SHAPE, "input": "words"}
+    train(tmp_path, texts, "first", bilm=bilm)
+    first = tmp_path / "first" / "model-last"
+    paths = {"train": str(texts / "train"), "init": str(first)}
+    training = {**SMALL["training"], "max_steps": 1, "learn_rate": 1e-9}
+    corpus = {**SMALL["corpus"], "size": 7}
+    train(tmp_path, texts, "second", bilm=bilm, paths=paths, training=training, corpus=corpus)
+
+    ours, theirs = (load_embedder(f) for f in (tmp_path / "second" / "model-last", first))
+    kept = (tmp_path / "second" / "vocab.txt").read_text().split()[3:]
+    assert ours.bilm.config.n_words == len(kept) == 4 < theirs.bilm.config.n_words
+    assert_close(ours.embed([kept]), theirs.embed([kept]))
 
 
 def test_a_run_can_start_from_published_weights(tmp_path, texts):
     options = make_options()
-    write_model(tmp_path / "published", options, make_weights(options))
+    pair = write_model(tmp_path / "published", options, make_weights(options))
     shape = load_embedder(tmp_path / "published").bilm.config.to_dict()
-    paths = {"train": str(texts / "train"), "dev": None, "init": str(tmp_path / "published")}
+    init = dict(zip(("init", "init_weights"), map(str, pair)))
+    paths = {"train": str(texts / "train"), "dev": None, **init}
     training = {**SMALL["training"], "max_steps": 2, "learn_rate": 1e-9}
 
     train(tmp_path, texts, paths=paths, bilm=shape, training=training)
@@ -282,7 +315,7 @@ def test_a_run_can_start_from_published_weights(tmp_path, texts):
         load_embedder(tmp_path / "run" / "model-last").embed(sentences),
         load_embedder(tmp_path / "published").embed(sentences),
     )
-    with pytest.raises(ValueError, match="EL097.*width: 8, 16|EL097"):
+    with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
         train(tmp_path, texts, "other", paths=paths, bilm={**SHAPE, "width": 16})
 
 
@@ -361,7 +394,7 @@ def test_presets_are_valid_and_train_a_step(tmp_path, texts, preset):
         with torch.device("meta"):
             from spacy_elmo.bilm.model import BiLM
 
-            bilm = BiLM(shape(["x"] * 10, None))
+            bilm = BiLM(shape(None, None))
             backward = sum(p.numel() for p in bilm.backward_lstm.parameters())
             n = sum(p.numel() for p in bilm.parameters()) - backward
         n += 10_000 * (bilm.config.direction_width + 1)
@@ -394,14 +427,86 @@ def test_vocabularies_to_score_with_must_be_covered(tmp_path, texts):
         evaluate_checkpoint(folder, str(texts / "dev"))
 
 
-def test_a_run_is_the_same_for_other_ranks(tmp_path, texts):
-    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
-    first = Run(
+def test_a_run_knows_its_length(tmp_path, texts):
+    training = {**SMALL["training"], "max_steps": 0, "max_epochs": 2.0}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    run = Run(
         config, tmp_path / "run", resume=False, processes=Processes(0, 1, torch.device("cpu"))
     )
 
-    assert first.total_steps == 12
-    assert Path(tmp_path / "run" / "vocab.txt").exists()
+    n_targets = run.counts["n_tokens"] + run.counts["n_sequences"]
+    assert run.total_steps == -(-2 * n_targets // 80)
+
+
+def test_words_are_counted_again_for_another_text(tmp_path, texts):
+    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+    processes = Processes(0, 1, torch.device("cpu"))
+    first = Run(config, tmp_path / "run", resume=False, processes=processes)
+    corpus = {**SMALL["corpus"], "size": 6}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus)))
+
+    assert len(Run(config, tmp_path / "run", resume=False, processes=processes).vocabulary) == 6
+    assert len(first.vocabulary) > 6
+
+
+def test_a_folder_without_a_whole_checkpoint_is_started_anew(tmp_path, texts):
+    (tmp_path / "run" / "checkpoints" / "step-000000002.partial").mkdir(parents=True)
+
+    assert train(tmp_path, texts, resume=True).step == 12
+
+
+def test_a_run_may_move_and_go_on_in_other_pieces(tmp_path, texts):
+    training = {**SMALL["training"], "state_steps": 5, "dropout": 0.0, "softmax": {"kind": "full"}}
+    train(tmp_path, texts, "straight", training=training)
+    train(tmp_path, texts, stop_at=4, training=training)
+    shutil.copytree(texts, tmp_path / "moved")
+    train(tmp_path, tmp_path / "moved", resume=True, training={**training, "accumulate": 3})
+
+    one, two = (load_embedder(tmp_path / n / "model-last") for n in ("straight", "run"))
+    for (name, a), (_, b) in zip(one.bilm.state_dict().items(), two.bilm.state_dict().items()):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3, msg=name)
+
+
+def test_evaluate_measures_as_the_run_did(tmp_path, texts):
+    reports = []
+    corpus = {**SMALL["corpus"], "cut": "lines", "max_tokens": 5}
+    for name, state_steps in (("zero", 0), ("carried", 4)):
+        training = {**SMALL["training"], "state_steps": state_steps, "eval_sequences": 7}
+        train(tmp_path, texts, name, reports=reports, corpus=corpus, training=training)
+
+        result = evaluate_checkpoint(tmp_path / name / "model-last", str(texts / "dev"))
+        assert (result["cut"], result["max_tokens"], result["state"]) == ("lines", 5, name)
+        assert result["n_sequences"] == 7
+        assert result["forward"] == pytest.approx(reports[-1].dev.perplexities[0], rel=1e-3)
+
+
+BAD = {
+    "training.log_frequency": 0,
+    "training.precision": "fp16",
+    "training.softmax": {"kind": "best"},
+    "training.optimizer": {"name": "adam", "momentum": 1},
+    "bilm.width": "abc",
+    "bilm.filters": [["a", 3]],
+    "bilm.cell_clip": "x",
+    "nlp.lang": "xy",
+    "corpus.sources": {"a": 3},
+    "corpus.dev": "-",
+}
+
+
+@pytest.mark.parametrize("key", BAD)
+def test_impossible_values_are_found_before_anything_is_written(tmp_path, texts, key):
+    section, name = key.split(".")
+    with pytest.raises(ValueError, match=r"\[EL\d\d\d\]"):
+        train(tmp_path, texts, **{section: {**SMALL.get(section, {}), name: BAD[key]}})
+    assert not (tmp_path / "run" / "counts.json").exists() or key == "corpus.dev"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_refused(tmp_path, texts):
+    config = load_config(write_config(tmp_path, texts))
+    with pytest.raises(ValueError, match="EL091.*device = cuda"):
+        pretrain(config, tmp_path / "run", device="cuda")
 
 
 @pytest.mark.gpu
@@ -428,8 +533,8 @@ def test_text_comes_through_a_pipe(tmp_path, texts, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     train(tmp_path, texts, paths={"train": "-"}, training={**SMALL["training"], "max_steps": 4})
 
-    # The second time nothing comes; what was saved is gone on with.
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    # The second time what was saved is gone on with, whatever comes.
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"other text")))
     longer = {**SMALL["training"], "max_steps": 6}
     assert train(tmp_path, texts, resume=True, paths={"train": "-"}, training=longer).step == 6
     assert (tmp_path / "run" / "stdin.txt").read_bytes() == data

@@ -26,6 +26,10 @@ def debug_corpus(
 
 
 def _format(value: object) -> str:
+    from ..corpus_report import Share
+
+    if isinstance(value, Share):
+        return f"{value:.2%}"
     if isinstance(value, float):
-        return f"{value:.2%}" if value < 1 else f"{value:.1f}"
+        return f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

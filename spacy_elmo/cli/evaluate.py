@@ -15,11 +15,15 @@ def evaluate(
     vocab: Optional[Path] = typer.Option(
         None, help="Score with these words alone; the rest counts as <UNK>"
     ),
-    cut: str = typer.Option("sentences", help="Into sequences: sentences, lines or windows"),
-    max_tokens: int = typer.Option(128, help="Most tokens of a sequence; longer ones are cut"),
-    stream: bool = typer.Option(False, "--stream", help="Carry the state across sequences"),
+    cut: Optional[str] = typer.Option(
+        None, help="Into sequences: sentences, lines or windows; default: as the run did"
+    ),
+    max_tokens: Optional[int] = typer.Option(None, help="Most tokens of a sequence"),
+    stream: Optional[bool] = typer.Option(None, help="Carry the state across sequences"),
     warm: bool = typer.Option(False, "--warm", help="Start from the stored state, not zero"),
-    limit: int = typer.Option(0, help="Sequences to score, from all over the text; 0: all"),
+    limit: Optional[int] = typer.Option(
+        None, help="Sequences to score, from all over the text; 0: all"
+    ),
     lang: Optional[str] = typer.Option(None, help="Tokenizer's language; default: as trained"),
     output: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:

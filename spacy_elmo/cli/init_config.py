@@ -44,7 +44,13 @@ def init_config(
             shape = read_config(path, weights if options else None)
         if pretraining:
             preset = preset or "standard"
-            made = make_pretraining_config(preset, lang=lang, shape=shape, init=path)
+            made = make_pretraining_config(
+                preset,
+                lang=lang,
+                shape=shape,
+                init=path,
+                init_weights=weights if options else None,
+            )
             made.to_disk(output, interpolate=False)
             msg.good(f"Wrote {output}", f"preset {preset}")
             msg.info(f"Next: python -m spacy elmo pretrain {output} OUTPUT --paths.train TEXT")

@@ -2,9 +2,10 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
+from confection import ConfigValidationError
 from spacy.util import get_lang_class
 
 from ..errors import Errors
@@ -76,7 +77,7 @@ class Corpus:
             k = int(np.searchsorted(limits, rng.random() * limits[-1], side="right"))
             item = next(streams[names[k]], None)
             if item is None:  # nothing but empty files
-                return
+                raise ValueError(Errors.EL094.format(path=f"the source '{names[k]}'"))
             chunk, positions[names[k]] = item
             # The number decides how a chunk is cut: one of all sources together.
             yield (
@@ -92,7 +93,7 @@ class Corpus:
 def open_sources(
     train: str,
     sources: Mapping[str, Mapping[str, Any]],
-    spool_folder: Path,
+    spool_folder: Optional[Path],
     seed: int,
     *,
     spool: bool = True,
@@ -101,23 +102,28 @@ def open_sources(
 
     train (str): a path, if there are no sources; "-" for the standard input.
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
-    spool_folder (Path): where the standard input is saved first.
+    spool_folder (Optional[Path]): where the standard input is saved first; None if it
+        is no text to measure on.
     seed (int): of the order.
     spool (bool): whether to save it; if not, it is saved already.
     RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
-    RAISES (ValueError): EL080 or EL081 for paths, EL085 for a source without a weight.
+    RAISES (ValueError): EL080 or EL081 for paths, EL085 for a source without a
+        weight, EL088 for the standard input where there is no folder.
     """
     if not sources:
         path = train
         if train == STDIN:
+            if spool_folder is None:
+                raise ValueError(Errors.EL088)
             path = str((spool_stdin if spool else spool_path)(spool_folder))
         return {"train": TextSource(path, seed)}, {"train": 1.0}
     found: Dict[str, TextSource] = {}
     weights: Dict[str, float] = {}
     for i, (name, source) in enumerate(sources.items()):
-        weight = source.get("weight")
-        if set(source) != {"path", "weight"} or not isinstance(weight, (int, float)) or weight <= 0:
-            raise ValueError(Errors.EL085.format(name=name, found=dict(source)))
+        is_block = isinstance(source, Mapping) and set(source) == {"path", "weight"}
+        weight = source["weight"] if is_block else None
+        if not isinstance(weight, (int, float)) or weight <= 0:
+            raise ValueError(Errors.EL085.format(name=name, found=source))
         found[name] = TextSource(str(source["path"]), seed + i)
         weights[name] = float(weight)
     return found, weights
@@ -129,9 +135,13 @@ def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
     lang (str): language code.
     block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
     RETURNS (Any): str -> Doc.
+    RAISES (ValueError): EL089 if there is no such language, or it needs another package.
     """
-    cls = get_lang_class(lang)
-    nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
+    try:
+        cls = get_lang_class(lang)
+        nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
+    except (ImportError, ConfigValidationError) as err:
+        raise ValueError(Errors.EL089.format(lang=lang, error=err)) from err
     return nlp.tokenizer
 
 

@@ -1,9 +1,8 @@
 """Texts -> sequences of words: the tokenizer, and where sequences are cut."""
 
-from typing import Callable, List, Sequence
+from typing import Any, List, Sequence
 
 import numpy as np
-from spacy.tokens import Doc
 
 from ..errors import Errors
 from ..sentences import cut_sentences, cut_windows
@@ -15,7 +14,7 @@ class Cutter:
     """Turn texts that follow each other into sequences, as the component reads them:
     the same tokens, whitespace left out.
 
-    tokenizer (Callable[[str], Doc]): spaCy's.
+    tokenizer (Any): spaCy's: str -> Doc.
     max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
     window_share (float): share of the chunks that are cut into windows, which join
         sentences and texts; the rest is cut into single sentences.
@@ -26,7 +25,7 @@ class Cutter:
 
     def __init__(
         self,
-        tokenizer: Callable[[str], Doc],
+        tokenizer: Any,
         *,
         max_tokens: int = 128,
         window_share: float = 0.0,
@@ -35,6 +34,8 @@ class Cutter:
     ) -> None:
         if cut not in CUTS:
             raise ValueError(Errors.EL086.format(value=cut, known=", ".join(CUTS)))
+        if max_tokens < 2:
+            raise ValueError(Errors.EL012.format(key="max_tokens", value=max_tokens, least=2))
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.window_share = window_share
@@ -51,10 +52,12 @@ class Cutter:
             cut = "windows"
         sequences: List[List[str]] = []
         joined: List[str] = []
-        for text in texts:
-            words = [token.text for token in self.tokenizer(text) if not token.is_space]
-            if cut == "windows":
+        for words in self._tokenize(texts):
+            if cut == "windows" and words:
                 joined += words
+            elif cut == "windows":
+                sequences.append(joined)
+                joined = []
             elif cut == "lines":
                 sequences.append(words)
             else:
@@ -65,3 +68,11 @@ class Cutter:
             for sequence in sequences
             for window in cut_windows(sequence, self.max_tokens)
         ]
+
+    def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
+        # What spaCy remembers of words is freed at the end of the zone.
+        with self.tokenizer.vocab.memory_zone():
+            return [
+                [token.text for token in self.tokenizer(text) if not token.is_space]
+                for text in texts
+            ]

@@ -4,6 +4,7 @@ import gzip
 import lzma
 import shutil
 import sys
+import zlib
 from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, BinaryIO, List, cast
@@ -18,6 +19,8 @@ try:
 except ImportError:  # the extra "zstd"
     zstd = None  # type: ignore[assignment]
 
+# What reading a damaged file raises.
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else []))
 COMPRESSIONS = (".gz", ".xz", ".zst")
 STDIN = "-"
 
@@ -85,15 +88,13 @@ def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
 
     folder (Path): where to put it.
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
-    RETURNS (Path): the file. It is kept if it is there already and nothing comes.
+    RETURNS (Path): the file. If it is there already, nothing is read.
     """
     path = spool_path(folder)
-    beside = path.with_suffix(".partial")
-    folder.mkdir(parents=True, exist_ok=True)
-    with beside.open("wb") as file:
-        shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-    if path.exists() and beside.stat().st_size == 0:
-        beside.unlink()
-    else:
+    if not path.exists():
+        beside = path.with_suffix(".partial")
+        folder.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as file:
+            shutil.copyfileobj(stdin or sys.stdin.buffer, file)
         beside.replace(path)
     return path

@@ -12,7 +12,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from ..errors import Errors
-from .files import open_binary
+from .files import DAMAGED, open_binary
 
 Reader = Callable[[Path, int], Iterator[Tuple[str, int]]]
 
@@ -46,7 +46,8 @@ def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
             raise ValueError(Errors.EL084.format(path=path, byte=end - len(line))) from err
         if not isinstance(text, str):
             raise ValueError(Errors.EL084.format(path=path, byte=end - len(line)))
-        yield text, end
+        # JSON can name half of a pair, which is no character.
+        yield text.encode("utf-8", "replace").decode("utf-8"), end
 
 
 def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
@@ -60,7 +61,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     try:
         with open_binary(path) as file:
             docs = DocBin().from_bytes(file.read())
-    except (OSError, EOFError, ValueError, TypeError, KeyError) as err:
+    except (*DAMAGED, ValueError, TypeError, KeyError) as err:
         raise ValueError(Errors.EL083.format(path=path, error=err)) from err
     for i, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab)):
         if i >= offset:
@@ -74,5 +75,5 @@ def _lines(path: Path, offset: int) -> Iterator[Tuple[bytes, int]]:
             for line in file:
                 offset += len(line)
                 yield line, offset
-    except (OSError, EOFError) as err:
+    except DAMAGED as err:
         raise ValueError(Errors.EL083.format(path=path, error=err)) from err

@@ -1,6 +1,7 @@
 """Cut chunks in other processes, in the order they came."""
 
 import multiprocessing
+import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
@@ -50,6 +51,9 @@ def cut_all(
 
 def _start(make_cutter: Callable[[], Cutter]) -> None:
     global _cutter
+    # Ctrl-C and SIGTERM reach the whole group: the trainer decides when it ends.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _cutter = make_cutter()
 
 

@@ -43,7 +43,7 @@ class Engine:
         self.device = processes.device.type
         self.module: Any = model
         if processes.n_ranks > 1:
-            self.module = DistributedDataParallel(model, broadcast_buffers=False)
+            self.module = DistributedDataParallel(model)
         # Small float16 gradients would be lost; the scale is found by trying.
         self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "fp16")
 
@@ -90,7 +90,9 @@ class Engine:
             self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
-        return total, norm, after if settings.state_steps else None
+        # A state of a step that was left out may be as bad as its gradient.
+        is_kept = settings.state_steps and math.isfinite(norm)
+        return total, norm, after if is_kept else None
 
     def _synchronised(self, is_last: bool) -> ContextManager[Any]:
         if self.processes.n_ranks == 1 or is_last:
@@ -105,14 +107,22 @@ class Engine:
 
 def gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
     """states (Optional[List[BiLMState]]): after each piece of this process. processes
-    (Processes): all of them. RETURNS (Dict[str, Tensor]): what the LSTM remembers in all
-    processes, by names for a checkpoint."""
-    return {
-        f"state.{rank}.{i}.{part}": tensor.cpu()
-        for i, state in enumerate(states or [])
-        for part, mine in zip(BiLMState._fields, state)
-        for rank, tensor in enumerate(processes.gather(mine))
-    }
+    (Processes): all of them. RETURNS (Dict[str, Tensor]): what the LSTM remembers of all
+    rows, in the order of the rows, by names for a checkpoint."""
+    if states is None:
+        return {}
+    names = BiLMState._fields
+    parts = [processes.gather([state[i].cpu() for state in states]) for i in range(len(names))]
+    return {f"state.{name}": _join_rows(shares) for name, shares in zip(names, parts)}
+
+
+def _join_rows(shares: List[Tensor]) -> Tensor:
+    """Row r of all is in share r % n_shares."""
+    n_rows = sum(share.size(2) for share in shares)
+    joined = shares[0].new_empty(*shares[0].shape[:2], n_rows, shares[0].size(3))
+    for k, share in enumerate(shares):
+        joined[:, :, k :: len(shares)] = share
+    return joined
 
 
 def share_state(
@@ -121,10 +131,12 @@ def share_state(
     """tensors (Dict[str, Tensor]): of a checkpoint. settings (TrainingSettings): with the
     number of pieces. processes (Processes): which one this is. RETURNS
     (Optional[List[BiLMState]]): its part in what `gather_state` gathered, if any."""
-    names = [f"state.{processes.rank}.{i}" for i in range(settings.accumulate)]
-    if f"{names[0]}.{BiLMState._fields[0]}" not in tensors:
+    names = [f"state.{name}" for name in BiLMState._fields]
+    if names[0] not in tensors:
         return None
+    n_shares = processes.n_ranks * settings.accumulate
+    mine = range(processes.rank * settings.accumulate, (processes.rank + 1) * settings.accumulate)
     return [
-        BiLMState(*(tensors[f"{name}.{part}"].to(processes.device) for part in BiLMState._fields))
-        for name in names
+        BiLMState(*(tensors[name][:, :, k::n_shares].to(processes.device) for name in names))
+        for k in mine
     ]

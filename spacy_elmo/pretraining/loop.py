@@ -112,7 +112,7 @@ def train(
     start (Progress): where to start.
     checkpoint (Optional[Checkpoint]): what to go on from; its weights are loaded already.
     RETURNS (Progress): where it ended; saved.
-    RAISES (ValueError): EL093 if gradients stay infinite, EL094 if there is no text.
+    RAISES (ValueError): EL093 if gradients stay infinite, EL094 if the text ends.
     """
     name, arguments = parse_settings(settings.optimizer)
     optimizer = make_optimizer(model, name, arguments)
@@ -128,11 +128,9 @@ def train(
     if progress.scaler:
         engine.scaler.load_state_dict(progress.scaler)
     window = _Window()
-    done_by_us = False
     for step in stream.steps(progress.position):
         if progress.step >= total_steps:
             break
-        done_by_us = True
         rate = settings.learn_rate * learn_rate_factor(
             progress.step,
             schedule=settings.schedule,
@@ -179,9 +177,9 @@ def train(
             tensors = get_tensors(optimizer) | gather_state(state, processes)
             hooks.save(progress, tensors)
         if is_last:
-            break
-    if not done_by_us and progress.step < total_steps:
-        raise ValueError(Errors.EL094)
+            return progress
+    if progress.step < total_steps:
+        raise ValueError(Errors.EL094.format(path="[corpus]"))
     return progress
 
 

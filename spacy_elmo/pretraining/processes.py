@@ -2,11 +2,15 @@
 
 import os
 from contextlib import contextmanager
-from typing import Iterator, List, NamedTuple
+from datetime import timedelta
+from typing import Any, Iterator, List, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+# The first process may count words for hours while the others wait.
+_TIMEOUT = timedelta(days=7)
 
 
 class Processes(NamedTuple):
@@ -40,14 +44,14 @@ class Processes(NamedTuple):
         if self.n_ranks > 1:
             dist.barrier()
 
-    def gather(self, tensor: Tensor) -> List[Tensor]:
-        """tensor (Tensor): of this process, of one shape everywhere.
+    def gather(self, tensors: List[Tensor]) -> List[Tensor]:
+        """tensors (List[Tensor]): of this process, on the CPU.
         RETURNS (List[Tensor]): those of all processes, by rank."""
         if self.n_ranks == 1:
-            return [tensor]
-        tensors = [torch.empty_like(tensor) for _ in range(self.n_ranks)]
-        dist.all_gather(tensors, tensor.contiguous())
-        return tensors
+            return tensors
+        found: List[Any] = [None] * self.n_ranks
+        dist.all_gather_object(found, tensors)
+        return [tensor for part in found for tensor in part]
 
 
 @contextmanager
@@ -64,9 +68,23 @@ def join_processes(device: str) -> Iterator[Processes]:
         where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
         torch.cuda.set_device(where)
     if n_ranks > 1:
-        dist.init_process_group("nccl" if device == "cuda" else "gloo")
+        dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield Processes(rank, n_ranks, where)
     finally:
         if n_ranks > 1:
             dist.destroy_process_group()
+
+
+@contextmanager
+def deterministic(is_wanted: bool) -> Iterator[None]:
+    """is_wanted (bool): whether torch may use only operations that always give the same
+    bits, which matters on a GPU. YIELDS (None): while that holds."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if is_wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)

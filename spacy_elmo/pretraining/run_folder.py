@@ -19,6 +19,8 @@ logger = logging.getLogger("spacy_elmo")
 
 TENSORS_FILE = "training.safetensors"
 STATE_FILE = "training.json"
+_FOLDER = "checkpoints"
+_PATTERN = "step-?????????"
 # The last one, and the one before in case it is damaged.
 _N_KEPT = 2
 
@@ -47,7 +49,7 @@ class RunFolder:
     def __init__(self, path: Path, identity: Dict[str, Any]) -> None:
         self.path = path
         self.identity = identity
-        self.folder = path / "checkpoints"
+        self.folder = path / _FOLDER
 
     def save(
         self,
@@ -80,6 +82,18 @@ class RunFolder:
             shutil.rmtree(old)
         return folder
 
+    def set_aside_after(self, folder: Path) -> None:
+        """Rename the checkpoints that come after the one that is gone on with: they were
+        refused, and the run will come to their steps again.
+
+        folder (Path): the checkpoint's.
+        """
+        for later in self._folders():
+            if later.name > folder.name:
+                target = later.with_name(f"{later.name}.refused")
+                shutil.rmtree(target, ignore_errors=True)
+                later.rename(target)
+
     def find_last(self) -> Optional[Checkpoint]:
         """Find the last checkpoint that is whole and of this run. Others are left where
         they are, each with a warning.
@@ -110,7 +124,12 @@ class RunFolder:
 
     def _folders(self) -> List[Path]:
         """Newest first."""
-        return sorted(self.folder.glob("step-?????????"), reverse=True)
+        return sorted(self.folder.glob(_PATTERN), reverse=True)
+
+
+def has_checkpoints(path: Path) -> bool:
+    """path (Path): a run's folder. RETURNS (bool): Whether a checkpoint was written."""
+    return any((path / _FOLDER).glob(_PATTERN))
 
 
 def _hash(path: Path) -> str:

@@ -1,7 +1,7 @@
 """The sections [corpus] and [training] of a pretraining config."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Dict, List, Type, TypeVar, Union, get_origin, get_type_hints
+from typing import Any, Dict, List, Type, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..errors import Errors
 from .schedule import SCHEDULES
@@ -26,6 +26,8 @@ class TrainingSettings:
     clip (float): bound of the gradient's norm; 0 for none.
     dropout (float): see `LanguageModel`.
     precision (str): "fp32", "bf16", or "fp16" (GPU only), of the matrix products.
+    deterministic (bool): whether a GPU may use only operations that always give the same
+        bits, as a CPU does.
     state_steps (int): 0 if each sequence starts from a zero state; else the steps after
         which gradients are cut, and the state is carried on in the text's order.
     eval_frequency (int): between two perplexities of the held-out text.
@@ -49,6 +51,7 @@ class TrainingSettings:
     clip: float = 1.0
     dropout: float = 0.0
     precision: str = "fp32"
+    deterministic: bool = False
     state_steps: int = 0
     eval_frequency: int = 1000
     eval_sequences: int = 2000
@@ -60,17 +63,23 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         section = "training"
-        for key in ("batch_tokens", "accumulate", "eval_frequency", "save_frequency"):
+        for key in (
+            "batch_tokens",
+            "accumulate",
+            "eval_frequency",
+            "save_frequency",
+            "log_frequency",
+        ):
             _require(section, key, getattr(self, key), 1, "at least 1")
         for key in ("max_steps", "warmup_steps", "clip", "state_steps", "patience"):
             _require(section, key, getattr(self, key), 0, "at least 0")
         for key, known in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
             if getattr(self, key) not in known:
-                raise _invalid(section, key, getattr(self, key), f"one of {known}")
+                raise invalid(section, key, getattr(self, key), f"one of {known}")
         if not 0 <= self.dropout < 1:
-            raise _invalid(section, "dropout", self.dropout, "at least 0 and below 1")
+            raise invalid(section, "dropout", self.dropout, "at least 0 and below 1")
         if self.max_steps == 0 and self.max_epochs <= 0:
-            raise _invalid(section, "max_epochs", self.max_epochs, "above 0, or max_steps")
+            raise invalid(section, "max_epochs", self.max_epochs, "above 0, or max_steps")
 
 
 @dataclass(frozen=True)
@@ -111,15 +120,11 @@ class CorpusSettings:
         _require(section, "buffer_tokens", self.buffer_tokens, 1, "at least 1")
         _require(section, "n_workers", self.n_workers, 0, "at least 0")
         if not 0 <= self.window_share <= 1:
-            raise _invalid(section, "window_share", self.window_share, "between 0 and 1")
+            raise invalid(section, "window_share", self.window_share, "between 0 and 1")
         if self.cut not in ("sentences", "lines"):
-            raise _invalid(section, "cut", self.cut, "sentences or lines")
+            raise invalid(section, "cut", self.cut, "sentences or lines")
         if not self.train and not self.sources:
-            raise _invalid(section, "train", self.train, "a path; set --paths.train")
-
-    def paths(self) -> List[str]:
-        """RETURNS (List[str]): All training paths as they were given."""
-        return [str(s["path"]) for s in self.sources.values()] or [self.train]
+            raise invalid(section, "train", self.train, "a path; set --paths.train")
 
 
 def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> Settings:
@@ -138,24 +143,32 @@ def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> S
     for key, value in block.items():
         if key not in known:
             raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
-        expected = get_origin(hints[key]) or hints[key]
-        if expected is tuple or expected is Union:
-            values[key] = value  # a shape checks itself
-            continue
-        if expected is str and value is None:
-            value = ""
-        if expected is float and type(value) is int:
+        types = _types(hints[key])
+        if type(value) is int and float in types and int not in types:
             value = float(value)
-        if type(value) is not expected:
-            raise _invalid(section, key, value, expected.__name__)
+        if type(value) is list and tuple in types:
+            value = tuple(value)
+        if value is None and types == [str]:
+            value = ""
+        if type(value) not in types:
+            expected = " or ".join(t.__name__ for t in types)
+            raise invalid(section, key, value, expected)
         values[key] = value
     return cls(**values)
 
 
+def _types(hint: Any) -> List[type]:
+    """The classes that a value may have: those of Optional[float] are two."""
+    parts = get_args(hint) if get_origin(hint) is Union else (hint,)
+    return [get_origin(part) or part for part in parts]
+
+
 def _require(section: str, key: str, value: float, least: float, expected: str) -> None:
     if value < least:
-        raise _invalid(section, key, value, expected)
+        raise invalid(section, key, value, expected)
 
 
-def _invalid(section: str, key: str, value: Any, expected: str) -> ValueError:
+def invalid(section: str, key: str, value: Any, expected: str) -> ValueError:
+    """section, key (str): where. value (Any): what is there. expected (str): what could be.
+    RETURNS (ValueError): EL091, to be raised."""
     return ValueError(Errors.EL091.format(section=section, key=key, value=value, expected=expected))

@@ -139,7 +139,11 @@ class AdaptiveSoftmax(SoftmaxModule):
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """As `Softmax.loss`."""
-        return -self.softmax(hidden.float(), targets).output.sum()
+        with torch.autocast(hidden.device.type, enabled=False):
+            loss = -self.softmax(hidden.float(), targets).output.sum()
+        # A cluster without a word in this batch has a gradient too: several processes
+        # exchange all of them.
+        return loss + 0.0 * sum(weight.sum() for weight in self.parameters())
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """As `Softmax.log_probs`."""

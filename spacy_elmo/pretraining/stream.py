@@ -4,15 +4,18 @@ Sequences are taken in buffers. A buffer is shuffled by a seed of its own, so no
 it has to be stored: to go on, the buffer under way is read and shuffled once more.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple, TypeVar
 
 import numpy as np
 
 from ..batch import plan_batches
+from ..errors import Errors
 from .readings import LMBatch, make_lm_batch, make_stream_batches
 from .vocabulary import Vocabulary
 
+Item = TypeVar("Item")
 # From a position on: sequences of words, each time with the position after them.
 SequenceReader = Callable[[Dict[str, Any]], Iterator[Tuple[List[List[str]], Dict[str, Any]]]]
 
@@ -46,6 +49,7 @@ class BatchStream:
     n_pieces (int): pieces that a process cuts its share into.
     n_steps (int): 0 for sequences that each start from zero; or the words that are
         read at a time of rows that go on from step to step, in the text's order.
+    prefetch (bool): whether the next buffer is read while one is trained on.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class BatchStream:
         n_ranks: int = 1,
         n_pieces: int = 1,
         n_steps: int = 0,
+        prefetch: bool = False,
     ) -> None:
         self.read = read
         self.vocabulary = vocabulary
@@ -69,6 +74,7 @@ class BatchStream:
         self.n_shares = n_ranks * n_pieces
         self.mine = range(rank * n_pieces, (rank + 1) * n_pieces)
         self.n_steps = n_steps
+        self.prefetch = prefetch
 
     def start(self, source: Dict[str, Any]) -> Dict[str, Any]:
         """source (Dict[str, Any]): the reader's first position.
@@ -80,7 +86,8 @@ class BatchStream:
         YIELDS (Step): the steps from there on."""
         number, skip = position["buffer"], position["batch"]
         before = position["source"]
-        for sequences, after in self._buffers(before):
+        buffers = self._buffers(before)
+        for sequences, after in read_ahead(buffers) if self.prefetch else buffers:
             make = self._streamed if self.n_steps else self._shuffled
             for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
                 here = {"source": before, "buffer": number, "batch": i + 1}
@@ -110,7 +117,8 @@ class BatchStream:
     ) -> Iterator[Tuple[List[LMBatch], int]]:
         rng = np.random.default_rng([self.seed, 4, number])
         mixed = [sequences[i] for i in rng.permutation(len(sequences))]
-        groups = list(plan_batches([len(words) for words in mixed], self.batch_tokens))
+        # A boundary is predicted at one end of each sequence.
+        groups = list(plan_batches([len(words) for words in mixed], self.batch_tokens, 1))
         for k in rng.permutation(len(groups))[skip:]:
             group = [mixed[i] for i in groups[k]]
             shares = [group[share :: self.n_shares] for share in self.mine]
@@ -120,7 +128,10 @@ class BatchStream:
     def _streamed(
         self, sequences: List[List[str]], number: int, skip: int
     ) -> Iterator[Tuple[List[LMBatch], int]]:
-        n_rows = max(self.n_shares, self.batch_tokens // self.n_steps)
+        # No row may be empty, however short the text.
+        n_rows = min(len(sequences), max(1, self.batch_tokens // self.n_steps))
+        if n_rows < self.n_shares:
+            raise ValueError(Errors.EL099.format(n_sequences=n_rows, n_shares=self.n_shares))
         rows = _split_evenly(sequences, n_rows)
         shares = [rows[share :: self.n_shares] for share in self.mine]
         length = min(sum(len(words) + 1 for words in row) for row in rows)
@@ -133,9 +144,26 @@ class BatchStream:
             yield list(batches), n_targets
 
 
+def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Compute the next item in a thread while one is used.
+
+    items (Iterator[Item]): anything.
+    YIELDS (Item): the same items; what their computation raises is raised here.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(next, items, None)
+        while (item := future.result()) is not None:
+            future = pool.submit(next, items, None)
+            yield item
+
+
 def _split_evenly(sequences: Sequence[List[str]], n_rows: int) -> List[List[List[str]]]:
-    """Cut a list where it leaves about as many tokens in each row."""
+    """Cut a list where it leaves about as many tokens in each row, at least a sequence
+    in each of at most `len(sequences)` rows."""
     ends = np.cumsum([len(words) + 1 for words in sequences])
-    limits = ends[-1] * np.arange(1, n_rows) / n_rows
-    cuts = [0, *np.searchsorted(ends, limits).tolist(), len(sequences)]
+    cuts = [0]
+    for row in range(1, n_rows):
+        cut = int(np.searchsorted(ends, ends[-1] * row / n_rows))
+        cuts.append(min(max(cut, cuts[-1] + 1), len(sequences) - (n_rows - row)))
+    cuts.append(len(sequences))
     return [list(sequences[a:b]) for a, b in pairwise(cuts)]

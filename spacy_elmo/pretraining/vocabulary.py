@@ -54,6 +54,7 @@ class WordCounter:
     def __init__(self, max_types: int = 5_000_000) -> None:
         self.max_types = max_types
         self.counts: Counter[str] = Counter()
+        self.lengths: Counter[int] = Counter()
         self.n_tokens = 0
         self.n_sequences = 0
         # Words with at most so many occurrences were forgotten at some time.
@@ -63,6 +64,7 @@ class WordCounter:
         """sequences (Iterable[Sequence[str]]): words to count."""
         for words in sequences:
             self.counts.update(words)
+            self.lengths[len(words)] += 1
             self.n_tokens += len(words)
             self.n_sequences += 1
         while len(self.counts) > self.max_types:

@@ -83,6 +83,18 @@ def test_damaged_files_are_named(tmp_path, ending):
         list(reader(path, 0))
 
 
+@pytest.mark.parametrize("ending", ["txt.gz", "txt.xz", "txt.zst"])
+def test_files_with_a_wrong_byte_are_named(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    write(path, [f"{i * i} abc def" for i in range(5000)])
+    data = bytearray(path.read_bytes())
+    for i in range(len(data) // 2, len(data) // 2 + 20):
+        data[i] ^= 0x55
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="EL083"):
+        list(read_text(path, 0))
+
+
 @pytest.mark.parametrize("line", ["{}", "3", '{"text": 3}', "text"])
 def test_lines_without_a_text_are_refused(tmp_path, line):
     (tmp_path / "x.jsonl").write_text('{"text": "a"}\n\n' + line)
@@ -112,9 +124,9 @@ def test_zstd_needs_its_extra(tmp_path, monkeypatch):
         open_binary(tmp_path / "x.txt.zst")
 
 
-def test_a_pipe_is_saved_and_can_be_empty_the_second_time(tmp_path):
+def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path):
     first = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
-    again = spool_stdin(tmp_path, io.BytesIO(b""))
+    again = spool_stdin(tmp_path, io.BytesIO(b"other text"))
 
     assert first == again
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
@@ -186,8 +198,10 @@ def test_sequences_are_sentences_lines_or_windows():
 
     assert cut() == ["I like eggs .", "You do not .", "Ham !"]
     assert cut(cut="lines") == ["I like eggs . You do not .", "Ham !"]
-    assert cut(window_share=1.0) == ["I like eggs . You do not . Ham !"]
-    assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not . Ham !"]
+    assert cut(window_share=1.0) == ["I like eggs . You do not .", "Ham !"]
+    assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not .", "Ham !"]
+    with pytest.raises(ValueError, match="EL012.*max_tokens"):
+        Cutter(tokenizer, max_tokens=0)
     with pytest.raises(ValueError, match="EL086"):
         Cutter(tokenizer, cut="paragraphs")
 
@@ -218,9 +232,34 @@ def test_sources_are_mixed_by_weight(lines):
     names = [s[0][0][0] for _, (s, _) in zip(range(400), corpus.read(corpus.start()))]
 
     assert 0.65 < names.count("a") / len(names) < 0.85
-    for source in ({"path": "x"}, {"path": str(lines), "weight": 0}):
+    with pytest.raises(ValueError, match="EL088"):
+        open_sources("-", {}, None, 0)
+    for source in ({"path": "x"}, {"path": str(lines), "weight": 0}, 3):
         with pytest.raises(ValueError, match="EL085.*'a'"):
             open_sources("", {"a": source}, lines, 0)
+
+
+def test_an_empty_source_is_named(lines):
+    (lines / "empty.txt").touch()
+    sources = {name: {"path": str(lines / f"{name}.txt"), "weight": 1} for name in ("a", "empty")}
+    corpus = make_corpus(lines, sources=sources)
+    with pytest.raises(ValueError, match="EL094.*'empty'"):
+        list(corpus.read(corpus.start()))
+
+
+@pytest.mark.parametrize("lang", ["xy", "ko"])
+def test_languages_that_need_more_are_named(lang):
+    try:
+        spacy.blank("ko")
+    except ImportError:
+        with pytest.raises(ValueError, match=f"EL089.*'{lang}'.*Tokenizer.v1"):
+            cutter_maker(lang, {})()
+
+
+def test_half_a_character_is_replaced(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": "a \\ud83d b"}')
+
+    assert list(read_jsonl(tmp_path / "x.jsonl", 0))[0][0] == "a ? b"
 
 
 def test_the_tokenizer_of_the_config_is_used(tmp_path):
@@ -254,18 +293,16 @@ from spacy_elmo.pretraining.stream import BatchStream
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from spacy_elmo.registry import corpus_readers
 
-# Text that is made while it is read, and never ends; no two lines have a word in common.
+# Text that is made while it is read, and never ends; each line has a word of its own.
 def read(path, offset):
     while True:
-        yield " ".join(f"w{(offset * 7 + i) % 100_003}" for i in range(30)) + " .", offset + 1
+        common = " ".join(f"w{(offset * 7 + i) % 20_011}" for i in range(30))
+        yield f"{common} own{offset} .", offset + 1
         offset += 1
 
 corpus_readers.register("lazy", func=read)
-class Split:
-    def __call__(self, texts, number):
-        return [text.split() for text in texts]
 source = TextSource(sys.argv[1], 0)
-corpus = Corpus({"x": source}, {"x": 1.0}, Split)
+corpus = Corpus({"x": source}, {"x": 1.0}, cutter_maker("xx", {}))
 vocabulary = Vocabulary([*SPECIAL_WORDS, "."])
 stream = BatchStream(
     corpus.read, vocabulary, batch_tokens=50_000, buffer_tokens=500_000, seed=0

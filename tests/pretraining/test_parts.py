@@ -159,6 +159,11 @@ def test_a_damaged_checkpoint_is_passed_over(run, name, damage, caplog):
     with caplog.at_level(logging.WARNING):
         assert run.find_last().folder == first
     assert "[WL004]" in caplog.text and second.name in caplog.text
+    # The run comes to that step again.
+    run.set_aside_after(first)
+    again = save(run, 10)
+    assert run.find_last().folder == again == second
+    assert first.exists()
 
 
 def test_a_checkpoint_of_another_run_is_passed_over(run, caplog):

@@ -4,7 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spacy_elmo.pretraining.stream import BatchStream
+from spacy_elmo.pretraining.stream import BatchStream, read_ahead
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *(f"w{i}" for i in range(50))])
@@ -28,7 +28,7 @@ def take(stream, n=40, position=None):
     return [step for _, step in zip(range(n), steps)]
 
 
-def count(steps, *, all_pieces=True):
+def count(steps):
     """How often each word is predicted forward."""
     return Counter(
         target for step in steps for b in step.batches for target in b.forward.targets.tolist()
@@ -54,15 +54,55 @@ def test_a_step_is_within_its_budget_and_holds_like_lengths():
     for step in take(make_stream()):
         (batch,) = step.batches
         assert batch.n_targets == step.n_targets <= 60
-        lengths = np.bincount(np.repeat(np.arange(len(batch.batch_sizes)), batch.batch_sizes))
-        assert lengths[0] == batch.batch_sizes[0]
+        lengths = [len(step) for step in rows_of(batch)]
+        # Sorted before they were cut into batches: no row is much shorter than another.
+        assert max(lengths) - min(lengths) <= 6
+
+
+def rows_of(batch):
+    """The words that each row reads."""
+    starts = np.cumsum([0, *batch.batch_sizes[:-1]])
+    return [
+        [
+            batch.words[batch.forward.inputs[s + r]]
+            for s, n in zip(starts, batch.batch_sizes)
+            if r < n
+        ]
+        for r in range(batch.batch_sizes[0])
+    ]
+
+
+def first_buffer(stream):
+    return [step for step in take(stream, 30) if step.position["buffer"] == 0]
 
 
 def test_seeds_change_the_order_and_not_the_text():
-    first, second = (take(make_stream(seed=seed), 8) for seed in (1, 2))
+    rows = [
+        [row for step in first_buffer(make_stream(seed=seed)) for row in rows_of(step.batches[0])]
+        for seed in (1, 2)
+    ]
 
-    words = [[b.words for s in steps for b in s.batches] for steps in (first, second)]
-    assert words[0] != words[1]
+    assert rows[0] != rows[1]
+    assert sorted(rows[0]) == sorted(rows[1])
+
+
+def test_reading_ahead_changes_nothing_and_passes_errors_on():
+    expected = [step.position for step in take(make_stream())]
+    assert [step.position for step in take(make_stream(prefetch=True))] == expected
+
+    def broken():
+        yield 1
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        list(read_ahead(broken()))
+
+
+def test_fewer_sequences_than_rows_make_fewer_rows():
+    stream = make_stream(n_steps=2, buffer_tokens=20)
+    assert {len(rows_of(s.batches[0])) for s in take(stream, 9)} <= set(range(2, 9))
+    with pytest.raises(ValueError, match="EL099"):
+        take(make_stream(n_steps=2, buffer_tokens=20, n_ranks=50))
 
 
 @pytest.mark.parametrize("n_steps", [0, 4])
