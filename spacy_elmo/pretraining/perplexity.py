@@ -73,23 +73,19 @@ class Scorer:
         """hidden (Tensor): top layer of a direction, shape (n_rows, width // 2).
         targets (Tensor): rows of `self.vocabulary`, int64, shape (n_rows,).
         RETURNS (Tensor): log-probabilities in nats, shape (n_rows,), float64."""
-        scores = [
-            self._log_probs(h).gather(1, t[:, None])[:, 0].double()
-            for h, t in zip(hidden.split(_ROWS), targets.split(_ROWS))
-        ]
-        return torch.cat(scores)
+        parts = zip(hidden.split(_ROWS), targets.split(_ROWS))
+        return torch.cat([self._score(h, t).double() for h, t in parts])
 
-    def _log_probs(self, hidden: Tensor) -> Tensor:
+    def _score(self, hidden: Tensor, targets: Tensor) -> Tensor:
         log_probs = self.model.softmax.log_probs(hidden)
         if self._rows is None:
-            return log_probs
-        unknown = log_probs[:, self._rows[self._unknown]]
-        if len(self._outside):
-            rest = torch.logsumexp(log_probs[:, self._outside], dim=1)
-            unknown = torch.logaddexp(unknown, rest)
-        log_probs = log_probs[:, self._rows]
-        log_probs[:, self._unknown] = unknown
-        return log_probs
+            return log_probs.gather(1, targets[:, None])[:, 0]
+        scores = log_probs.gather(1, self._rows[targets][:, None])[:, 0]
+        unknown = torch.nonzero(targets == self._unknown)[:, 0]
+        if len(unknown) and len(self._outside):
+            rest = torch.logsumexp(log_probs[unknown][:, self._outside], dim=1)
+            scores[unknown] = torch.logaddexp(scores[unknown], rest)
+        return scores
 
 
 @torch.no_grad()
