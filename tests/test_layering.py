@@ -48,6 +48,7 @@ TORCH = {
     "pretraining",
     "language_model",
     "pretrain",
+    "run_parts",
     "corpus_report",
 }
 NO_SPACY = {
@@ -107,7 +108,7 @@ def test_functions_import_nothing_but_in_the_commands(path):
     top = list(imports(path, top_level_only=True))
     lazy = [names for names in imports(path) if names not in top]
     # A `try` around an optional package is at the top, too.
-    optional = {"h5py", "matplotlib", "compression", "backports"}
+    optional = {"h5py", "matplotlib", "compression", "backports", "resource"}
     assert room(path) in ("cli", "__init__") or {names[0] for names in lazy} <= optional
 
 
