@@ -51,6 +51,8 @@ def build_elmo_v1(
     batch_tokens: int = 8192,
     word_cache: int = 100_000,
     initial_state: str = "zero",
+    precision: str = "fp32",
+    n_threads: int = 0,
 ) -> Tok2VecModel:
     """Build a biLM with a mix of its layers. The defaults are the bundled shape.
 
@@ -67,8 +69,12 @@ def build_elmo_v1(
     word_cache (int): word vectors kept between batches; 0 for none.
     initial_state (str): what sequences start from: "zero", or "warm", the state that is
         stored with the weights.
+    precision (str): of the matrix products wherever the biLM is not trained: "fp32",
+        "bf16", "fp16" or "int8".
+    n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
+        child process, such as those of `nlp.pipe(n_process=2)`.
     RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width).
-    RAISES (ValueError): EL010 to EL016 for a value out of range.
+    RAISES (ValueError): EL010 to EL017 for a value out of range.
     """
     config = BiLMConfig(
         width=width,
@@ -93,6 +99,8 @@ def build_elmo_v1(
         batch_tokens=batch_tokens,
         word_cache=word_cache,
         initial_state=initial_state,
+        precision=precision,
+        n_threads=n_threads,
     )
     layers = elmo_layers(embedder, LayersSettings(get_spans or build_window_spans_v1(), frozen))
     mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)

@@ -54,7 +54,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "embed_stateful of the same biLM returned, or None to start at zero."
     )
     EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
-    EL016 = "initial_state = {value} is not possible, only: {known}."
+    EL016 = (
+        'The {device} of this machine has no arithmetic for precision = "{value}", only for: '
+        "{known}."
+    )
     EL017 = "{key} = {value} is not possible, only: {known}."
     EL018 = (
         "The layers of '{name}' change while it trains, so they cannot be kept: remove "

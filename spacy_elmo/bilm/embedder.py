@@ -3,7 +3,7 @@
 import threading
 import warnings
 from hashlib import blake2b
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from ..batch import WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
 from ..errors import Errors, Warnings
 from .forking import load_before_fork
+from .inference import InferenceEngine
 from .lstm import BiLMState
 from .model import BiLM
+from .packed_linear import PRECISIONS, require_precision
+from .parallel import choose_n_threads
 from .word_cache import WordCache
 from .words import encode_distinct
 
@@ -44,8 +47,13 @@ class Embedder(nn.Module):
     word_cache (int): word vectors kept between calls; 0 for none.
     initial_state (str): what sequences start from: "zero", or "warm", the state that
         is stored with the weights.
-    RAISES (ValueError): EL012 if a number is out of its range, EL016 for another
-        initial state.
+    precision (str): of the matrix products where no gradient is wanted: "fp32", "bf16",
+        "fp16" or "int8".
+    n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
+        child process.
+    RAISES (ValueError): EL012 if a number is out of its range, EL017 for another
+        initial state or precision. A precision that the device lacks raises EL016 at
+        the first use.
     """
 
     def __init__(
@@ -56,16 +64,18 @@ class Embedder(nn.Module):
         batch_tokens: int = 8192,
         word_cache: int = 100_000,
         initial_state: str = "zero",
+        precision: str = "fp32",
+        n_threads: int = 0,
     ) -> None:
         super().__init__()
-        if batch_tokens < 1:
-            raise ValueError(Errors.EL012.format(key="batch_tokens", value=batch_tokens, least=1))
-        if word_cache < 0:
-            raise ValueError(Errors.EL012.format(key="word_cache", value=word_cache, least=0))
-        if initial_state not in INITIAL_STATES:
-            known = ", ".join(INITIAL_STATES)
-            raise ValueError(Errors.EL016.format(value=initial_state, known=known))
+        _require_least("batch_tokens", batch_tokens, 1)
+        _require_least("word_cache", word_cache, 0)
+        _require_least("n_threads", n_threads, 0)
+        _require_known("initial_state", initial_state, INITIAL_STATES)
+        _require_known("precision", precision, PRECISIONS)
         self.bilm = bilm
+        self.precision = precision
+        self.n_threads = n_threads
         self.initial_state = initial_state
         self.batch_tokens = batch_tokens
         self.word_cache = WordCache(word_cache)
@@ -74,6 +84,8 @@ class Embedder(nn.Module):
         self._has_warned = False
         self._activations: Optional[ActivationCache] = None
         self._is_opened = False
+        self._engine: Optional[InferenceEngine] = None
+        self._is_changing = False
         if loader is not None:
             load_before_fork(self)
 
@@ -97,6 +109,8 @@ class Embedder(nn.Module):
     def set_ready(self) -> None:
         """Declare the current weights final, after they were changed from outside."""
         self.word_cache = WordCache(self._cache_size)
+        self._engine = None
+        self._is_changing = False
         self._loader = None
         self._is_opened = False
 
@@ -207,25 +221,45 @@ class Embedder(nn.Module):
 
     def _layers(self, batch: WordBatch, state: Optional[BiLMState]) -> Tuple[Tensor, BiLMState]:
         self.ensure_ready()
-        vectors = self._word_vectors(batch.words)
-        X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
         start = state
         if start is None and self.initial_state == "warm":
             start = self.bilm.warm_state(len(batch.lengths))
-        return self.bilm.contextualize(X, batch.lengths, start, keep_state=state is not None)
-
-    def _word_vectors(self, words: List[str]) -> Tensor:
+        computer: Union[BiLM, InferenceEngine]
         if torch.is_grad_enabled():
-            # Training is about to change the weights, at a moment that is not known
-            # here: no cache from now on, until weights are loaded again.
-            self.word_cache = WordCache(0)
-            return encode_distinct(self.bilm, words)
+            self._expect_changes()
+            computer, vectors = self.bilm, encode_distinct(self.bilm, batch.words)
+        else:
+            computer = self._get_engine()
+            vectors = self._find_vectors(batch.words, computer)
+        X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
+        return computer.contextualize(X, batch.lengths, start, keep_state=state is not None)
+
+    def _expect_changes(self) -> None:
+        # Training is about to change the weights, at moments that are not known here:
+        # nothing that depends on them is kept from now on, until weights are loaded.
+        self._is_changing = True
+        self._engine = None
+        self.word_cache = WordCache(0)
+
+    def _get_engine(self) -> InferenceEngine:
+        n_threads = choose_n_threads(self.n_threads)
+        with _READY_LOCK:
+            engine = self._engine
+            if engine is None:
+                require_precision(self.precision, self.bilm.device.type)
+                engine = InferenceEngine(self.bilm, self.precision)
+            if not self._is_changing:
+                self._engine = engine
+        engine.n_threads = n_threads
+        return engine
+
+    def _find_vectors(self, words: List[str], engine: InferenceEngine) -> Tensor:
         with _CACHE_LOCK:
             cache = self.word_cache
             found, stored, missing = cache.get(words)
             if not missing:
                 return stored
-            new = encode_distinct(self.bilm, [words[i] for i in missing])
+            new = engine.encode([words[i] for i in missing])
             cache.put([words[i] for i in missing], new)
         vectors = new.new_empty(len(words), new.size(1))
         vectors[missing] = new
@@ -246,9 +280,20 @@ class Embedder(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Embedder":
         # Every move to another device or type comes through here.
         self.word_cache.clear()
+        self._engine = None
         return super()._apply(fn, recurse)
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles an embedder (a spawned process, say) gets weights.
         self.ensure_ready()
-        return self.__dict__
+        return {**self.__dict__, "_engine": None}
+
+
+def _require_least(key: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(Errors.EL012.format(key=key, value=value, least=least))
+
+
+def _require_known(key: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(Errors.EL017.format(key=key, value=value, known=", ".join(known)))

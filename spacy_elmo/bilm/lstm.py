@@ -71,48 +71,16 @@ class LSTMLayer(nn.Module):
         RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and
             the state after each sequence's last step.
         """
-        if torch.is_grad_enabled() and (X.requires_grad or self.weight.requires_grad):
-            return run_layer(
-                X,
-                self.weight,
-                self.bias,
-                self.projection,
-                state,
-                batch_sizes,
-                self.cell_clip,
-                self.proj_clip,
-            )
-        input_weight, recurrent_weight = self.weight.chunk(2)
-        # All steps' input products at once; only the recurrence has to wait.
-        X_gates = torch.addmm(self.bias, X, input_weight)
-        hidden, cell = state
-        outputs: List[Tensor] = []
-        ended: List[LayerState] = []
-        for step_gates in X_gates.split(batch_sizes):
-            n_running = step_gates.size(0)
-            if n_running < hidden.size(0):
-                ended.append((hidden[n_running:], cell[n_running:]))
-                hidden, cell = hidden[:n_running], cell[:n_running]
-            gates = torch.addmm(step_gates, hidden, recurrent_weight)
-            hidden, cell = self._step(gates, cell)
-            outputs.append(hidden)
-        ended.append((hidden, cell))
-        ended.reverse()
-        last = torch.cat([h for h, _ in ended]), torch.cat([c for _, c in ended])
-        return torch.cat(outputs), last
-
-    def _step(self, gates: Tensor, cell: Tensor) -> LayerState:
-        sigmoids, candidate = gates.split([3 * self.cell_width, self.cell_width], dim=1)
-        i, f, o = torch.sigmoid(sigmoids).chunk(3, dim=1)
-        cell = torch.addcmul(f * cell, i, torch.tanh(candidate))
-        if self.cell_clip is not None:
-            cell = cell.clamp(-self.cell_clip, self.cell_clip)
-        hidden = o * torch.tanh(cell)
-        if self.projection is not None:
-            hidden = hidden @ self.projection
-            if self.proj_clip is not None:
-                hidden = hidden.clamp(-self.proj_clip, self.proj_clip)
-        return hidden, cell
+        return run_layer(
+            X,
+            self.weight,
+            self.bias,
+            self.projection,
+            state,
+            batch_sizes,
+            self.cell_clip,
+            self.proj_clip,
+        )
 
 
 class LSTMStack(nn.Module):

@@ -91,7 +91,7 @@ class BiLM(nn.Module):
         if state is None:
             state = self.zero_state(len(lengths))
         forward, backward, state = self._read(X, packing, state)
-        positions = _token_positions(lengths)
+        positions = token_positions(lengths)
         tokens = self._index(positions)
         forward_rows = self._index(unpack_rows(packing.forward, positions))
         backward_rows = self._index(unpack_rows(packing.backward, positions))
@@ -140,8 +140,9 @@ class BiLM(nn.Module):
         return torch.from_numpy(indices).to(self.device)
 
 
-def _token_positions(lengths: NDArray) -> NDArray:
-    """Flat positions that are not boundaries, shape (n_tokens,)."""
+def token_positions(lengths: NDArray) -> NDArray:
+    """lengths (NDArray): of sequences, boundaries counted, shape (n_seqs,). RETURNS
+    (NDArray): flat positions that are not boundaries, shape (n_tokens,)."""
     ends = np.cumsum(lengths)
     is_token = np.ones(int(ends[-1]), dtype=bool)
     is_token[ends - 1] = False

@@ -1,6 +1,6 @@
-"""Distinct words -> their vectors, words of like length together."""
+"""Distinct words -> what a biLM's input reads, words of like length together."""
 
-from typing import List
+from typing import List, Tuple
 
 import numpy as np
 import torch
@@ -14,22 +14,36 @@ _CNN_WORDS = 1024
 
 
 def encode_distinct(bilm: BiLM, words: List[str]) -> Tensor:
-    """Compute word vectors, the character axis cropped to the words of each pass.
+    """Compute word vectors.
 
     bilm (BiLM): the network.
     words (List[str]): distinct words.
     RETURNS (Tensor): shape (n_words, width // 2), in the order of the words.
     """
-    config = bilm.config
+    inputs, back = make_inputs(bilm, words)
+    return torch.cat([bilm.encode(part) for part in inputs])[back]
+
+
+def make_inputs(
+    bilm: BiLM, words: List[str], n_words: int = _CNN_WORDS
+) -> Tuple[List[Tensor], Tensor]:
+    """Write words as `BiLM.encode` reads them, in parts; the character axis of each part
+    is cropped to its words.
+
+    bilm (BiLM): the network.
+    words (List[str]): distinct words.
+    n_words (int): words of a part.
+    RETURNS (Tuple[List[Tensor], Tensor]): the parts, and for each word its row in their
+        results put end to end, shape (n_words,).
+    """
+    config, device = bilm.config, bilm.device
     if config.input != "characters":
-        return bilm.encode(bilm.word_table.find(words).to(bilm.device))
+        return [bilm.word_table.find(words).to(device)], torch.arange(len(words), device=device)
     char_ids, lengths = encode_words(words, config.max_chars)
     order = np.argsort(lengths, kind="stable")
     parts: List[Tensor] = []
-    for start in range(0, len(order), _CNN_WORDS):
-        rows = order[start : start + _CNN_WORDS]
+    for start in range(0, len(order), n_words):
+        rows = order[start : start + n_words]
         n_chars = min(config.max_chars, int(lengths[rows[-1]]) + config.widest_filter)
-        ids = torch.from_numpy(char_ids[rows, :n_chars]).to(bilm.device)
-        parts.append(bilm.encode(ids))
-    back = torch.from_numpy(np.argsort(order)).to(bilm.device)
-    return torch.cat(parts)[back]
+        parts.append(torch.from_numpy(char_ids[rows, :n_chars]).to(device))
+    return parts, torch.from_numpy(np.argsort(order)).to(device)

@@ -214,5 +214,5 @@ def test_a_warm_start_is_the_stored_state():
 
     np.testing.assert_allclose(warm.embed([["a", "b"]])[0], expected[0], atol=1e-6)
     assert abs(warm.embed([["a", "b"]])[0] - zero.embed([["a", "b"]])[0]).max() > 1e-3
-    with pytest.raises(ValueError, match="EL016"):
+    with pytest.raises(ValueError, match="EL017"):
         Embedder(model.bilm, initial_state="hot")

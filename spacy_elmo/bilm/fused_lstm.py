@@ -1,0 +1,75 @@
+"""LSTM layers without gradients for a GPU."""
+
+from typing import List, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from .lstm import LayerState, LSTMLayer
+
+
+class FusedLayer:
+    """An LSTM layer without clips, without gradients: one call for all its steps.
+
+    layer (LSTMLayer): its weights are copied.
+    dtype (torch.dtype): of the computation; what comes in and goes out is float32.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        width = layer.weight.size(0) // 2
+        n_out = 0 if layer.projection is None else width
+        self.dtype = dtype
+        self.lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device=layer.weight.device)
+        # torch's gates stand as i, f, j, o.
+        i, f, o, j = layer.weight.detach().t().chunk(4)
+        weight = torch.cat([i, f, j, o])
+        i, f, o, j = layer.bias.detach().chunk(4)
+        with torch.no_grad():
+            self.lstm.weight_ih_l0.copy_(weight[:, :width])
+            self.lstm.weight_hh_l0.copy_(weight[:, width:])
+            self.lstm.bias_ih_l0.copy_(torch.cat([i, f, j, o]))
+            self.lstm.bias_hh_l0.zero_()
+            if layer.projection is not None:
+                self.lstm.weight_hr_l0.copy_(layer.projection.t())
+        self.lstm.to(dtype)
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """X (Tensor): packed inputs, shape (n_rows, width // 2), rows beyond
+            sum(batch_sizes) not read.
+        batch_sizes (List[int]): rows of each step, never growing.
+        state (LayerState): before the first step, longest sequence first.
+        RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and the
+            state after each sequence's last step.
+        """
+        n_rows = sum(batch_sizes)
+        packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes))
+        hidden, cell = (part[None].to(self.dtype) for part in state)
+        output, (hidden, cell) = self.lstm(packed, (hidden, cell))
+        Y = torch.zeros_like(X)
+        Y[:n_rows] = output.data
+        return Y, (hidden[0].float(), cell[0].float())
+
+
+class SteppedLayer:
+    """An LSTM layer that clips, which torch's LSTM does not: step by step.
+
+    layer (LSTMLayer): its weights are used.
+    dtype (torch.dtype): of the products.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        self.layer = layer
+        self.dtype = dtype
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """As `FusedLayer`."""
+        n_rows = sum(batch_sizes)
+        Y = torch.zeros_like(X)
+        with torch.autocast(X.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state)
+        return Y, last

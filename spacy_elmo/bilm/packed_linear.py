@@ -1,0 +1,167 @@
+"""`PackedLinear`: a matrix product with the weight laid out once, for this processor.
+
+oneDNN keeps a weight in the blocks that its kernels read; torch exposes that to its
+compiler's output, as operators without a public name. They are used where they exist
+and agree with a plain product, which does the work elsewhere.
+"""
+
+from typing import Callable, Optional, cast
+
+import torch
+from torch import Tensor
+
+from ..errors import Errors
+
+PRECISIONS = ("fp32", "bf16", "fp16", "int8")
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+# A product with fewer multiplications is over before oneDNN has looked up its kernel.
+_LEAST_PACKED = 2**20
+# Rows for which oneDNN chooses a weight's blocks. Any number can be multiplied.
+_TYPICAL_ROWS = 64
+# `round_rows` adds less than this.
+MOST_ROUNDING = 64
+_INT8_MAX = 127.0
+_INT8_ZERO = 128
+# Instead of a scale of 0.
+_TINY = 1e-12
+
+
+def round_rows(n_rows: int) -> int:
+    """Round up to one of a few numbers of rows: oneDNN compiles a kernel for each, in
+    milliseconds.
+
+    n_rows (int): rows to be multiplied.
+    RETURNS (int): at least as many.
+    """
+    if n_rows <= 1:
+        return n_rows
+    multiple = 2 if n_rows <= 8 else 8 if n_rows <= 64 else 16 if n_rows <= 256 else MOST_ROUNDING
+    return -(-n_rows // multiple) * multiple
+
+
+def require_precision(precision: str, device: str) -> None:
+    """precision (str): one of `PRECISIONS`. device (str): "cpu" or another of torch's.
+    RAISES (ValueError): EL016 if that device does not compute in it."""
+    supported = [name for name in PRECISIONS if _is_supported(name, device)]
+    if precision not in supported:
+        known = ", ".join(supported)
+        raise ValueError(Errors.EL016.format(device=device, value=precision, known=known))
+
+
+def _is_supported(precision: str, device: str) -> bool:
+    if precision == "fp32":
+        return True
+    if precision == "int8":
+        names = "qlinear_pointwise", "qlinear_prepack"
+        return device == "cpu" and all(_has("onednn", name) for name in names)
+    if device == "cuda":
+        return precision == "fp16" or torch.cuda.is_bf16_supported()
+    # Where it is not, oneDNN converts to float32, at a loss of time.
+    check = f"_is_mkldnn_{precision}_supported"
+    return _has("mkldnn", check) and bool(getattr(torch.ops.mkldnn, check)())
+
+
+def _has(namespace: str, name: str) -> bool:
+    return hasattr(getattr(torch.ops, namespace), name)
+
+
+class PackedLinear:
+    """Compute X W + b in a precision; what comes in and goes out is float32.
+
+    A row's result does not depend on the other rows, but for the order of summation.
+
+    weight (Tensor): float32, shape (n_in, n_out), copied.
+    bias (Optional[Tensor]): float32, shape (n_out,).
+    precision (str): one that `require_precision` lets pass.
+    least_rows (int): fewest rows that will come.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Optional[Tensor] = None,
+        precision: str = "fp32",
+        least_rows: int = 1,
+    ) -> None:
+        self._multiply: Callable[[Tensor], Tensor]
+        if precision == "int8":
+            self._multiply = _Int8(weight)
+        else:
+            self._multiply = _Float(weight, DTYPES[precision], least_rows)
+        self._bias = bias
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """X (Tensor): shape (n_rows, n_in). RETURNS (Tensor): X W + b, shape
+        (n_rows, n_out)."""
+        Y = self._multiply(X)
+        return Y if self._bias is None else Y.add_(self._bias)
+
+    def plus(self, X: Tensor, Z: Tensor) -> Tensor:
+        """X (Tensor): shape (n_rows, n_in). Z (Tensor): shape (n_rows, n_out). RETURNS
+        (Tensor): X W + b + Z, in the shape of Z."""
+        return self(X).add_(Z)
+
+
+class _Float:
+    """X W in a type of floating-point numbers."""
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype, least_rows: int) -> None:
+        self.dtype = dtype
+        self.n_weights = weight.numel()
+        # For a single row, oneDNN reads a tall weight faster, the BLAS a wide one.
+        self.packs_one = weight.size(0) > weight.size(1)
+        self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
+        self.packed = _pack(self.weight)
+        if self.packed is not None and self._is_packed(least_rows):
+            self.weight = None
+
+    def _is_packed(self, n_rows: int) -> bool:
+        return (n_rows > 1 or self.packs_one) and n_rows * self.n_weights >= _LEAST_PACKED
+
+    def __call__(self, X: Tensor) -> Tensor:
+        X = X.to(self.dtype)
+        if self.packed is not None and (self.weight is None or self._is_packed(X.size(0))):
+            return _multiply_packed(X, self.packed).float()
+        return torch.mm(X, cast(Tensor, self.weight)).float()
+
+
+class _Int8:
+    """X W with eight-bit integers: each column of W and each row of X, at each call, is
+    scaled so that its largest number becomes 127.
+
+    All that depends on how torch spells such products is here.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        scales = weight.abs().amax(dim=0).clamp_(min=_TINY).div_(_INT8_MAX)
+        W = weight.div(scales).round_().t().contiguous().to(torch.int8)
+        self.packed = torch.ops.onednn.qlinear_prepack(W, [_TYPICAL_ROWS, weight.size(0)])
+        self.scales = scales
+        self.zeros = torch.zeros(len(scales), dtype=torch.int32)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        # A scale for each row, not for all: batch mates change nothing.
+        scales = X.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(_INT8_MAX)
+        rounded = (X / scales).round_().add_(_INT8_ZERO).to(torch.uint8)
+        Y = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1.0, _INT8_ZERO, self.packed, self.scales, self.zeros,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        return Y.mul_(scales)
+
+
+def _multiply_packed(X: Tensor, packed: Tensor) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(X, packed, None, "none", [], "")
+
+
+def _pack(weight: Tensor) -> Optional[Tensor]:
+    """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
+    oneDNN; None if this build of torch cannot, or computes something else with it."""
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
+        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0)).view(2, -1).to(weight.dtype)
+        agree = torch.allclose(_multiply_packed(X, packed), X @ weight, rtol=1e-2, atol=1e-2)
+    except (AttributeError, RuntimeError):
+        return None
+    return packed if agree else None
