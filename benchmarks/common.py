@@ -3,8 +3,10 @@
 import platform
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
+import spacy
 import torch
 
 
@@ -18,6 +20,46 @@ def time_median(function: Callable[[], object], n_repeats: int = 5) -> float:
         function()
         seconds.append(time.perf_counter() - started)
     return median(seconds)
+
+
+def compare_medians(
+    functions: dict[str, Callable[[], object]], n_repeats: int = 5
+) -> dict[str, float]:
+    """Time functions in turn, so that a neighbour on the machine troubles all of them.
+
+    RETURNS (dict[str, float]): seconds of a call of each, the median of several after one
+    that is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(n_repeats + 1):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            function()
+            if turn:
+                seconds[name].append(time.perf_counter() - started)
+    return {name: median(found) for name, found in seconds.items()}
+
+
+def read_lines(path: Path, n_tokens: int) -> list[str]:
+    """RETURNS (list[str]): lines of a text that has a sentence in each, up to a number of
+    words; headings of a CoNLL-U file and its annotations left out."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.suffix == ".conllu":
+        prefix = "# text = "
+        lines = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+    kept = []
+    for line in filter(str.strip, lines):
+        if n_tokens <= 0:
+            break
+        kept.append(line)
+        n_tokens -= len(line.split())
+    return kept
+
+
+def tokenize(lines: list[str], lang: str = "en") -> list[list[str]]:
+    """RETURNS (list[list[str]]): words of each line by spaCy's tokenizer."""
+    nlp = spacy.blank(lang)
+    docs = (nlp.tokenizer(line) for line in lines)
+    return [[token.text for token in doc if not token.is_space] for doc in docs]
 
 
 def measure_products(dtype: torch.dtype, n_rows: int, n_in: int, n_out: int) -> float:

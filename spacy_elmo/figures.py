@@ -48,6 +48,37 @@ def has_matplotlib() -> bool:
     return Figure is not None
 
 
+def plot_speed(result: Dict[str, Any], path: Path) -> None:
+    """Draw tokens per second by batch size, and the limit of the machine.
+
+    result (Dict[str, Any]): from `measure_speed`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    rows = result["rows"]
+    precisions = list(dict.fromkeys(row["precision"] for row in rows))
+    sizes = list(dict.fromkeys(row["batch_size"] for row in rows))
+    figure = Figure(figsize=(2 + 1.2 * len(rows), 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / len(precisions)
+    for i, precision in enumerate(precisions):
+        rates = [row["tokens_per_second"] for row in rows if row["precision"] == precision]
+        places = [k + (i - (len(precisions) - 1) / 2) * width for k in range(len(sizes))]
+        bars = axes.bar(places, rates, width, label=precision)
+        axes.bar_label(bars, fmt="{:,.0f}", fontsize=8)
+    limit = result["limits"]["products"] / result["operations_per_token"]
+    axes.axhline(limit, color="gray", linestyle="--", label="limit of float32 products")
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    axes.set_xlabel("sentences at a time")
+    axes.set_ylabel("tokens per second")
+    axes.set_title(f"Speed with {result['n_threads']} threads, full word cache")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     """Draw the curves of a pretraining run: training loss, exact held-out perplexity,
     learning rate.

@@ -29,6 +29,7 @@ RANKS = {
     "layers": 5,
     "similarity": 5,
     "loaders": 5,
+    "speed": 5,
     "architectures": 6,
     "presets": 6,
     "pretraining_config": 6,
@@ -50,6 +51,7 @@ TORCH = {
     "pretrain",
     "run_parts",
     "corpus_report",
+    "speed",
 }
 NO_SPACY = {
     "registry",
@@ -63,6 +65,7 @@ NO_SPACY = {
     "figures",
     "pretraining",
     "language_model",
+    "speed",
 }
 
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))

@@ -14,6 +14,7 @@ from spacy.tokens import Doc, DocBin
 import spacy_elmo
 from spacy_elmo import loaders
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.inference import InferenceEngine
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.files import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
@@ -206,13 +207,13 @@ def test_processes_load_the_weights_before_they_fork(bundled):
 def test_one_long_doc_is_read_in_bounded_batches(nlp, monkeypatch):
     words = ["a", "bb", "c", "."] * 5000
     sizes = []
-    bilm = get_embedder(nlp.get_pipe("elmo").model).bilm
-    contextualize = bilm.contextualize
-    monkeypatch.setattr(
-        bilm,
-        "contextualize",
-        lambda X, *args, **kwargs: sizes.append(len(X)) or contextualize(X, *args, **kwargs),
-    )
+    contextualize = InferenceEngine.contextualize
+
+    def count(engine, X, *args, **kwargs):
+        sizes.append(len(X))
+        return contextualize(engine, X, *args, **kwargs)
+
+    monkeypatch.setattr(InferenceEngine, "contextualize", count)
 
     doc = nlp(Doc(nlp.vocab, words=words))
 

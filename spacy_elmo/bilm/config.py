@@ -121,6 +121,14 @@ class BiLMConfig:
         """RETURNS (int): Characters that the widest filter spans."""
         return max(width for width, _ in self.filters)
 
+    @property
+    def n_operations(self) -> int:
+        """RETURNS (int): Multiplications and additions of all LSTM layers for a token, both
+        directions: 4 gates from input and recurrence, and the projection."""
+        gates = 2 * self.direction_width * 4 * self.cell_width
+        projection = self.cell_width * self.direction_width if self.projection else 0
+        return 2 * 2 * self.depth * (gates + projection)
+
     def to_dict(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): The fields in JSON's types, tuples as lists."""
         values = asdict(self)

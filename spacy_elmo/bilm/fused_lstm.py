@@ -21,18 +21,17 @@ class FusedLayer:
         n_out = 0 if layer.projection is None else width
         self.dtype = dtype
         self.lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device=layer.weight.device)
-        # torch's gates stand as i, f, j, o.
-        i, f, o, j = layer.weight.detach().t().chunk(4)
-        weight = torch.cat([i, f, j, o])
-        i, f, o, j = layer.bias.detach().chunk(4)
-        with torch.no_grad():
-            self.lstm.weight_ih_l0.copy_(weight[:, :width])
-            self.lstm.weight_hh_l0.copy_(weight[:, width:])
-            self.lstm.bias_ih_l0.copy_(torch.cat([i, f, j, o]))
-            self.lstm.bias_hh_l0.zero_()
-            if layer.projection is not None:
-                self.lstm.weight_hr_l0.copy_(layer.projection.t())
-        self.lstm.to(dtype)
+        weight, bias = _swap_gates(layer.weight.detach().t()), _swap_gates(layer.bias.detach())
+        state = {
+            "weight_ih_l0": weight[:, :width],
+            "weight_hh_l0": weight[:, width:],
+            "bias_ih_l0": bias,
+            "bias_hh_l0": torch.zeros_like(bias),
+        }
+        if layer.projection is not None:
+            state["weight_hr_l0"] = layer.projection.detach().t()
+        self.lstm.load_state_dict(state)
+        self.lstm.to(dtype).requires_grad_(False)
 
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState
@@ -73,3 +72,9 @@ class SteppedLayer:
         with torch.autocast(X.device.type, self.dtype, enabled=self.dtype != torch.float32):
             Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state)
         return Y, last
+
+
+def _swap_gates(X: Tensor) -> Tensor:
+    """Rows of the gates i, f, o, j in torch's order: i, f, j, o."""
+    i, f, o, j = X.chunk(4)
+    return torch.cat([i, f, j, o])

@@ -1,6 +1,6 @@
 """`InferenceStack`: the LSTM layers of one direction, as fast as the device can."""
 
-from typing import Callable, Iterator, List, Sequence, Tuple
+from typing import Callable, Iterator, List, Sequence, Tuple, cast
 
 from torch import Tensor
 
@@ -21,7 +21,7 @@ class InferenceStack:
 
     def __init__(self, stack: LSTMStack, precision: str) -> None:
         self.skip_connections = stack.skip_connections
-        self.layers = [_make_layer(layer, precision) for layer in stack.layers]
+        self.layers = [_make_layer(cast(LSTMLayer, layer), precision) for layer in stack.layers]
 
     def __call__(
         self, X: Tensor, batch_sizes: List[int], states: Sequence[LayerState]

@@ -5,7 +5,7 @@ each of them adds at each place of each filter is a table. A window's outputs ar
 sum of as many rows as the filter is wide, without any multiplication.
 """
 
-from typing import Tuple
+from typing import Tuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ class PackedCNN:
         embedding = cnn.embedding.weight.detach()
         self.activation = cnn.activation
         self.tables = [_make_table(embedding, conv) for conv in cnn.convolutions]
-        self.highways = [_PackedHighway(highway, precision) for highway in cnn.highways]
+        self.highways = [_PackedHighway(cast(Highway, h), precision) for h in cnn.highways]
         self.projection = _pack(cnn.projection, precision)
 
     def __call__(self, char_ids: Tensor) -> Tensor:

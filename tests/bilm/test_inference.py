@@ -1,0 +1,284 @@
+"""The fast paths, held against the module and the NumPy oracle."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo import load_embedder
+from spacy_elmo.bilm import inference, packed_linear, parallel
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.bilm.fused_lstm import FusedLayer, SteppedLayer
+from spacy_elmo.bilm.inference import InferenceEngine
+from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.packed_linear import MOST_ROUNDING, PackedLinear, round_rows
+
+from .. import oracle
+from ..toy import make_options, make_weights, write_model
+from ..util import SHAPE, assert_close
+
+
+def make_sentences(seed, n_sentences=12, longest=30):
+    rng = np.random.default_rng(seed)
+    words = ["<S>", "", "é", *(f"w{i}" * (1 + i % 7) for i in range(60))]
+    lengths = rng.integers(0, longest, n_sentences)
+    return [[words[i] for i in rng.integers(0, len(words), n)] for n in lengths]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "packed"])
+def packing(request, monkeypatch):
+    """Small products go to the BLAS; have them packed."""
+    if request.param:
+        monkeypatch.setattr(packed_linear, "_LEAST_PACKED", 0)
+
+
+@pytest.fixture(scope="module")
+def bilm():
+    torch.manual_seed(0)
+    shape = {
+        **SHAPE,
+        "width": 64,
+        "cell_width": 48,
+        "max_chars": 50,
+        "filters": [[1, 8], [3, 16], [5, 8]],
+    }
+    return BiLM(BiLMConfig(**shape)).requires_grad_(False)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_embed_equals_the_oracle_for_random_shapes(tmp_path, packing, monkeypatch, seed):
+    monkeypatch.setattr(inference, "_LEAST_ROWS", 2)
+    rng = np.random.default_rng(seed)
+    clip = float(rng.choice([0.1, 3.0]))
+    options = make_options(
+        projection_dim=int(rng.integers(3, 40)),
+        dim=int(rng.integers(40, 70)),
+        n_layers=int(rng.integers(1, 4)),
+        cell_clip=clip,
+        proj_clip=clip,
+        activation=str(rng.choice(["relu", "tanh"])),
+        n_highway=int(rng.integers(0, 3)),
+        filters=[[int(rng.integers(1, 8)), int(rng.integers(1, 20))] for _ in range(3)],
+        use_skip_connections=bool(rng.integers(2)),
+    )
+    # With larger weights the recurrence is chaotic: it multiplies float noise.
+    weights = make_weights(options, seed=seed, scale=0.15)
+    embedder = load_embedder(*write_model(tmp_path, options, weights))
+    embedder.n_threads = int(rng.integers(1, 7))
+    sentences = [words for words in make_sentences(seed) if words]
+
+    expected = [oracle.embed(options, weights, words)[0] for words in sentences]
+
+    with pytest.warns(UserWarning, match="WL003"):
+        assert_close(embedder.embed(sentences), expected, 1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"cell_clip": 0.1, "proj_clip": 0.05}])
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("keep_state", [True, False])
+def test_engine_equals_the_module(packing, monkeypatch, changes, n_threads, keep_state):
+    monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
+    bilm = BiLM(BiLMConfig(**{**SHAPE, **changes})).requires_grad_(False)
+    lengths = np.array([3, 90, 17, 3, 40, 5, 5, 5, 60])
+    X = torch.randn(int(lengths.sum()), 4)
+    state = type(bilm.zero_state(1))(*(torch.randn_like(p) for p in bilm.zero_state(9)))
+
+    engine = InferenceEngine(bilm, n_threads=n_threads)
+    layers, after = engine.contextualize(X, lengths, state, keep_state=keep_state)
+
+    expected, expected_after = bilm.contextualize(X, lengths, state, keep_state=keep_state)
+    assert_close([layers, *after], [expected, *expected_after], 1e-6)
+
+
+def test_encode_equals_the_module(packing, bilm):
+    words = [f"w{i}" * (i % 9) for i in range(700)]
+
+    found = InferenceEngine(bilm, n_threads=2).encode(words)
+
+    expected = inference.make_inputs(bilm, words)
+    assert_close([found], [torch.cat([bilm.encode(p) for p in expected[0]])[expected[1]]], 1e-5)
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_rows_are_rounded_up_in_order(a, b):
+    assert a <= round_rows(a) < a + MOST_ROUNDING
+    assert (round_rows(a) <= round_rows(b)) if a <= b else True
+    assert round_rows(round_rows(a)) == round_rows(a)
+
+
+def test_kernels_are_few():
+    assert len({round_rows(n) for n in range(1, 400)}) < 30
+
+
+def test_a_product_that_disagrees_is_not_used(monkeypatch):
+    monkeypatch.setattr(packed_linear, "_LEAST_PACKED", 0)
+    monkeypatch.setattr(packed_linear, "_multiply_packed", lambda X, packed: X * 0.0)
+    X, W = torch.randn(3, 4), torch.randn(4, 4)
+
+    assert_close([PackedLinear(W)(X)], [X @ W], 1e-6)
+
+
+def test_a_product_that_is_missing_is_not_used(monkeypatch):
+    def raise_error(*args):
+        raise RuntimeError("not compiled")
+
+    monkeypatch.setattr(packed_linear, "_multiply_packed", raise_error)
+    X, W = torch.randn(3, 4), torch.randn(4, 5)
+
+    assert_close([PackedLinear(W, least_rows=2)(X)], [X @ W], 1e-6)
+
+
+# ---- precision
+
+
+@pytest.mark.parametrize(
+    "precision, cosine", [("fp32", 0.999999), ("bf16", 0.999), ("fp16", 0.9999), ("int8", 0.99)]
+)
+def test_precisions_agree_with_float32_or_are_refused(bilm, precision, cosine):
+    embedder = Embedder(bilm, precision=precision)
+    sentences = make_sentences(1)
+    try:
+        packed_linear.require_precision(precision, "cpu")
+    except ValueError:
+        with pytest.raises(ValueError, match=f"EL016.*{precision}"):
+            embedder.embed(sentences)
+        return
+
+    exact = np.concatenate([a.reshape(-1, 64) for a in Embedder(bilm).embed(sentences)])
+    found = np.concatenate([a.reshape(-1, 64) for a in embedder.embed(sentences)])
+
+    norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
+    assert ((exact * found).sum(axis=1) / norms).min() > cosine
+    assert (precision == "fp32") == bool((exact == found).all())
+
+
+def test_int8_does_not_depend_on_batch_mates(bilm):
+    packed_linear.require_precision("int8", "cpu")
+    embedder = Embedder(bilm, precision="int8")
+    short, loud = ["a", "b"], ["w9" * 5] * 20
+
+    alone = embedder.embed([short])[0]
+
+    # A number that is rounded the other way moves a product by half a step.
+    assert_close([embedder.embed([short, loud])[0]], [alone], 1e-5)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "int8"])
+def test_a_precision_that_the_machine_lacks_is_refused_at_the_first_use(
+    bilm, monkeypatch, precision
+):
+    monkeypatch.setattr(packed_linear, "_has", lambda *names: False)
+    embedder = Embedder(bilm, precision=precision)
+
+    with pytest.raises(ValueError, match=f"EL016.*cpu.*{precision}.*only for: fp32"):
+        embedder.embed([["a"]])
+
+
+def test_bad_settings_are_refused(bilm):
+    with pytest.raises(ValueError, match="EL017.*precision = int4.*fp32, bf16"):
+        Embedder(bilm, precision="int4")
+    with pytest.raises(ValueError, match="EL012.*n_threads = -1"):
+        Embedder(bilm, n_threads=-1)
+
+
+# ---- threads
+
+
+def test_results_do_not_depend_on_threads(bilm, monkeypatch):
+    monkeypatch.setattr(inference, "_LEAST_ROWS", 1)
+    sentences = make_sentences(2, n_sentences=40)
+    expected = Embedder(bilm, n_threads=1).embed(sentences)
+
+    for n_threads in (2, 3, 8):
+        assert_close(Embedder(bilm, n_threads=n_threads).embed(sentences), expected, 1e-6)
+
+
+def test_many_callers_at_once(bilm):
+    embedder = Embedder(bilm, n_threads=2)
+    texts = [make_sentences(seed) for seed in range(6)]
+    expected = [Embedder(bilm).embed(sentences) for sentences in texts]
+    found = [None] * len(texts)
+
+    def embed(i):
+        found[i] = embedder.embed(texts[i])
+
+    threads = [threading.Thread(target=embed, args=(i,)) for i in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for arrays, wanted in zip(found, expected):
+        assert_close(arrays, wanted, 1e-6)
+
+
+def test_tasks_run_without_gradients_on_one_thread_each_and_in_order():
+    before = torch.get_num_threads()
+
+    def look(i):
+        return i, torch.get_num_threads(), torch.is_grad_enabled()
+
+    found = parallel.run_parallel([lambda i=i: look(i) for i in range(7)], 3)
+
+    assert found == [(i, 1, False) for i in range(7)]
+    assert torch.get_num_threads() == before
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("failing", [0, 3])
+def test_an_error_of_a_task_is_raised(failing):
+    def work(i):
+        if i == failing:
+            raise ValueError("no")
+
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError, match="no"):
+        parallel.run_parallel([lambda i=i: work(i) for i in range(5)], 2)
+    assert torch.get_num_threads() == before
+
+
+def test_threads_are_chosen_as_torch_has_them_and_one_in_a_child(monkeypatch):
+    assert parallel.choose_n_threads(3) == 3
+    assert parallel.choose_n_threads(0) == torch.get_num_threads()
+
+    monkeypatch.setattr(parallel, "parent_process", lambda: object())
+
+    assert parallel.choose_n_threads(0) == 1
+    assert parallel.choose_n_threads(2) == 2
+
+
+# ---- copies
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_an_embedder_in_use_can_be_copied(bilm, copier):
+    embedder = Embedder(bilm)
+    expected = embedder.embed(make_sentences(3))
+
+    assert_close(copier(embedder).embed(make_sentences(3)), expected, 0)
+
+
+# ---- torch's own LSTM, for a GPU
+
+
+@pytest.mark.parametrize("make", [FusedLayer, SteppedLayer])
+@pytest.mark.parametrize("projection", [True, False])
+def test_layers_for_a_gpu_equal_the_module(make, projection):
+    width = 6 if projection else 4
+    config = BiLMConfig(**{**SHAPE, "cell_width": width, "projection": projection})
+    layer = LSTMLayer(config).requires_grad_(False)
+    batch_sizes = [5, 5, 3, 1]
+    X, state = torch.randn(16, 4), (torch.randn(5, 4), torch.randn(5, width))
+
+    Y, last = make(layer, torch.float32)(X, batch_sizes, state)
+
+    expected, expected_last = layer(X[:14], batch_sizes, state)
+    assert_close([Y[:14], *last], [expected, *expected_last], 1e-6)
+    assert (Y[14:] == 0).all()

@@ -1,0 +1,58 @@
+"""`spacy elmo benchmark`, through spaCy's own command line."""
+
+import json
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
+
+from ..util import SHAPE
+from .test_commands import run
+
+
+@pytest.fixture
+def weights(tmp_path):
+    torch.manual_seed(0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Green eggs and ham.\n\nHam!\n" * 20)
+    return path
+
+
+def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
+    picture, figures = tmp_path / "speed.png", tmp_path / "speed.json"
+
+    printed = run(
+        "elmo", "benchmark", text, weights, "--batch-sizes", "1,16", "--repeats", 1,
+        "--tokens", 30, "--precisions", "fp32,int8", "--output", picture, "--json", figures,
+    )  # fmt: skip
+
+    result = json.loads(figures.read_text())
+    assert [(r["precision"], r["batch_size"]) for r in result["rows"]] == [
+        ("fp32", 1), ("fp32", 16), ("int8", 1), ("int8", 16),
+    ]  # fmt: skip
+    # The line that passes 30 is the last one.
+    assert 30 <= result["n_tokens"] < 35
+    for part in ("largest products", "of the limit", "least cosine", "word cache"):
+        assert part in printed
+    assert picture.stat().st_size > 5000
+
+
+def test_the_command_says_what_is_wrong(text, weights, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n")
+
+    assert "EL094" in run("elmo", "benchmark", empty, weights, exit_code=1)
+    wrong = ["--precisions", "int4"]
+    assert "EL017" in run("elmo", "benchmark", text, weights, *wrong, exit_code=1)
+    assert "EL030" in run("elmo", "benchmark", text, tmp_path / "none", exit_code=1)
+    run("elmo", "benchmark", text, weights, "--batch-sizes", "1,x", exit_code=2)
+    run("elmo", "benchmark", tmp_path / "none.txt", weights, exit_code=2)
