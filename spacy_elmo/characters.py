@@ -51,6 +51,11 @@ def _encode_utf8(word: str) -> bytes:
     return word.encode("utf-8", "ignore")
 
 
+def count_bytes(word: str) -> int:
+    """word (str): any word. RETURNS (int): its character positions, markers left out."""
+    return len(_encode_utf8(word))
+
+
 def count_truncated(words: Iterable[str], max_chars: int) -> int:
     """Count the distinct words whose bytes do not fit.
 
@@ -61,4 +66,4 @@ def count_truncated(words: Iterable[str], max_chars: int) -> int:
     max_bytes = max_chars - 2
     # No character has more than 4 bytes: most words need not be encoded.
     long_words = {word for word in words if 4 * len(word) > max_bytes}
-    return sum(len(_encode_utf8(word)) > max_bytes for word in long_words)
+    return sum(count_bytes(word) > max_bytes for word in long_words)

@@ -1,24 +1,17 @@
 """What a pretraining run would be trained on, before it is."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict
 
 import numpy as np
-import torch
 
-from .bilm.model import BiLM
-from .characters import count_truncated
+from .bilm.config import N_WORD_MARKERS
+from .characters import count_bytes
 from .pretraining.objective import LanguageModel
-from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.stream import BatchStream
 from .run_parts import RunConfig, choose_vocabulary, count_words
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+from .speed import read_peak_memory
 
 
 class Share(float):
@@ -40,20 +33,15 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     corpus = config.open_corpus(folder)
     counter = count_words(corpus)
     vocabulary = choose_vocabulary(counter, config.corpus)
-    words = [w for w in counter.counts]
-    max_bytes = config.bilm["max_chars"] - 2
-    long = [word for word in words if count_truncated([word], max_bytes + 2)]
-    n_long = sum(counter.counts[word] for word in long)
+    max_bytes = config.bilm["max_chars"] - N_WORD_MARKERS
+    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
     n_known = counter.count_known(vocabulary)
     spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
     quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
     n_targets = counter.n_tokens + counter.n_sequences
     vectors = config.read_vectors()
     shape = config.make_shape(vocabulary, vectors)
-    kind, arguments = split_softmax(config.training.softmax)
-    model = LanguageModel(
-        BiLM(shape), make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
-    )
+    model = config.make_model(shape, vocabulary, vectors)
     n_parameters = sum(p.numel() for p in model.parameters())
     rate = _time_steps(model, config, corpus, vocabulary)
     epochs = config.training.max_epochs
@@ -73,19 +61,11 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(vocabulary.words[3:13]),
         "parameters, softmax included": n_parameters,
-        "memory of one process after these steps, MB": _measure_memory(),
+        "memory of one process after these steps, MB": read_peak_memory() / 1e6,
         "tokens per second here": round(rate),
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
     }
-
-
-def _measure_memory() -> float:
-    """Most MB that this process has held; not a number where the system does not say."""
-    if resource is None:
-        return float("nan")
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 1e6 if sys.platform == "darwin" else most / 1e3
 
 
 def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:
@@ -104,7 +84,7 @@ def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary
     for i, step in enumerate(stream.steps(stream.start(corpus.start()))):
         if i == 1:
             started, n_targets = time.monotonic(), 0
-        with torch.autocast("cpu", torch.bfloat16, enabled=t.precision == "bf16"):
+        with t.autocast("cpu"):
             for batch in step.batches:
                 model(batch)[0].backward()
         n_targets += step.n_targets

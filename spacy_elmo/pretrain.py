@@ -13,7 +13,6 @@ import srsly
 import torch
 
 from .bilm.config import BiLMConfig
-from .bilm.model import BiLM
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
 from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
@@ -26,9 +25,9 @@ from .pretraining.objective import LanguageModel
 from .pretraining.perplexity import Perplexity, Scorer, measure
 from .pretraining.processes import Processes, deterministic, join_processes
 from .pretraining.run_folder import RunFolder, has_checkpoints
-from .pretraining.softmax import make_softmax, split_softmax
+from .pretraining.softmax import split_softmax
 from .pretraining.stream import BatchStream
-from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from .pretraining.vocabulary import Vocabulary
 from .run_parts import COUNTS_FILE, VOCAB_FILE, RunConfig, is_counted, write_vocabulary
 
 logger = logging.getLogger("spacy_elmo")
@@ -142,16 +141,7 @@ class Run:
         return progress
 
     def _make_model(self, shape: BiLMConfig, vectors: Optional[StaticVectors]) -> LanguageModel:
-        settings = self.config.training
-        torch.manual_seed(settings.seed)
-        bilm = BiLM(shape)
-        if vectors is not None:
-            bilm.word_table.fill(vectors.words, torch.from_numpy(vectors.vectors))
-        elif shape.input == "words":
-            bilm.word_table.fill(self.vocabulary.words[len(SPECIAL_WORDS) :])
-        kind, arguments = split_softmax(settings.softmax)
-        softmax = make_softmax(kind, shape.direction_width, len(self.vocabulary), **arguments)
-        model = LanguageModel(bilm, softmax, settings.dropout)
+        model = self.config.make_model(shape, self.vocabulary, vectors)
         paths = self.config.paths
         files = (
             CheckpointFiles.of(paths["init"], paths.get("init_weights"))
@@ -161,11 +151,11 @@ class Run:
         if self.checkpoint is not None:
             files = CheckpointFiles(self.checkpoint.folder)
         if files is not None:
-            start_bilm(bilm, files)
+            start_bilm(model.bilm, files)
             stored = find_reader(files).read_softmax(files)
             n_words = 0
             if stored is not None:
-                n_words = copy_softmax_rows(softmax, self.vocabulary.words, stored)
+                n_words = copy_softmax_rows(model.softmax, self.vocabulary.words, stored)
             logger.info("Started from %s, softmax rows of %d words", files, n_words)
         return model
 

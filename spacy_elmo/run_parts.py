@@ -11,11 +11,14 @@ import torch
 from torch import nn
 
 from .bilm.config import BiLMConfig
-from .checkpoints.reader import read_words
+from .bilm.model import BiLM
+from .checkpoints.files import write_beside
+from .checkpoints.reader import read_words, write_words
 from .corpora.corpus import Corpus, cutter_maker, open_sources
 from .corpora.static_vectors import StaticVectors, read_static_vectors
 from .errors import Errors, Warnings
 from .evaluation import sample
+from .pretraining.objective import LanguageModel
 from .pretraining.optimizers import make_optimizer, parse_settings
 from .pretraining.run_folder import has_checkpoints
 from .pretraining.settings import CorpusSettings, TrainingSettings, invalid, make_settings
@@ -134,6 +137,22 @@ class RunConfig:
                 "bilm", "filters", block.get("filters"), "[[width, number], ...]"
             ) from err
 
+    def make_model(
+        self, shape: BiLMConfig, vocabulary: Vocabulary, vectors: Optional[StaticVectors]
+    ) -> LanguageModel:
+        """shape (BiLMConfig): from `make_shape`. vocabulary (Vocabulary): the words to
+        predict. vectors (Optional[StaticVectors]): the given ones. RETURNS (LanguageModel):
+        with random weights, always the same ones."""
+        torch.manual_seed(self.training.seed)
+        bilm = BiLM(shape)
+        if vectors is not None:
+            bilm.word_table.fill(vectors.words, torch.from_numpy(vectors.vectors))
+        elif shape.input == "words":
+            bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
+        kind, arguments = split_softmax(self.training.softmax)
+        softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
+        return LanguageModel(bilm, softmax, self.training.dropout)
+
     def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
         """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
         their numbers depend on, in JSON's types. Where the files lie does not matter."""
@@ -169,6 +188,7 @@ def count_words(corpus: Corpus) -> WordCounter:
     """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
     warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
     are none."""
+    logger.info("Reading all of the text, to count its words")
     counter = WordCounter()
     started = time.monotonic()
     for sequences in corpus.read_once():
@@ -223,11 +243,5 @@ def write_vocabulary(
         "n_known": counter.count_known(vocabulary),
         "text": text,
     }
-    _write_beside(output / VOCAB_FILE, vocabulary.to_bytes())
-    _write_beside(output / COUNTS_FILE, srsly.json_dumps(counts).encode("utf-8"))
-
-
-def _write_beside(path: Path, content: bytes) -> None:
-    beside = path.with_name(f"{path.name}.partial")
-    beside.write_bytes(content)
-    beside.replace(path)
+    write_words(output / VOCAB_FILE, vocabulary.words)
+    write_beside(output / COUNTS_FILE, srsly.json_dumps(counts).encode("utf-8"))

@@ -14,7 +14,7 @@ from ..bilm.model import BiLM
 from ..errors import Errors
 from .allennlp import OPTIONS_FILE, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays
-from .reader import SoftmaxWeights
+from .reader import SoftmaxWeights, write_words
 
 WEIGHTS_FILE = "weights.hdf5"
 SOFTMAX_FILE = "softmax_weights.hdf5"
@@ -48,8 +48,7 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
     if softmax is not None:
         weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
         _write(beside / SOFTMAX_FILE, {"softmax/W": weight, "softmax/b": bias})
-        lines = "".join(f"{word}\n" for word in softmax.words)
-        (beside / VOCAB_FILE).write_bytes(lines.encode("utf-8"))
+        write_words(beside / VOCAB_FILE, softmax.words)
     beside.rename(folder)
 
 

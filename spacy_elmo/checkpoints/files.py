@@ -1,4 +1,4 @@
-"""`CheckpointFiles`: where a checkpoint lies, as a folder or as two files."""
+"""`CheckpointFiles`: where a checkpoint lies, as a folder or as two files; writing files."""
 
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
@@ -6,6 +6,17 @@ from typing import NamedTuple, Optional, Union
 from ..errors import Errors
 
 PathLike = Union[str, Path]
+
+
+def write_beside(path: Path, content: bytes) -> None:
+    """Write a file beside its place, and then there: what is read is never half written.
+
+    path (Path): where.
+    content (bytes): what.
+    """
+    beside = path.with_name(f"{path.name}.partial")
+    beside.write_bytes(content)
+    beside.replace(path)
 
 
 class CheckpointFiles(NamedTuple):

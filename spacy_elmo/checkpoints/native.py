@@ -22,6 +22,7 @@ from .reader import (
     StateDict,
     no_initial_state,
     read_words,
+    write_words,
 )
 
 CONFIG_FILE = "config.json"
@@ -123,8 +124,7 @@ def write_native(
     if softmax is not None:
         about = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
         _save(softmax.state, beside / SOFTMAX_FILE, dtype, about)
-        lines = "".join(f"{word}\n" for word in softmax.words)
-        (beside / VOCAB_FILE).write_bytes(lines.encode("utf-8"))
+        write_words(beside / VOCAB_FILE, softmax.words)
     if write_more is not None:
         write_more(beside)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 """`CheckpointReader`: how to read a format, and which one a path is in."""
 
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from ..bilm.model import BiLM
 from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..registry import checkpoint_readers
-from .files import CheckpointFiles
+from .files import CheckpointFiles, write_beside
 
 StateDict = Dict[str, Tensor]
 
@@ -95,6 +95,11 @@ def read_words(path: Path) -> List[str]:
     except (OSError, UnicodeDecodeError) as err:
         raise ValueError(Errors.EL070.format(path=path, error=err)) from err
     return [line.rstrip("\r") for line in lines if line]
+
+
+def write_words(path: Path, words: Sequence[str]) -> None:
+    """path (Path): file for `read_words`. words (Sequence[str]): without line breaks."""
+    write_beside(path, "".join(f"{word}\n" for word in words).encode("utf-8"))
 
 
 def no_initial_state(config: BiLMConfig) -> StateDict:

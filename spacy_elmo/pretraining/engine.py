@@ -76,7 +76,7 @@ class Engine:
         for i, batch in enumerate(batches):
             is_last = i == len(batches) - 1
             with self._synchronised(is_last):
-                with self._autocast():
+                with settings.autocast(self.device):
                     loss, last = self.module(batch, before[i] if before else None)
                 self.scaler.scale(loss * share).backward()
             after.append(last)
@@ -98,11 +98,6 @@ class Engine:
         if self.processes.n_ranks == 1 or is_last:
             return nullcontext()
         return self.module.no_sync()
-
-    def _autocast(self) -> ContextManager[Any]:
-        precision = self.settings.precision
-        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.bfloat16)
-        return torch.autocast(self.device, dtype, enabled=precision != "fp32")
 
 
 def gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import Errors
+from .settings import invalid
 
 _MAKERS: Dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -66,12 +67,5 @@ def parse_settings(pairs: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
     rest = dict(pairs)
     name = rest.pop("name", "adam")
     if name not in OPTIMIZERS:
-        raise ValueError(
-            Errors.EL091.format(
-                section="training.optimizer",
-                key="name",
-                value=name,
-                expected=f"one of {OPTIMIZERS}",
-            )
-        )
+        raise invalid("training.optimizer", "name", name, f"one of {OPTIMIZERS}")
     return name, rest

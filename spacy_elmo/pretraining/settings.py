@@ -1,12 +1,26 @@
 """The sections [corpus] and [training] of a pretraining config."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Dict, List, Type, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ContextManager,
+    Dict,
+    List,
+    Type,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import torch
 
 from ..errors import Errors
 from .schedule import SCHEDULES
 
-PRECISIONS = ("fp32", "bf16", "fp16")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = tuple(DTYPES)
 Settings = TypeVar("Settings")
 
 
@@ -80,6 +94,12 @@ class TrainingSettings:
             raise invalid(section, "dropout", self.dropout, "at least 0 and below 1")
         if self.max_steps == 0 and self.max_epochs <= 0:
             raise invalid(section, "max_epochs", self.max_epochs, "above 0, or max_steps")
+
+    def autocast(self, device: str) -> ContextManager[Any]:
+        """device (str): "cpu" or "cuda". RETURNS (ContextManager[Any]): in which products
+        have the precision."""
+        dtype = DTYPES[self.precision]
+        return torch.autocast(device, dtype, enabled=dtype != torch.float32)
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,6 @@ class Vocabulary:
         if tuple(self.words[:3]) != SPECIAL_WORDS or len(self.ids) != len(self.words):
             raise ValueError(Errors.EL071.format(found=", ".join(self.words[:3])))
 
-    def to_bytes(self) -> bytes:
-        """RETURNS (bytes): A word in each line, UTF-8."""
-        return "".join(f"{word}\n" for word in self.words).encode("utf-8")
-
     def __len__(self) -> int:
         return len(self.words)
 

@@ -18,7 +18,6 @@ from spacy_elmo.similarity import compare_word
 
 from ..util import assert_close, make_nlp
 
-
 COMMANDS = [
     "init-config",
     "convert",

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.checkpoints.reader import read_words
+from spacy_elmo.checkpoints.reader import read_words, write_words
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 
 
@@ -48,7 +48,7 @@ def test_any_words_survive_the_file(tmp_path, words):
     counter = WordCounter()
     counter.add([[w.encode("utf-8", "ignore").decode() for w in words]])
     vocabulary = counter.make_vocabulary(size=0, min_count=1)
-    (tmp_path / "vocab.txt").write_bytes(vocabulary.to_bytes())
+    write_words(tmp_path / "vocab.txt", vocabulary.words)
 
     assert Vocabulary(read_words(tmp_path / "vocab.txt")) == vocabulary
 
