@@ -155,7 +155,15 @@ class Embedder(nn.Module):
             boundaries are not in it. (`doc._.elmo` is token first.)
         RAISES (ValueError): EL013 if a sentence is a string.
         """
-        return self._embed(sentences, None)[0]
+        _require_words(sentences)
+        config = self.bilm.config
+        lengths = [len(words) for words in sentences]
+        shape = sum(lengths), config.n_layers, config.width
+        layers = torch.empty(shape, device=self.bilm.device)
+        ends = np.cumsum(lengths, dtype=np.int64).tolist()
+        self.fill(layers, sentences, [range(end - n, end) for end, n in zip(ends, lengths)])
+        parts = layers.cpu().split(lengths) if sentences else []
+        return [part.transpose(0, 1).contiguous().numpy() for part in parts]
 
     def embed_stateful(
         self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
@@ -172,34 +180,29 @@ class Embedder(nn.Module):
         RAISES (ValueError): EL013 if a sentence is a string, EL014 if the state has
             another biLM's shape.
         """
+        _require_words(sentences)
         self.ensure_ready()
         start = self.bilm.zero_state(len(sentences)) if state is None else state
         empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
         if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
             found = [tuple(part.shape) for part in start]
             raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
-        rows = BiLMState(*(torch.cat(parts, dim=2) for parts in zip(start, empty)))
-        return self._embed(sentences, rows)
-
-    @torch.no_grad()
-    def _embed(
-        self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState]
-    ) -> Tuple[List[NDArray], Any]:
-        for i, words in enumerate(sentences):
-            if isinstance(words, str):
-                raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
+        running = BiLMState(*(torch.cat(parts, dim=2) for parts in zip(start, empty)))
         config = self.bilm.config
         arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
-        for rows, batch in self.batches(sentences):
-            before = None if state is None else BiLMState(*(part[:, :, rows] for part in state))
-            layers, after = self._layers(batch, before)
-            if state is not None:
-                for part, new in zip(state, after):
-                    part[:, :, rows] = new
-            n_tokens = [len(sentences[row]) for row in rows]
-            for row, part in zip(rows, layers.cpu().split(n_tokens)):
-                arrays[row] = part.transpose(0, 1).contiguous().numpy()
-        return arrays, state
+        with torch.no_grad():
+            for members, batch in self.batches(sentences):
+                before = BiLMState(*(part[:, :, members] for part in running))
+                engine, vectors = self._prepare(batch.words)
+                layers, after = engine.contextualize_stateful(
+                    vectors, batch.word_ids, batch.lengths, before
+                )
+                for part, new in zip(running, after):
+                    part[:, :, members] = new
+                lengths = [len(sentences[i]) for i in members]
+                for i, found in zip(members, layers.cpu().split(lengths)):
+                    arrays[i] = found.transpose(0, 1).contiguous().numpy()
+        return arrays, running
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
         """Cut sequences into batches for `forward`, empty ones left out.
@@ -209,30 +212,47 @@ class Embedder(nn.Module):
             the batch.
         """
         self._warn_truncated(sequences)
-        for rows in plan_batches([len(words) for words in sequences], self.batch_tokens):
-            yield rows, make_batch([sequences[row] for row in rows])
+        for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
+            yield members, make_batch([sequences[i] for i in members])
+
+    @torch.no_grad()
+    def fill(
+        self,
+        layers: Tensor,
+        sequences: Sequence[Sequence[str]],
+        rows: Sequence[Union[Sequence[int], NDArray]],
+    ) -> None:
+        """Compute the layers of each word, where they are wanted.
+
+        layers (Tensor): filled, shape (n_rows, n_layers, width).
+        sequences (Sequence[Sequence[str]]): words of each sequence.
+        rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
+        """
+        for members, batch in self.batches(sequences):
+            engine, vectors = self._prepare(batch.words)
+            batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
+            engine.contextualize(vectors, batch.word_ids, batch.lengths, layers, batch_rows)
 
     def forward(self, batch: WordBatch) -> Tensor:
-        """batch (WordBatch): sequences of words.
+        """Compute layers so that gradients can flow back to the weights.
+
+        batch (WordBatch): sequences of words.
         RETURNS (Tensor): layers of the tokens, one sequence after the other, without
             the boundaries, shape (n_tokens, n_layers, width).
         """
-        return self._layers(batch, None)[0]
-
-    def _layers(self, batch: WordBatch, state: Optional[BiLMState]) -> Tuple[Tensor, BiLMState]:
         self.ensure_ready()
-        start = state
-        if start is None and self.initial_state == "warm":
-            start = self.bilm.warm_state(len(batch.lengths))
-        computer: Union[BiLM, InferenceEngine]
-        if torch.is_grad_enabled():
-            self._expect_changes()
-            computer, vectors = self.bilm, encode_distinct(self.bilm, batch.words)
-        else:
-            computer = self._get_engine()
-            vectors = self._find_vectors(batch.words, computer)
+        self._expect_changes()
+        vectors = encode_distinct(self.bilm, batch.words)
         X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
-        return computer.contextualize(X, batch.lengths, start, keep_state=state is not None)
+        is_warm = self.initial_state == "warm"
+        start = self.bilm.warm_state(len(batch.lengths)) if is_warm else None
+        return self.bilm.contextualize(X, batch.lengths, start, keep_state=False)[0]
+
+    def _prepare(self, words: List[str]) -> Tuple[InferenceEngine, Tensor]:
+        """RETURNS (Tuple[InferenceEngine, Tensor]): what computes, and the words' vectors."""
+        self.ensure_ready()
+        engine = self._get_engine()
+        return engine, self._find_vectors(words, engine)
 
     def _expect_changes(self) -> None:
         # Training is about to change the weights, at moments that are not known here:
@@ -247,7 +267,8 @@ class Embedder(nn.Module):
             engine = self._engine
             if engine is None:
                 require_precision(self.precision, self.bilm.device.type)
-                engine = InferenceEngine(self.bilm, self.precision)
+                warm = self.initial_state == "warm"
+                engine = InferenceEngine(self.bilm, self.precision, warm=warm)
             if not self._is_changing:
                 self._engine = engine
         engine.n_threads = n_threads
@@ -287,6 +308,12 @@ class Embedder(nn.Module):
         # Whoever pickles an embedder (a spawned process, say) gets weights.
         self.ensure_ready()
         return {**self.__dict__, "_engine": None}
+
+
+def _require_words(sentences: Sequence[Sequence[str]]) -> None:
+    for i, words in enumerate(sentences):
+        if isinstance(words, str):
+            raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
 
 
 def _require_least(key: str, value: int, least: int) -> None:

@@ -1,18 +1,19 @@
 """`InferenceEngine`: a biLM laid out for this processor, without gradients."""
 
+from copy import deepcopy
 from functools import partial
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import Callable, List, NamedTuple, Tuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..characters import BOS_WORD, EOS_WORD
 from .inference_stack import InferenceStack
-from .lstm import BiLMState
+from .lstm import BiLMState, LayerState
 from .model import BiLM, token_positions
 from .packed_cnn import PackedCNN
-from .packed_lstm import N_PADDING
 from .packing import pack, unpack_rows
 from .parallel import run_parallel
 from .words import make_inputs
@@ -28,27 +29,30 @@ class _Group(NamedTuple):
     """Sequences that are read together.
 
     members (NDArray): indices of the sequences in the batch, shape (n_members,).
-    positions (NDArray): their words in the batch, shape (sum of their lengths,).
-    tokens (NDArray): rows of the result for those that are no boundaries.
-    lengths (NDArray): their lengths, boundaries counted, shape (n_members,).
+    lengths (NDArray): how many words of each are read, shape (n_members,).
+    positions (NDArray): these words in the batch, shape (sum(lengths),).
     """
 
     members: NDArray
-    positions: NDArray
-    tokens: NDArray
     lengths: NDArray
+    positions: NDArray
 
 
 class InferenceEngine:
     """Compute what a `BiLM` computes, up to float noise, as fast as we can: weights packed,
     on a CPU the directions side by side.
 
-    bilm (BiLM): its weights are copied; later changes to them are not seen.
+    bilm (BiLM): its weights are copied, as float32; later changes to them are not seen.
     precision (str): of the products, "fp32", "bf16", "fp16" or "int8".
     n_threads (int): used at a time on a CPU, at least 1.
+    warm (bool): whether sequences start from the stored state instead of zeros.
     """
 
-    def __init__(self, bilm: BiLM, precision: str = "fp32", n_threads: int = 1) -> None:
+    def __init__(
+        self, bilm: BiLM, precision: str = "fp32", n_threads: int = 1, *, warm: bool = False
+    ) -> None:
+        if bilm.initial_cell.dtype != torch.float32:
+            bilm = deepcopy(bilm).float()
         self.config = bilm.config
         self.n_threads = n_threads
         self._bilm = bilm
@@ -57,6 +61,7 @@ class InferenceEngine:
             self._encode = PackedCNN(bilm.char_cnn, precision)
         stacks = bilm.forward_lstm, bilm.backward_lstm
         self._stacks = [InferenceStack(stack, precision) for stack in stacks]
+        self._starts = self._read_boundaries(warm)
 
     @property
     def _n_tasks(self) -> int:
@@ -73,79 +78,131 @@ class InferenceEngine:
         return torch.cat(run_parallel(tasks, self._n_tasks))[back]
 
     def contextualize(
-        self,
-        X: Tensor,
-        lengths: NDArray,
-        state: Optional[BiLMState] = None,
-        *,
-        keep_state: bool = True,
+        self, vectors: Tensor, word_ids: NDArray, lengths: NDArray, layers: Tensor, rows: NDArray
+    ) -> None:
+        """Compute all layers of sequences that do not depend on each other. Their first
+        boundary was read once for all, and nothing depends on their last one.
+
+        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
+        word_ids (NDArray): of the sequences with their boundaries, shape (sum(lengths),).
+        lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
+        layers (Tensor): filled, shape (n_rows, n_layers, width).
+        rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
+        """
+        tokens = token_positions(lengths)
+
+        def read(group: _Group, direction: int) -> None:
+            start = [
+                (hidden.expand(len(group.members), -1), cell.expand(len(group.members), -1))
+                for hidden, cell in self._starts[direction]
+            ]
+            self._read(group, direction, vectors, word_ids[tokens], start, rows, layers)
+
+        self._run(read, lengths - 2)
+
+    def contextualize_stateful(
+        self, vectors: Tensor, word_ids: NDArray, lengths: NDArray, state: BiLMState
     ) -> Tuple[Tensor, BiLMState]:
-        """As `BiLM.contextualize`."""
-        state = self._bilm.zero_state(len(lengths)) if state is None else state
-        layers = X.new_empty(
-            int(lengths.sum()) - 2 * len(lengths), self.config.n_layers, self.config.width
-        )
+        """Compute all layers of sequences that go on from a state.
+
+        vectors, word_ids, lengths: as `contextualize`.
+        state (BiLMState): before the first boundary of each sequence.
+        RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
+            (n_tokens, n_layers, width), and the state after the last boundary of each
+            sequence.
+        """
+        tokens = token_positions(lengths)
+        layers = vectors.new_empty(len(tokens), self.config.n_layers, self.config.width)
+        rows = np.full(len(word_ids), -1)
+        rows[tokens] = np.arange(len(tokens))
         after = BiLMState(*(torch.empty_like(part) for part in state))
+
+        def read(group: _Group, direction: int) -> None:
+            members = self._index(group.members)
+            start = [
+                (hidden[direction, members], cell[direction, members])
+                for hidden, cell in zip(state.hidden, state.cell)
+            ]
+            last = self._read(group, direction, vectors, word_ids, start, rows, layers)
+            for layer, (hidden, cell) in enumerate(last):
+                after.hidden[layer, direction, members] = hidden
+                after.cell[layer, direction, members] = cell
+
+        self._run(read, lengths)
+        return layers, after
+
+    def _read_boundaries(self, warm: bool) -> List[List[LayerState]]:
+        """RETURNS (List[List[LayerState]]): for each direction and layer the state after
+        the boundary that it reads first, shape (1, ...)."""
+        with torch.no_grad():
+            vectors = self.encode([BOS_WORD, EOS_WORD])
+            state = self._bilm.warm_state(1) if warm else self._bilm.zero_state(1)
+            starts = []
+            for direction in range(_N_DIRECTIONS):
+                before = list(zip(state.hidden[:, direction], state.cell[:, direction]))
+                ids = torch.tensor([direction], device=vectors.device)
+                outputs = self._stacks[direction](vectors, ids, [1], before)
+                starts.append([last for _, last in outputs])
+        return starts
+
+    def _run(self, read: Callable[[_Group, int], None], lengths: NDArray) -> None:
         tasks = [
-            partial(self._read, X, group, direction, state, keep_state, layers, after)
+            partial(read, group, direction)
             for group in _split(lengths, self._n_tasks // _N_DIRECTIONS)
             for direction in range(_N_DIRECTIONS)
         ]
         run_parallel(tasks, self._n_tasks)
-        return layers, after
 
     def _read(
         self,
-        X: Tensor,
         group: _Group,
         direction: int,
-        state: BiLMState,
-        keep_state: bool,
+        vectors: Tensor,
+        word_ids: NDArray,
+        start: List[LayerState],
+        rows: NDArray,
         layers: Tensor,
-        after: BiLMState,
-    ) -> None:
-        """Fill one direction's half of `layers` and of `after` for a group."""
-        packing = pack(group.lengths, read_last=keep_state)
+    ) -> List[LayerState]:
+        """Fill one direction's half of `layers` for a group.
+
+        word_ids (NDArray): of all that is read of the batch.
+        start (List[LayerState]): of each layer, for the group's members.
+        rows (NDArray): where in `layers` each of the word ids goes; -1 for nowhere.
+        RETURNS (List[LayerState]): the state of each layer after the last word.
+        """
+        packing = pack(group.lengths, read_last=True)
         packed = packing.backward if direction else packing.forward
-        rows, tokens, read, members = (
-            torch.from_numpy(indices).to(X.device)
-            for indices in (
-                unpack_rows(packed, token_positions(group.lengths)),
-                group.tokens,
-                group.positions[packed],
-                group.members[packing.order],
-            )
-        )
-        inputs = X.new_zeros(len(packed) + N_PADDING, X.size(1))
-        torch.index_select(X, 0, read, out=inputs[: len(packed)])
-        width = X.size(1)
+        order = self._index(packing.order)
+        before = [(hidden[order], cell[order]) for hidden, cell in start]
+        group_rows = rows[group.positions]
+        kept = np.flatnonzero(group_rows >= 0)
+        to, found = self._index(group_rows[kept]), self._index(unpack_rows(packed, kept))
+        width = vectors.size(1)
         mine = layers[:, :, direction * width : (direction + 1) * width]
         # The word layer is doubled to the common width.
-        mine[tokens, 0] = inputs[rows]
-        before = [
-            (hidden[direction, members], cell[direction, members])
-            for hidden, cell in zip(state.hidden, state.cell)
-        ]
-        outputs = self._stacks[direction](inputs, packing.batch_sizes, before)
+        mine[to, 0] = vectors[self._index(word_ids[group.positions[kept]])]
+        ids = self._index(word_ids[group.positions[packed]])
+        outputs = self._stacks[direction](vectors, ids, packing.batch_sizes, before)
+        after: List[LayerState] = []
+        back = torch.argsort(order)
         for layer, (Y, (hidden, cell)) in enumerate(outputs):
-            mine[tokens, layer + 1] = Y[rows]
-            after.hidden[layer, direction, members] = hidden
-            after.cell[layer, direction, members] = cell
+            mine[to, layer + 1] = Y[found]
+            after.append((hidden[back], cell[back]))
+        return after
+
+    def _index(self, indices: NDArray) -> Tensor:
+        return torch.from_numpy(indices).to(self._bilm.device)
 
 
 def _split(lengths: NDArray, n_groups: int) -> List[_Group]:
     """Deal sequences out to groups, so that each has some of every length."""
     n_groups = max(1, min(n_groups, len(lengths) // _LEAST_ROWS))
-    ends = np.cumsum(lengths)
+    starts = np.cumsum(lengths) - lengths
     order = np.argsort(-lengths, kind="stable")
     groups: List[_Group] = []
     for i in range(n_groups):
         members = np.sort(order[i::n_groups])
-        starts, n = (ends - lengths)[members], lengths[members]
+        n = lengths[members]
         within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
-        positions = np.repeat(starts, n) + within
-        is_token = (within > 0) & (within < np.repeat(n, n) - 1)
-        # Two of each sequence before it, and its own first one.
-        n_boundaries = np.repeat(2 * members + 1, n)
-        groups.append(_Group(members, positions, (positions - n_boundaries)[is_token], n))
+        groups.append(_Group(members, n, np.repeat(starts[members], n) + within))
     return groups

@@ -55,7 +55,7 @@ class _PackedHighway:
 
 def _pack(linear: nn.Module, precision: str) -> PackedLinear:
     weight, bias = (part.detach() for part in linear.parameters())
-    return PackedLinear(weight.t(), bias.clone(), precision)
+    return PackedLinear(weight.t(), bias, precision)
 
 
 def _make_table(embedding: Tensor, conv: nn.Module) -> Tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ class PackedLinear:
     A row's result does not depend on the other rows, but for the order of summation.
 
     weight (Tensor): float32, shape (n_in, n_out), copied.
-    bias (Optional[Tensor]): float32, shape (n_out,).
+    bias (Optional[Tensor]): float32, shape (n_out,), copied.
     precision (str): one that `require_precision` lets pass.
     least_rows (int): fewest rows that will come.
     """
@@ -86,31 +86,27 @@ class PackedLinear:
     ) -> None:
         self._multiply: Callable[[Tensor], Tensor]
         if precision == "int8":
-            self._multiply = _Int8(weight)
+            self._multiply = _Int8(weight, bias)
         else:
-            self._multiply = _Float(weight, DTYPES[precision], least_rows)
-        self._bias = bias
+            self._multiply = _Float(weight, bias, DTYPES[precision], least_rows)
 
     def __call__(self, X: Tensor) -> Tensor:
-        """X (Tensor): shape (n_rows, n_in). RETURNS (Tensor): X W + b, shape
-        (n_rows, n_out)."""
-        Y = self._multiply(X)
-        return Y if self._bias is None else Y.add_(self._bias)
-
-    def plus(self, X: Tensor, Z: Tensor) -> Tensor:
-        """X (Tensor): shape (n_rows, n_in). Z (Tensor): shape (n_rows, n_out). RETURNS
-        (Tensor): X W + b + Z, in the shape of Z."""
-        return self(X).add_(Z)
+        """X (Tensor): shape (n_rows, n_in). RETURNS (Tensor): X W + b, a new tensor of
+        shape (n_rows, n_out)."""
+        return self._multiply(X)
 
 
 class _Float:
-    """X W in a type of floating-point numbers."""
+    """X W + b in a type of floating-point numbers."""
 
-    def __init__(self, weight: Tensor, dtype: torch.dtype, least_rows: int) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Optional[Tensor], dtype: torch.dtype, least_rows: int
+    ) -> None:
         self.dtype = dtype
         self.n_weights = weight.numel()
         # For a single row, oneDNN reads a tall weight faster, the BLAS a wide one.
         self.packs_one = weight.size(0) > weight.size(1)
+        self.bias = None if bias is None else bias.to(dtype, copy=True)
         self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
         self.packed = _pack(self.weight)
         if self.packed is not None and self._is_packed(least_rows):
@@ -122,21 +118,26 @@ class _Float:
     def __call__(self, X: Tensor) -> Tensor:
         X = X.to(self.dtype)
         if self.packed is not None and (self.weight is None or self._is_packed(X.size(0))):
-            return _multiply_packed(X, self.packed).float()
-        return torch.mm(X, cast(Tensor, self.weight)).float()
+            Y = _multiply_packed(X, self.packed, self.bias)
+        elif self.bias is None:
+            Y = torch.mm(X, cast(Tensor, self.weight))
+        else:
+            Y = torch.addmm(self.bias, X, cast(Tensor, self.weight))
+        return Y.float()
 
 
 class _Int8:
-    """X W with eight-bit integers: each column of W and each row of X, at each call, is
-    scaled so that its largest number becomes 127.
+    """X W + b with eight-bit integers: each column of W and each row of X, at each call,
+    is scaled so that its largest number becomes 127.
 
     All that depends on how torch spells such products is here.
     """
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Optional[Tensor]) -> None:
         scales = weight.abs().amax(dim=0).clamp_(min=_TINY).div_(_INT8_MAX)
         W = weight.div(scales).round_().t().contiguous().to(torch.int8)
         self.packed = torch.ops.onednn.qlinear_prepack(W, [_TYPICAL_ROWS, weight.size(0)])
+        self.bias = None if bias is None else bias.clone()
         self.scales = scales
         self.zeros = torch.zeros(len(scales), dtype=torch.int32)
 
@@ -148,11 +149,11 @@ class _Int8:
             rounded, 1.0, _INT8_ZERO, self.packed, self.scales, self.zeros,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
-        return Y.mul_(scales)
+        return Y.mul_(scales) if self.bias is None else torch.addcmul(self.bias, Y, scales)
 
 
-def _multiply_packed(X: Tensor, packed: Tensor) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(X, packed, None, "none", [], "")
+def _multiply_packed(X: Tensor, packed: Tensor, bias: Optional[Tensor]) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(X, packed, bias, "none", [], "")
 
 
 def _pack(weight: Tensor) -> Optional[Tensor]:
@@ -161,7 +162,7 @@ def _pack(weight: Tensor) -> Optional[Tensor]:
     try:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
         X = torch.linspace(-1.0, 1.0, 2 * weight.size(0)).view(2, -1).to(weight.dtype)
-        agree = torch.allclose(_multiply_packed(X, packed), X @ weight, rtol=1e-2, atol=1e-2)
+        agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
     except (AttributeError, RuntimeError):
         return None
     return packed if agree else None

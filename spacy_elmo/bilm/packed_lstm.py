@@ -4,7 +4,7 @@ The same function as `LSTMLayer`, without gradients and with less to do: sigmoid
 in place, in memory that stays in the processor's cache.
 """
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -48,6 +48,26 @@ class PackedLayer:
         self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
         self.tile_rows = max(_LEAST_TILE_ROWS, _TILE_NUMBERS // (4 * n))
 
+    def read_words(
+        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """Read words that come more than once: the input's part of the gates is computed
+        once for each distinct word.
+
+        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
+        ids (Tensor): of the packed words, shape (sum(batch_sizes),).
+        batch_sizes, state: as `__call__`.
+        RETURNS (Tuple[Tensor, LayerState]): as `__call__`.
+        """
+        n_words = round_rows(len(vectors))
+        gates = self.input(_pad_rows(vectors, n_words))
+        padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
+
+        def read_gates(start: int, n_rows: int) -> Tensor:
+            return gates.index_select(0, padded[start : start + n_rows])
+
+        return self._run(read_gates, len(padded), batch_sizes, state)
+
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState
     ) -> Tuple[Tensor, LayerState]:
@@ -57,15 +77,31 @@ class PackedLayer:
         RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and the
             state after each sequence's last step.
         """
+
+        def read_gates(start: int, n_rows: int) -> Tensor:
+            return self.input(X[start : start + n_rows])
+
+        return self._run(read_gates, len(X), batch_sizes, state)
+
+    def _run(
+        self,
+        read_gates: Callable[[int, int], Tensor],
+        n_rows: int,
+        batch_sizes: List[int],
+        state: LayerState,
+    ) -> Tuple[Tensor, LayerState]:
+        """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some
+            packed rows, from a row on.
+        n_rows (int): of the result."""
         n_seqs = batch_sizes[0]
         hidden, cell = (_pad_rows(part, round_rows(n_seqs)) for part in state)
         cell.mul_(2.0)
         scratch = torch.empty_like(cell)
-        Y = torch.empty_like(X)
+        Y = hidden.new_empty(n_rows, hidden.size(1))
         last_hidden, last_cell = torch.empty_like(state[0]), torch.empty_like(state[1])
         n_running, start = n_seqs, 0
         for sizes in _tiles(batch_sizes, self.tile_rows):
-            tile = self.input(X[start : start + round_rows(_count_read(sizes))])
+            tile = read_gates(start, round_rows(_count_read(sizes)))
             first = 0
             for n in sizes:
                 if n < n_running:
@@ -74,7 +110,7 @@ class PackedLayer:
                     n_running = n
                 # Rows beyond n hold numbers of sequences that have ended.
                 m = round_rows(n)
-                gates = self.recurrent.plus(hidden[:m], tile[first : first + m])
+                gates = self.recurrent(hidden[:m]).add_(tile[first : first + m])
                 hidden = self._step(gates, cell[:m], scratch[:m])
                 Y[start : start + n] = hidden[:n]
                 first += n

@@ -1,13 +1,14 @@
 """`elmo_layers`: docs -> all biLM layers of each token, side by side in one row."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Tuple, cast
+from typing import Any, Callable, List, Optional, Tuple, cast
 
 import numpy as np
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
@@ -73,24 +74,20 @@ def elmo_layers_forward(
     sequences, rows = _get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
     Y = model.ops.alloc2f(sum(lengths), model.get_dim("nO"))
-    backprops: List[Tuple[NDArray, Callable]] = []
-    is_trained = is_train and not settings.frozen
+    backprops: List[Tuple[Any, Callable]] = []
     embedder = get_embedder(model)
-    cache = embedder.activations() if settings.frozen else None
-    if cache is not None:
-        sequences, rows = _read_cached(model.ops, cache, sequences, rows, Y)
-    for members, batch in embedder.batches(sequences):
-        Y_batch, backprop_batch = torch_layer(batch, is_trained)
-        batch_rows = model.ops.xp.concatenate([rows[i] for i in members])
-        Y[batch_rows] = Y_batch
-        backprops.append((batch_rows, backprop_batch))
-        if cache is not None:
-            ends = np.cumsum([len(sequences[i]) for i in members])
-            arrays = np.split(model.ops.to_numpy(Y_batch), ends[:-1])
-            cache.put([sequences[i] for i in members], arrays)
+    if is_train and not settings.frozen:
+        for members, batch in embedder.batches(sequences):
+            Y_batch, backprop_batch = torch_layer(batch, is_train)
+            batch_rows = model.ops.xp.concatenate([rows[i] for i in members])
+            Y[batch_rows] = Y_batch
+            backprops.append((batch_rows, backprop_batch))
+    else:
+        cache = embedder.activations() if settings.frozen else None
+        _fill(model.ops, embedder, cache, sequences, rows, Y)
 
     def backprop(dYs: List[Floats2d]) -> List[Doc]:
-        if is_trained and backprops:
+        if backprops:
             dY = model.ops.xp.concatenate(dYs)
             for batch_rows, backprop_batch in backprops:
                 backprop_batch(dY[batch_rows])
@@ -99,27 +96,47 @@ def elmo_layers_forward(
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
 
 
-def _get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[Any]]:
-    """Words of each span that has some, and their rows in the docs put end to end."""
+def _get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[NDArray]]:
+    """Words of each span, whitespace left out, and their rows in the docs put end to end."""
     sequences: List[List[str]] = []
-    rows: List[List[int]] = []
+    rows: List[NDArray] = []
     start = 0
     for doc, spans in zip(docs, get_spans(docs)):
+        words = [token.text for token in doc]
+        is_word = doc.to_array(IS_SPACE) == 0
         for span in spans:
-            tokens = [token for token in span if not token.is_space]
-            sequences.append([token.text for token in tokens])
-            rows.append([start + token.i for token in tokens])
+            places = span.start + np.flatnonzero(is_word[span.start : span.end])
+            sequences.append([words[i] for i in places])
+            rows.append(start + places)
         start += len(doc)
     return sequences, rows
+
+
+def _fill(
+    ops: Ops,
+    embedder: Embedder,
+    cache: Optional[ActivationCache],
+    sequences: List[List[str]],
+    rows: List[NDArray],
+    Y: Floats2d,
+) -> None:
+    """Fill the rows of sequences, without gradients."""
+    if cache is not None:
+        sequences, rows = _read_cached(ops, cache, sequences, rows, Y)
+    config = embedder.bilm.config
+    layers = xp2torch(Y).view(-1, config.n_layers, config.width)
+    embedder.fill(layers, sequences, rows)
+    if cache is not None:
+        cache.put(sequences, [ops.to_numpy(Y[cast(Any, found)]) for found in rows])
 
 
 def _read_cached(
     ops: Ops,
     cache: ActivationCache,
     sequences: List[List[str]],
-    rows: List[List[int]],
+    rows: List[NDArray],
     Y: Floats2d,
-) -> Tuple[List[List[str]], List[List[int]]]:
+) -> Tuple[List[List[str]], List[NDArray]]:
     """Fill the rows of sequences that are kept. RETURNS the others, and their rows."""
     kept = [i for i, words in enumerate(sequences) if words]
     missing: List[int] = []
@@ -127,7 +144,7 @@ def _read_cached(
         if array is None or array.shape[1] != Y.shape[1]:
             missing.append(i)
         else:
-            Y[rows[i]] = ops.asarray2f(cast(Any, array))
+            Y[cast(Any, rows[i])] = ops.asarray2f(cast(Any, array))
     return [sequences[i] for i in missing], [rows[i] for i in missing]
 
 

@@ -122,7 +122,9 @@ def scalar_mix_forward(
     mask = None
     if is_train and settings.mix_dropout:
         mask = ops.get_dropout_mask(mixed.shape, settings.mix_dropout)
-    Y = gamma * mixed if mask is None else gamma * mixed * mask
+    Y = mixed if gamma == 1.0 and not is_train else gamma * mixed
+    if mask is not None:
+        Y = Y * mask
 
     def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
         dY = ops.xp.concatenate(dYs) if dYs else ops.alloc2f(0, width)
@@ -155,10 +157,13 @@ def get_shares(model: MixModel) -> List[float]:
 
 
 def _weighted_sum(ops: Ops, shares: List[float], layers: List[Floats2d]) -> Floats2d:
-    total = ops.alloc2f(*layers[0].shape)
-    for share, layer in zip(shares, layers):
+    xp: Any = ops.xp
+    # Most of the time goes into memory: two arrays, each written again and again.
+    total, term = xp.multiply(layers[0], shares[0]), None
+    for share, layer in zip(shares[1:], layers[1:]):
         if share:
-            total += share * layer
+            term = xp.multiply(layer, share, out=term)
+            total += term
     return total
 
 

@@ -16,7 +16,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.fused_lstm import FusedLayer, SteppedLayer
 from spacy_elmo.bilm.inference import InferenceEngine
-from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.lstm import BiLMState, LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packed_linear import MOST_ROUNDING, PackedLinear, round_rows
 
@@ -80,20 +80,53 @@ def test_embed_equals_the_oracle_for_random_shapes(tmp_path, packing, monkeypatc
         assert_close(embedder.embed(sentences), expected, 1e-5)
 
 
-@pytest.mark.parametrize("changes", [{}, {"cell_clip": 0.1, "proj_clip": 0.05}])
+LENGTHS = np.array([3, 90, 17, 3, 40, 5, 5, 5, 60])
+
+
+def make_ids(n_words, lengths=LENGTHS):
+    """Random words between boundaries: 0 begins, 1 ends a sequence."""
+    word_ids = np.random.default_rng(0).integers(0, n_words, int(lengths.sum()))
+    ends = np.cumsum(lengths)
+    word_ids[ends - 1], word_ids[ends - lengths] = 1, 0
+    return word_ids
+
+
+@pytest.mark.parametrize("n_words", [20, 400], ids=["words repeated", "words not repeated"])
+@pytest.mark.parametrize("changes", [{}, {"cell_clip": 0.1, "proj_clip": 0.05}, {"depth": 1}])
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("keep_state", [True, False])
-def test_engine_equals_the_module(packing, monkeypatch, changes, n_threads, keep_state):
+@pytest.mark.parametrize("warm", [True, False])
+def test_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_threads, warm):
     monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
     bilm = BiLM(BiLMConfig(**{**SHAPE, **changes})).requires_grad_(False)
-    lengths = np.array([3, 90, 17, 3, 40, 5, 5, 5, 60])
-    X = torch.randn(int(lengths.sum()), 4)
-    state = type(bilm.zero_state(1))(*(torch.randn_like(p) for p in bilm.zero_state(9)))
+    bilm.initial_hidden.normal_(std=0.1)
+    bilm.initial_cell.normal_()
+    engine = InferenceEngine(bilm, n_threads=n_threads, warm=warm)
+    vectors = torch.cat([engine.encode(["<S>", "</S>"]), torch.randn(n_words, 4)])
+    word_ids = make_ids(n_words)
+
+    n_tokens = int(LENGTHS.sum()) - 2 * len(LENGTHS)
+    # Into every second row, backwards.
+    layers, rows = torch.zeros(2 * n_tokens, engine.config.n_layers, 8), np.arange(n_tokens)
+    engine.contextualize(vectors, word_ids, LENGTHS, layers, 2 * rows[::-1])
+
+    start = bilm.warm_state(9) if warm else None
+    expected, _ = bilm.contextualize(vectors[word_ids], LENGTHS, start, keep_state=False)
+    assert_close([layers[::2].flip(0)], [expected], 1e-6)
+    assert (layers[1::2] == 0).all()
+
+
+@pytest.mark.parametrize("n_words", [20, 400], ids=["words repeated", "words not repeated"])
+@pytest.mark.parametrize("n_threads", [1, 5])
+def test_engine_equals_the_module_with_state(packing, monkeypatch, n_words, n_threads):
+    monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
+    bilm = BiLM(BiLMConfig(**SHAPE)).requires_grad_(False)
+    vectors, word_ids = torch.randn(n_words, 4), make_ids(n_words)
+    state = BiLMState(*(torch.randn_like(part) for part in bilm.zero_state(9)))
 
     engine = InferenceEngine(bilm, n_threads=n_threads)
-    layers, after = engine.contextualize(X, lengths, state, keep_state=keep_state)
+    layers, after = engine.contextualize_stateful(vectors, word_ids, LENGTHS, state)
 
-    expected, expected_after = bilm.contextualize(X, lengths, state, keep_state=keep_state)
+    expected, expected_after = bilm.contextualize(vectors[word_ids], LENGTHS, state)
     assert_close([layers, *after], [expected, *expected_after], 1e-6)
 
 
@@ -119,7 +152,7 @@ def test_kernels_are_few():
 
 def test_a_product_that_disagrees_is_not_used(monkeypatch):
     monkeypatch.setattr(packed_linear, "_LEAST_PACKED", 0)
-    monkeypatch.setattr(packed_linear, "_multiply_packed", lambda X, packed: X * 0.0)
+    monkeypatch.setattr(packed_linear, "_multiply_packed", lambda X, packed, bias: X * 0.0)
     X, W = torch.randn(3, 4), torch.randn(4, 4)
 
     assert_close([PackedLinear(W)(X)], [X @ W], 1e-6)
