@@ -157,6 +157,10 @@ class Errors(metaclass=ErrorsWithCodes):
     EL062 = (
         'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
     )
+    EL063 = (
+        "Nothing in this pipeline mixes the layers of a biLM: it has {names}. Load one with the "
+        "component elmo."
+    )
 
     # Language models
     EL070 = "The words in '{path}' cannot be read: {error}. Give a file with a word in each line."

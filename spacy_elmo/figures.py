@@ -79,6 +79,35 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
+    """Draw what each mix takes from each layer, as figure 2 of Peters et al. 2018.
+
+    mixes (List[Dict[str, Any]]): fields of `LayerWeights`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    n_layers = max(len(mix["shares"]) for mix in mixes)
+    shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
+    figure = Figure(figsize=(2.5 + 1.3 * len(mixes), 1.5 + 0.7 * n_layers), layout="constrained")
+    axes = figure.add_subplot()
+    # The word layer at the bottom, as it is in the network.
+    columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
+    image = axes.imshow(columns, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    names = ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
+    axes.set_yticks(range(n_layers), names[::-1])
+    labels = [f"{m['component']}\n{m['place']}\nγ {m['gamma']:.2f}" for m in mixes]
+    axes.set_xticks(range(len(mixes)), labels)
+    for i, row in enumerate(columns):
+        for j, share in enumerate(row):
+            color = "black" if share > 0.6 else "white"
+            axes.text(j, i, f"{share:.2f}", ha="center", va="center", color=color)
+    axes.set_title("Share of each layer")
+    figure.colorbar(image, ax=axes)
+    figure.savefig(path, dpi=120)
+
+
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     """Draw the curves of a pretraining run: training loss, exact held-out perplexity,
     learning rate.

@@ -35,6 +35,7 @@ RANKS = {
     "pretraining_config": 6,
     "language_model": 6,
     "pipeline": 7,
+    "layer_weights": 7,
     "evaluation": 7,
     "run_parts": 8,
     "pretrain": 9,

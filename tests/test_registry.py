@@ -27,6 +27,7 @@ NAMES = {
         "spacy-elmo.window_spans.v1",
     ],
     "spacy_cli": ["elmo"],
+    "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],

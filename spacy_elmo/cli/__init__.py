@@ -14,6 +14,7 @@ from .evaluate import evaluate
 from .export import export
 from .init_config import init_config
 from .pretrain import pretrain
+from .weights import weights
 
 elmo_cli = typer.Typer(
     name="elmo",
@@ -24,6 +25,7 @@ elmo_cli.command("init-config")(init_config)
 elmo_cli.command("convert")(convert)
 elmo_cli.command("demo")(demo)
 elmo_cli.command("benchmark")(benchmark)
+elmo_cli.command("weights")(weights)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}

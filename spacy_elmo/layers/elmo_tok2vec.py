@@ -9,6 +9,8 @@ from thinc.types import Floats2d
 from ..errors import Errors
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
+# Attribute of a listener with its mix: where it stands.
+PLACE = "place"
 # As spaCy's MultiHashEmbed joins its features.
 _MAXOUT_PIECES = 3
 
@@ -23,6 +25,9 @@ def elmo_tok2vec(
     """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v1`."""
     if input is None and output is None:
         raise ValueError(Errors.EL004)
+    for place, listener in (("input", input), ("output", output)):
+        if listener is not None:
+            listener.attrs[PLACE] = place
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)

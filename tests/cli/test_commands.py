@@ -23,6 +23,7 @@ COMMANDS = [
     "convert",
     "demo",
     "benchmark",
+    "weights",
     "pretrain",
     "evaluate",
     "export",
