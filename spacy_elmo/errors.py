@@ -147,6 +147,14 @@ class Errors(metaclass=ErrorsWithCodes):
         '`nlp.add_pipe("elmo", config={{"store_layers": True}})`.'
     )
     EL053 = "There is no token '{word}' in '{text}'. Give a word as it is written there."
+    EL054 = (
+        "No language model has read the doc '{text}'. Add the component elmo_lm to the pipeline."
+    )
+    EL055 = (
+        "What could stand in the place of a token of '{text}' is not known any more: the "
+        "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
+    )
+    EL056 = "Whitespace in '{text}' has no substitutes."
     # Presets
     EL060 = "There is no preset '{preset}', only: {presets}."
     EL061 = (

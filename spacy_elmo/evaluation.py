@@ -50,7 +50,7 @@ def evaluate_checkpoint(
     RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
         text, EL030 to EL038 for the checkpoint.
     """
-    model, vocabulary = load_language_model(CheckpointFiles.of(checkpoint))
+    model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
     meta_path = Path(checkpoint) / "meta.json"
     meta = srsly.read_json(meta_path) if meta_path.exists() else {}

@@ -20,10 +20,11 @@ _WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
 
 
 class LoadedModel(NamedTuple):
-    """A language model and the words that it predicts."""
+    """A language model, the words that it predicts, and the settings of its softmax."""
 
     model: LanguageModel
     vocabulary: Vocabulary
+    settings: Dict[str, Any]
 
 
 @torch.no_grad()
@@ -70,7 +71,7 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
     width = bilm.config.direction_width
     softmax = make_softmax(stored.kind, width, len(vocabulary), **stored.settings)
     load_weights(softmax, stored.state, str(files))
-    return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary)
+    return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary, stored.settings)
 
 
 def pack_softmax(

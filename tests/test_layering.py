@@ -36,6 +36,8 @@ RANKS = {
     "language_model": 6,
     "pipeline": 7,
     "layer_weights": 7,
+    "lm_pipe": 7,
+    "lm_extensions": 4,
     "evaluation": 7,
     "run_parts": 8,
     "pretrain": 9,
@@ -53,6 +55,7 @@ TORCH = {
     "run_parts",
     "corpus_report",
     "speed",
+    "lm_pipe",
 }
 NO_SPACY = {
     "registry",

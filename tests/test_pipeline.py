@@ -357,7 +357,7 @@ def test_the_bundled_model_is_small_and_says_what_it_is():
 
     assert sizes["model.safetensors"] <= 12e6 and sum(sizes.values()) <= 20e6
     assert meta["dev_perplexity"]["kind"] == "exact" and "CC BY-SA 4.0" in meta["licence"]
-    model, vocabulary = load_language_model(loaders.get_bundled())
+    model, vocabulary, _ = load_language_model(loaders.get_bundled())
     assert model.bilm.config == BiLMConfig() and len(vocabulary) > 30_000
 
 

@@ -17,7 +17,12 @@ from .fused_loss import softmax_loss
 
 
 class SoftmaxModule(nn.Module):
-    """What every softmax can do. See `Softmax` for the shapes."""
+    """What every softmax can do. See `Softmax` for the shapes.
+
+    kind (str): its registered name.
+    """
+
+    kind: str
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """The loss to train with, summed over the rows."""
