@@ -155,6 +155,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
     )
     EL056 = "Whitespace in '{text}' has no substitutes."
+    EL057 = "No sentence of the corpus has '{word}'. Give more text, or look at all words."
     # Presets
     EL060 = "There is no preset '{preset}', only: {presets}."
     EL061 = (

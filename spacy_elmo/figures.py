@@ -2,7 +2,10 @@
 
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .errors import Errors
 
@@ -106,6 +109,51 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     axes.set_title("Share of each layer")
     figure.colorbar(image, ax=axes)
     figure.savefig(path, dpi=120)
+
+
+def plot_contexts(
+    queries: Sequence[Any], project: Callable[[NDArray], NDArray], path: Path
+) -> None:
+    """Draw queries and their contexts in two dimensions, a colour for each query.
+
+    queries (Sequence[Any]): with "words", "position", "vector" and "contexts".
+    project (Callable[[NDArray], NDArray]): rows -> points, shape (n, 2).
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    shown = [item for query in queries for item in (query, *query.contexts)]
+    points = project(np.stack([item.vector for item in shown]))
+    colors = [i for i, query in enumerate(queries) for _ in (query, *query.contexts)]
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    axes = figure.add_subplot()
+    for item, (x, y), i in zip(shown, points, colors):
+        is_query = any(item is query for query in queries)
+        axes.scatter(
+            x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
+        )
+        axes.annotate(
+            _shorten(item.words, item.position),
+            (x, y),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=9 if is_query else 7,
+            fontweight="bold" if is_query else "normal",
+            color=f"C{i}",
+        )
+    axes.margins(0.2)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title("Contexts by their vectors: the first two principal components")
+    figure.savefig(path, dpi=120)
+
+
+def _shorten(words: Sequence[str], position: int, n_around: int = 3) -> str:
+    start, end = max(0, position - n_around), position + n_around + 1
+    marked = [f"[{word}]" if i == position else word for i, word in enumerate(words)]
+    # A dollar sign would begin a formula.
+    return " ".join(marked[start:end]).replace("$", r"\$")
 
 
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:

@@ -36,6 +36,7 @@ RANKS = {
     "language_model": 6,
     "pipeline": 7,
     "layer_weights": 7,
+    "neighbors": 7,
     "lm_pipe": 7,
     "lm_extensions": 4,
     "evaluation": 7,

@@ -13,6 +13,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .export import export
 from .init_config import init_config
+from .neighbors import neighbors
 from .pretrain import pretrain
 from .weights import weights
 
@@ -26,6 +27,7 @@ elmo_cli.command("convert")(convert)
 elmo_cli.command("demo")(demo)
 elmo_cli.command("benchmark")(benchmark)
 elmo_cli.command("weights")(weights)
+elmo_cli.command("neighbors")(neighbors)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -24,6 +24,7 @@ COMMANDS = [
     "demo",
     "benchmark",
     "weights",
+    "neighbors",
     "pretrain",
     "evaluate",
     "export",

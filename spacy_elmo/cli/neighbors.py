@@ -1,0 +1,89 @@
+"""`python -m spacy elmo neighbors`: where else a word is used like this."""
+
+from pathlib import Path
+from typing import Any, List, Optional, Tuple
+
+import typer
+from wasabi import color, msg
+
+from .util import exit_on_error
+
+
+def neighbors(
+    sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
+    token: str = typer.Option(..., help="The token, as it is written there"),
+    corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
+    weights: Optional[Path] = typer.Option(
+        None, help="Folder with weights; the bundled English ones if left out"
+    ),
+    vectors: Optional[Path] = typer.Option(
+        None, help="Pipeline with static vectors, such as GloVe, to compare with"
+    ),
+    n: int = typer.Option(10, help="Contexts to show"),
+    layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
+    same_word: bool = typer.Option(False, "--same-word", help="Look only at the same word"),
+    limit: int = typer.Option(0, help="Sequences to read of the corpus; 0: all"),
+    lang: str = typer.Option("en", help="Language of the tokenizer"),
+    html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
+    output: Optional[Path] = typer.Option(
+        None, help="Picture to write: the contexts in two dimensions", dir_okay=False
+    ),
+) -> None:
+    """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
+    static vectors (table 4 of the paper)."""
+    from ..corpora.static_vectors import read_static_vectors
+    from ..figures import plot_contexts
+    from ..loaders import load_embedder
+    from ..neighbors import find_contexts, nearest_words, project, render_html
+
+    with exit_on_error():
+        tokenize, sequences = _open(corpus, lang, limit)
+        queries = [_find(tokenize(sentence), token) for sentence in sentences]
+        static = nearest_words(read_static_vectors(vectors), token, n) if vectors else []
+        found = find_contexts(
+            load_embedder(weights), queries, sequences, n=n, layer=layer, same_word=same_word
+        )
+        if html is not None:
+            html.write_text(render_html(found, static), encoding="utf-8")
+        if output is not None:
+            plot_contexts(found, project, output)
+    if vectors:
+        print(color(f"Static vectors: {token}", bold=True))
+        print("  " + (", ".join(f"{word} {cosine:.2f}" for word, cosine in static) or "unknown"))
+    for query in found:
+        print("\n" + _mark(query.words, query.position, "cyan"))
+        for context in query.contexts:
+            print(f"  {context.similarity:.2f}  {_mark(context.words, context.position, 'green')}")
+    for path in (html, output):
+        if path is not None:
+            msg.good(f"Wrote {path}")
+
+
+def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:
+    from itertools import islice
+
+    from ..corpora.corpus import Corpus, cutter_maker, open_sources
+
+    make_cutter = cutter_maker(lang, {"@tokenizers": "spacy.Tokenizer.v1"})
+    tokenizer = make_cutter().tokenizer
+
+    def tokenize(text: str) -> List[str]:
+        return [token.text for token in tokenizer(text) if not token.is_space]
+
+    sources, shares = open_sources(corpus, {}, None, seed=0)
+    parts = Corpus(sources, shares, make_cutter).read_in_order()
+    sequences = (words for part in parts for words in part)
+    return tokenize, islice(sequences, limit or None)
+
+
+def _find(words: List[str], token: str) -> Tuple[List[str], int]:
+    from ..errors import Errors
+
+    if token not in words:
+        raise ValueError(Errors.EL053.format(word=token, text=" ".join(words)[:100]))
+    return words, words.index(token)
+
+
+def _mark(words: List[str], position: int, name: str) -> str:
+    marked = color(words[position], fg=name, bold=True)
+    return " ".join([*words[:position], marked, *words[position + 1 :]])

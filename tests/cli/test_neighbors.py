@@ -1,0 +1,152 @@
+"""`spacy elmo neighbors`."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.corpora.static_vectors import StaticVectors
+from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html
+
+from ..util import SHAPE
+from .test_commands import run
+
+CORPUS = [
+    ["Ham", "is", "green"],
+    ["I", "like", "ham", "and", "eggs"],
+    ["Eggs"],
+    ["ham", "ham", "<b>"],
+    [],
+]
+QUERY = (["green", "ham"], 1)
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    torch.manual_seed(0)
+    return Embedder(BiLM(BiLMConfig(**SHAPE)))
+
+
+@pytest.fixture
+def weights(embedder, tmp_path):
+    write_native(embedder.bilm, tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(" ".join(words) for words in CORPUS))
+    return path
+
+
+@pytest.mark.parametrize("layer", [0, -1])
+def test_contexts_are_those_of_a_full_search(embedder, layer):
+    words, position = QUERY
+    asked = embedder.embed([words])[0][layer][position]
+    expected = []
+    for sentence in filter(None, CORPUS):
+        X = embedder.embed([sentence])[0][layer]
+        cosines = X @ asked / np.linalg.norm(X, axis=1) / np.linalg.norm(asked)
+        expected.append((float(cosines.max()), sentence, int(cosines.argmax())))
+    expected.sort(key=lambda item: -item[0])
+
+    query = find_contexts(embedder, [QUERY], CORPUS, n=3, layer=layer)[0]
+
+    assert query.word == "ham"
+    assert [c.words for c in query.contexts] == [sentence for _, sentence, _ in expected[:3]]
+    assert [c.position for c in query.contexts] == [p for *_, p in expected[:3]]
+    for context, (cosine, *_) in zip(query.contexts, expected):
+        assert context.similarity == pytest.approx(cosine, abs=1e-5)
+        assert max(context.similarities) == pytest.approx(cosine, abs=1e-5)
+
+
+def test_the_same_word_in_any_case(embedder):
+    query = find_contexts(embedder, [QUERY], CORPUS, same_word=True)[0]
+
+    assert {c.words[c.position].lower() for c in query.contexts} == {"ham"}
+    assert len(query.contexts) == 3
+
+
+def test_queries_do_not_find_themselves_nor_disturb_each_other(embedder):
+    other = (["Ham", "is", "green"], 0)
+
+    together = find_contexts(embedder, [QUERY, other], CORPUS)
+    alone = find_contexts(embedder, [other], CORPUS)
+
+    assert [c.words for c in together[1].contexts] == [c.words for c in alone[0].contexts]
+    assert all(c.words != other[0] for query in together for c in query.contexts)
+
+
+def test_nothing_to_find_is_said(embedder):
+    with pytest.raises(ValueError, match="EL094"):
+        find_contexts(embedder, [QUERY], [])
+    with pytest.raises(ValueError, match="EL057.*ham"):
+        find_contexts(embedder, [QUERY], [["Eggs"]], same_word=True)
+
+
+def test_static_neighbours():
+    table = StaticVectors(["a", "b", "c"], np.array([[1, 0], [1, 0.1], [-1, 0]], "float32"))
+
+    assert [word for word, _ in nearest_words(table, "A")] == ["b", "c"]
+    assert nearest_words(table, "a", n=1) == [("b", pytest.approx(0.995, abs=1e-3))]
+    assert nearest_words(table, "unknown") == []
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 99))
+def test_projection_keeps_what_two_dimensions_hold(n, width, seed):
+    plane = np.random.default_rng(seed).standard_normal((n, 2))
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((max(2, width), 2)))[0]
+
+    points = project(plane @ basis.T)
+
+    def distances(X):
+        return np.linalg.norm(X[:, None] - X[None], axis=2)
+
+    assert points.shape == (n, 2)
+    np.testing.assert_allclose(distances(points), distances(plane), atol=1e-6)
+
+
+def test_pages_show_text_as_it_is(embedder):
+    page = render_html(find_contexts(embedder, [QUERY], CORPUS), [("<i>", 0.5)])
+
+    assert "&lt;b&gt;" in page and "&lt;i&gt;" in page
+    assert "<b>" not in page.replace("<b><mark", "")
+    assert page.count("<tr>") == 4
+    assert "http" not in page
+
+
+def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
+    vectors = tmp_path / "vectors"
+    nlp = spacy.blank("en")
+    for word in ("ham", "eggs", "tea"):
+        nlp.vocab.set_vector(word, np.random.default_rng(len(word)).random(4, "float32"))
+    nlp.to_disk(vectors)
+    page, picture = tmp_path / "x.html", tmp_path / "x.png"
+
+    printed = run(
+        "elmo", "neighbors", "green ham", "I like ham", "--token", "ham", "--corpus", text,
+        "--weights", weights, "--vectors", vectors, "--n", 2, "--html", page, "--output", picture,
+    )  # fmt: skip
+
+    assert "Static vectors" in printed and "eggs" in printed
+    assert printed.count("0.") + printed.count("1.00") >= 4
+    assert "<table>" in page.read_text("utf-8")
+    assert picture.stat().st_size > 5000
+
+
+def test_the_command_says_what_is_wrong(text, weights, tmp_path):
+    options = ["--corpus", text, "--weights", weights]
+    (tmp_path / "empty.txt").write_text("\n")
+
+    assert "EL053" in run("elmo", "neighbors", "green ham", "--token", "tea", *options, exit_code=1)
+    options[1] = tmp_path / "empty.txt"
+    assert "EL094" in run("elmo", "neighbors", "green ham", "--token", "ham", *options, exit_code=1)
+    options[1] = tmp_path / "none"
+    assert "EL080" in run("elmo", "neighbors", "green ham", "--token", "ham", *options, exit_code=1)
