@@ -243,6 +243,7 @@ class Elmo(Tok2Vec):
         # Thinc's torch bridge passes no learning rate scale of its own.
         scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
         layers_model.finish_update(scaled)
+        get_embedder(self.model).settle()
         mix_model.finish_update(sgd)
 
     def initialize(

@@ -24,6 +24,7 @@ except ImportError:  # Windows
 _PRODUCT_SIZE = 2048
 # Far more numbers than a cache holds.
 _READ_NUMBERS = 2**26
+_MOST_BUFFERS = 4
 # One sentence at a time is slow: fewer tokens are enough for a figure.
 _FEW_TOKENS = 2000
 
@@ -46,11 +47,13 @@ def measure_limits(n_threads: int, n_repeats: int = 5) -> Dict[str, float]:
         _time(partial(run_parallel, tasks, n_threads), n_repeats)
         for tasks in (plain_tasks, packed_tasks)
     )
-    numbers = [torch.zeros(_READ_NUMBERS) for _ in range(n_threads)]
-    read = _time(partial(run_parallel, [x.sum for x in numbers], n_threads), n_repeats)
+    numbers = torch.zeros(_READ_NUMBERS * min(n_threads, _MOST_BUFFERS))
+    read = _time(
+        partial(run_parallel, [x.sum for x in numbers.chunk(n_threads)], n_threads), n_repeats
+    )
     return {
         "products": n_threads * 2 * size**3 / seconds,
-        "reading": n_threads * 4 * _READ_NUMBERS / read,
+        "reading": numbers.nbytes / read,
     }
 
 
@@ -82,8 +85,6 @@ def measure_speed(
     sentences = [words for words in sentences if words]
     if not sentences:
         raise ValueError(Errors.EL094.format(path="the text"))
-    n_threads = choose_n_threads(n_threads)
-    limits = measure_limits(n_threads)
     embedders = {
         name: Embedder(bilm, precision=name, n_threads=n_threads)
         for name in dict.fromkeys(["fp32", *precisions])
@@ -95,6 +96,9 @@ def measure_speed(
         errors[name] = _compare(embedders[name].embed(sentences), exact)
         embedders[name].word_cache.clear()
         cold[name] = _rate(sentences, partial(embedders[name].embed, sentences))
+    memory = read_peak_memory()
+    n_threads = choose_n_threads(n_threads)
+    limits = measure_limits(n_threads)
     hits = embedders[precisions[0]].word_cache
     hit_rate = hits.n_hits / max(1, hits.n_hits + hits.n_misses)
     samples = {size: _take(sentences, size) for size in batch_sizes}
@@ -120,7 +124,7 @@ def measure_speed(
         "cold": cold,
         "errors": errors,
         "hit_rate": hit_rate,
-        "memory": read_peak_memory(),
+        "memory": memory,
     }
 
 
@@ -163,9 +167,10 @@ def _take(sentences: Sequence[Sequence[str]], size: int) -> Sequence[Sequence[st
 
 def _compare(found: List[NDArray], exact: List[NDArray]) -> Dict[str, float]:
     """The largest difference of a number, and the least cosine of a token's layer."""
-    largest, cosine = 0.0, 1.0
-    for A, B in zip(found, exact):
-        largest = max(largest, float(np.abs(A - B).max(initial=0.0)))
-        norms = np.linalg.norm(A, axis=-1) * np.linalg.norm(B, axis=-1)
-        cosine = min(cosine, float(((A * B).sum(axis=-1) / norms).min(initial=1.0)))
-    return {"largest": largest, "cosine": cosine}
+    # NumPy's extremes keep what is not a number, Python's do not.
+    largest = np.max([np.abs(A - B).max() for A, B in zip(found, exact)])
+    cosines = [
+        (A * B).sum(axis=-1) / (np.linalg.norm(A, axis=-1) * np.linalg.norm(B, axis=-1))
+        for A, B in zip(found, exact)
+    ]
+    return {"largest": float(largest), "cosine": float(np.min([c.min() for c in cosines]))}

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,12 +46,13 @@ def test_python_blocks_run_one_after_the_other(folder, capsys):
 def test_commands_run_one_after_the_other(folder):
     for name in ("text", "heldout"):
         (folder / name).mkdir()
-        (folder / name / "x.txt").write_text("I like green eggs. You do not!\n" * 30)
+        (folder / name / "x.txt").write_text("I like green eggs. The Bank does not!\n" * 30)
+    (folder / "sentences.txt").write_text("I like green eggs .\n" * 30)
     commands = "".join(blocks("bash")).splitlines()
     ours = [c for c in commands if c.startswith("python -m spacy") and " train " not in c]
-    assert len(ours) == 6
+    assert len(ours) == 8
     for command in ours:
-        words = [sys.executable, *command.split()[1:]]
+        words = [sys.executable, *shlex.split(command)[1:]]
         subprocess.run(words, check=True, capture_output=True, cwd=folder)
 
     assert "ElmoTok2Vec" in (folder / "config.cfg").read_text()

@@ -1,6 +1,5 @@
 """`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
 
-import threading
 import warnings
 from hashlib import blake2b
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
@@ -11,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..activation_cache import ActivationCache
-from ..batch import WordBatch, make_batch, plan_batches
+from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
 from ..errors import Errors, Warnings
-from .forking import load_before_fork
+from .forking import BUILD_LOCK, share_at_fork
 from .inference import InferenceEngine
 from .lstm import BiLMState
 from .model import BiLM
@@ -27,11 +26,6 @@ from .words import encode_distinct
 Loader = Callable[[BiLM], None]
 
 INITIAL_STATES = ("zero", "warm")
-
-# Loading is rare and short: one lock serves every embedder of the process, and an
-# embedder stays picklable.
-_READY_LOCK = threading.RLock()
-_CACHE_LOCK = threading.Lock()
 
 
 class Embedder(nn.Module):
@@ -74,11 +68,10 @@ class Embedder(nn.Module):
         _require_known("initial_state", initial_state, INITIAL_STATES)
         _require_known("precision", precision, PRECISIONS)
         self.bilm = bilm
-        self.precision = precision
         self.n_threads = n_threads
-        self.initial_state = initial_state
         self.batch_tokens = batch_tokens
-        self.word_cache = WordCache(word_cache)
+        self._precision = precision
+        self._initial_state = initial_state
         self._cache_size = word_cache
         self._loader = loader
         self._has_warned = False
@@ -86,8 +79,13 @@ class Embedder(nn.Module):
         self._is_opened = False
         self._engine: Optional[InferenceEngine] = None
         self._is_changing = False
-        if loader is not None:
-            load_before_fork(self)
+        share_at_fork(self)
+
+    @property
+    def word_cache(self) -> WordCache:
+        """RETURNS (WordCache): Vectors of the words read last; none are kept while the
+        weights change."""
+        return WordCache(0) if self._engine is None else self._engine.word_cache
 
     @property
     def is_ready(self) -> bool:
@@ -101,18 +99,31 @@ class Embedder(nn.Module):
         """
         if self.is_ready:
             return
-        with _READY_LOCK:
+        with BUILD_LOCK:
             if self._loader is not None:
                 self._loader(self.bilm)
                 self.set_ready()
 
     def set_ready(self) -> None:
         """Declare the current weights final, after they were changed from outside."""
-        self.word_cache = WordCache(self._cache_size)
-        self._engine = None
-        self._is_changing = False
         self._loader = None
         self._is_opened = False
+        self.settle()
+
+    def settle(self) -> None:
+        """Declare that the weights stay as they are until the next `forward`: what depends
+        on them may be kept till then."""
+        self._engine = None
+        self._is_changing = False
+
+    def prepare(self) -> None:
+        """Load the weights and lay them out, as the first use without gradients does.
+
+        RAISES (ValueError): as `ensure_ready`; EL016 if the device lacks the precision.
+        """
+        self.ensure_ready()
+        if not self._is_changing:
+            self._get_engine()
 
     def set_loader(self, loader: Loader) -> None:
         """Have the next use load weights.
@@ -138,7 +149,7 @@ class Embedder(nn.Module):
         return self._activations
 
     def _hash_weights(self) -> bytes:
-        about = f"{self.bilm.config} {self.initial_state}"
+        about = f"{self.bilm.config} {self._initial_state} {self._precision}"
         found = blake2b(about.encode("utf-8"), digest_size=16)
         for name, tensor in sorted(self.bilm.state_dict().items()):
             found.update(name.encode("utf-8"))
@@ -157,13 +168,13 @@ class Embedder(nn.Module):
         """
         _require_words(sentences)
         config = self.bilm.config
-        lengths = [len(words) for words in sentences]
-        shape = sum(lengths), config.n_layers, config.width
-        layers = torch.empty(shape, device=self.bilm.device)
-        ends = np.cumsum(lengths, dtype=np.int64).tolist()
-        self.fill(layers, sentences, [range(end - n, end) for end, n in zip(ends, lengths)])
-        parts = layers.cpu().split(lengths) if sentences else []
-        return [part.transpose(0, 1).contiguous().numpy() for part in parts]
+        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        for members, batch in self.batches(sentences):
+            n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
+            layers = torch.empty(n_tokens, config.n_layers, config.width, device=self.bilm.device)
+            self._fill(layers, batch, np.arange(n_tokens))
+            _copy_arrays(layers, members, sentences, arrays)
+        return arrays
 
     def embed_stateful(
         self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
@@ -187,21 +198,20 @@ class Embedder(nn.Module):
         if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
             found = [tuple(part.shape) for part in start]
             raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
-        running = BiLMState(*(torch.cat(parts, dim=2) for parts in zip(start, empty)))
+        running = BiLMState(*(torch.cat(parts, dim=2).float() for parts in zip(start, empty)))
         config = self.bilm.config
         arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
         with torch.no_grad():
             for members, batch in self.batches(sentences):
                 before = BiLMState(*(part[:, :, members] for part in running))
-                engine, vectors = self._prepare(batch.words)
+                engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
+                vectors = engine.find_vectors(batch.words, n_threads)
                 layers, after = engine.contextualize_stateful(
-                    vectors, batch.word_ids, batch.lengths, before
+                    vectors, batch.word_ids, batch.lengths, before, n_threads=n_threads
                 )
                 for part, new in zip(running, after):
                     part[:, :, members] = new
-                lengths = [len(sentences[i]) for i in members]
-                for i, found in zip(members, layers.cpu().split(lengths)):
-                    arrays[i] = found.transpose(0, 1).contiguous().numpy()
+                _copy_arrays(layers, members, sentences, arrays)
         return arrays, running
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
@@ -215,7 +225,6 @@ class Embedder(nn.Module):
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             yield members, make_batch([sequences[i] for i in members])
 
-    @torch.no_grad()
     def fill(
         self,
         layers: Tensor,
@@ -229,9 +238,16 @@ class Embedder(nn.Module):
         rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
         """
         for members, batch in self.batches(sequences):
-            engine, vectors = self._prepare(batch.words)
-            batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
-            engine.contextualize(vectors, batch.word_ids, batch.lengths, layers, batch_rows)
+            self._fill(layers, batch, np.concatenate([np.asarray(rows[i]) for i in members]))
+
+    @torch.no_grad()
+    def _fill(self, layers: Tensor, batch: WordBatch, rows: NDArray) -> None:
+        self.ensure_ready()
+        engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
+        vectors = engine.find_vectors(batch.words, n_threads)
+        engine.contextualize(
+            vectors, batch.word_ids, batch.lengths, layers, rows, n_threads=n_threads
+        )
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Compute layers so that gradients can flow back to the weights.
@@ -244,49 +260,33 @@ class Embedder(nn.Module):
         self._expect_changes()
         vectors = encode_distinct(self.bilm, batch.words)
         X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
-        is_warm = self.initial_state == "warm"
+        is_warm = self._initial_state == "warm"
         start = self.bilm.warm_state(len(batch.lengths)) if is_warm else None
         return self.bilm.contextualize(X, batch.lengths, start, keep_state=False)[0]
 
-    def _prepare(self, words: List[str]) -> Tuple[InferenceEngine, Tensor]:
-        """RETURNS (Tuple[InferenceEngine, Tensor]): what computes, and the words' vectors."""
-        self.ensure_ready()
-        engine = self._get_engine()
-        return engine, self._find_vectors(words, engine)
-
     def _expect_changes(self) -> None:
         # Training is about to change the weights, at moments that are not known here:
-        # nothing that depends on them is kept from now on, until weights are loaded.
+        # nothing that depends on them is kept from now on, until somebody says so.
         self._is_changing = True
         self._engine = None
-        self.word_cache = WordCache(0)
 
     def _get_engine(self) -> InferenceEngine:
-        n_threads = choose_n_threads(self.n_threads)
-        with _READY_LOCK:
-            engine = self._engine
-            if engine is None:
-                require_precision(self.precision, self.bilm.device.type)
-                warm = self.initial_state == "warm"
-                engine = InferenceEngine(self.bilm, self.precision, warm=warm)
+        engine = self._engine
+        if engine is not None:
+            return engine
+        with BUILD_LOCK:
+            if self._engine is not None:
+                return self._engine
+            require_precision(self._precision, self.bilm.device.type)
+            engine = InferenceEngine(
+                self.bilm,
+                self._precision,
+                warm=self._initial_state == "warm",
+                word_cache=0 if self._is_changing else self._cache_size,
+            )
             if not self._is_changing:
                 self._engine = engine
-        engine.n_threads = n_threads
         return engine
-
-    def _find_vectors(self, words: List[str], engine: InferenceEngine) -> Tensor:
-        with _CACHE_LOCK:
-            cache = self.word_cache
-            found, stored, missing = cache.get(words)
-            if not missing:
-                return stored
-            new = engine.encode([words[i] for i in missing])
-            cache.put([words[i] for i in missing], new)
-        vectors = new.new_empty(len(words), new.size(1))
-        vectors[missing] = new
-        if found:
-            vectors[found] = stored
-        return vectors
 
     def _warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
         if self._has_warned:
@@ -300,14 +300,26 @@ class Embedder(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Embedder":
         # Every move to another device or type comes through here.
-        self.word_cache.clear()
+        moved = super()._apply(fn, recurse)
         self._engine = None
-        return super()._apply(fn, recurse)
+        return moved
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles an embedder (a spawned process, say) gets weights.
         self.ensure_ready()
         return {**self.__dict__, "_engine": None}
+
+
+def _copy_arrays(
+    layers: Tensor,
+    members: List[int],
+    sentences: Sequence[Sequence[str]],
+    arrays: List[NDArray],
+) -> None:
+    """Put a batch's layers where they belong, layer first, each with memory of its own."""
+    parts = layers.cpu().split([len(sentences[i]) for i in members])
+    for i, part in zip(members, parts):
+        arrays[i] = part.transpose(0, 1).clone(memory_format=torch.contiguous_format).numpy()
 
 
 def _require_words(sentences: Sequence[Sequence[str]]) -> None:

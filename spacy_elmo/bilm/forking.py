@@ -4,44 +4,58 @@ Installed once, when this module is first imported.
 """
 
 import os
+import threading
 from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet
 
 import torch
 
-
-class Loadable(Protocol):
-    """Something that loads its weights when asked."""
-
-    def ensure_ready(self) -> None:
-        """Load the weights if that was not done."""
-
-
-_waiting: "WeakSet[Loadable]" = WeakSet()
+# One for all that is built once, one for all that grows with use. They are short or rare,
+# and whoever holds them stays picklable. A fork waits for them: a child must not get
+# something half made.
+BUILD_LOCK = threading.RLock()
+CACHE_LOCK = threading.RLock()
 
 
-def load_before_fork(loadable: Loadable) -> None:
-    """Have weights loaded before the next fork, so that children share them.
+class Preparable(Protocol):
+    """Something that children should share."""
 
-    loadable (Loadable): what to load; not kept alive by this.
+    def prepare(self) -> None:
+        """Build what the first use would build."""
+
+
+_shared: "WeakSet[Preparable]" = WeakSet()
+
+
+def share_at_fork(preparable: Preparable) -> None:
+    """Have something prepared before each fork, so that children share its memory.
+
+    preparable (Preparable): what to prepare; not kept alive by this.
     """
-    _waiting.add(loadable)
+    _shared.add(preparable)
 
 
-def _load_waiting() -> None:
-    for loadable in list(_waiting):
-        _waiting.discard(loadable)
+def _before() -> None:
+    for preparable in list(_shared):
         # A fork is no place to complain: the first use raises it again.
         with suppress(ValueError):
-            loadable.ensure_ready()
+            preparable.prepare()
+    BUILD_LOCK.acquire()
+    CACHE_LOCK.acquire()
 
 
-def _use_one_thread() -> None:
+def _after() -> None:
+    CACHE_LOCK.release()
+    BUILD_LOCK.release()
+
+
+def _after_in_child() -> None:
+    _after()
     # A pool of threads does not survive the fork, and the child's first parallel
     # operation would wait for it for ever. The parent keeps its own number.
     torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_load_waiting, after_in_child=_use_one_thread)
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

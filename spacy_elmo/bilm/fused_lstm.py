@@ -20,7 +20,9 @@ class FusedLayer:
         width = layer.weight.size(0) // 2
         n_out = 0 if layer.projection is None else width
         self.dtype = dtype
-        self.lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device=layer.weight.device)
+        # Random weights would use up the device's random numbers.
+        lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device="meta")
+        self.lstm = lstm.to_empty(device=layer.weight.device)
         weight, bias = _swap_gates(layer.weight.detach().t()), _swap_gates(layer.bias.detach())
         state = {
             "weight_ih_l0": weight[:, :width],
@@ -31,7 +33,7 @@ class FusedLayer:
         if layer.projection is not None:
             state["weight_hr_l0"] = layer.projection.detach().t()
         self.lstm.load_state_dict(state)
-        self.lstm.to(dtype).requires_grad_(False)
+        self.lstm.to(dtype).eval().requires_grad_(False)
 
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState
@@ -46,7 +48,9 @@ class FusedLayer:
         n_rows = sum(batch_sizes)
         packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes))
         hidden, cell = (part[None].to(self.dtype) for part in state)
-        output, (hidden, cell) = self.lstm(packed, (hidden, cell))
+        # "fp32" means it: TF32 has ten bits.
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            output, (hidden, cell) = self.lstm(packed, (hidden, cell))
         Y = torch.zeros_like(X)
         Y[:n_rows] = output.data
         return Y, (hidden[0].float(), cell[0].float())

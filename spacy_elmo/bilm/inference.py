@@ -9,13 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..batch import N_BOUNDARIES
 from ..characters import BOS_WORD, EOS_WORD
+from .forking import CACHE_LOCK
 from .inference_stack import InferenceStack
 from .lstm import BiLMState, LayerState
 from .model import BiLM, token_positions
 from .packed_cnn import PackedCNN
 from .packing import pack, unpack_rows
 from .parallel import run_parallel
+from .word_cache import WordCache
 from .words import make_inputs
 
 # Sequences that one thread reads at once at least: with fewer, products get slower.
@@ -44,17 +47,22 @@ class InferenceEngine:
 
     bilm (BiLM): its weights are copied, as float32; later changes to them are not seen.
     precision (str): of the products, "fp32", "bf16", "fp16" or "int8".
-    n_threads (int): used at a time on a CPU, at least 1.
     warm (bool): whether sequences start from the stored state instead of zeros.
+    word_cache (int): word vectors kept between calls; 0 for none.
     """
 
     def __init__(
-        self, bilm: BiLM, precision: str = "fp32", n_threads: int = 1, *, warm: bool = False
+        self,
+        bilm: BiLM,
+        precision: str = "fp32",
+        *,
+        warm: bool = False,
+        word_cache: int = 0,
     ) -> None:
         if bilm.initial_cell.dtype != torch.float32:
             bilm = deepcopy(bilm).float()
         self.config = bilm.config
-        self.n_threads = n_threads
+        self.word_cache = WordCache(word_cache)
         self._bilm = bilm
         self._encode: Callable[[Tensor], Tensor] = bilm.encode
         if bilm.config.input == "characters":
@@ -63,22 +71,39 @@ class InferenceEngine:
         self._stacks = [InferenceStack(stack, precision) for stack in stacks]
         self._starts = self._read_boundaries(warm)
 
-    @property
-    def _n_tasks(self) -> int:
-        """At a time. A GPU runs what it is given one after the other."""
-        return self.n_threads if self._bilm.device.type == "cpu" else 1
-
-    def encode(self, words: List[str]) -> Tensor:
-        """words (List[str]): distinct words. RETURNS (Tensor): their vectors, shape
+    def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
+        """words (List[str]): distinct words. n_threads (int): used at a time on a CPU.
+        RETURNS (Tensor): their vectors, computed or from the cache, shape
         (n_words, width // 2)."""
-        n_words = -(-len(words) // (2 * self.n_threads))
+        with CACHE_LOCK:
+            found, stored, missing = self.word_cache.get(words)
+            if not missing:
+                return stored
+            new = self.encode([words[i] for i in missing], n_threads)
+            self.word_cache.put([words[i] for i in missing], new)
+        vectors = new.new_empty(len(words), new.size(1))
+        vectors[missing] = new
+        if found:
+            vectors[found] = stored
+        return vectors
+
+    def encode(self, words: List[str], n_threads: int = 1) -> Tensor:
+        """As `find_vectors`, without the cache."""
+        n_words = -(-len(words) // (2 * n_threads))
         n_words = min(_MOST_WORDS, max(_LEAST_WORDS, n_words))
         parts, back = make_inputs(self._bilm, words, n_words)
         tasks = [partial(self._encode, part) for part in parts]
-        return torch.cat(run_parallel(tasks, self._n_tasks))[back]
+        return torch.cat(run_parallel(tasks, self._limit(n_threads)))[back]
 
     def contextualize(
-        self, vectors: Tensor, word_ids: NDArray, lengths: NDArray, layers: Tensor, rows: NDArray
+        self,
+        vectors: Tensor,
+        word_ids: NDArray,
+        lengths: NDArray,
+        layers: Tensor,
+        rows: NDArray,
+        *,
+        n_threads: int = 1,
     ) -> None:
         """Compute all layers of sequences that do not depend on each other. Their first
         boundary was read once for all, and nothing depends on their last one.
@@ -88,6 +113,7 @@ class InferenceEngine:
         lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
         layers (Tensor): filled, shape (n_rows, n_layers, width).
         rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
+        n_threads (int): used at a time on a CPU.
         """
         tokens = token_positions(lengths)
 
@@ -98,14 +124,20 @@ class InferenceEngine:
             ]
             self._read(group, direction, vectors, word_ids[tokens], start, rows, layers)
 
-        self._run(read, lengths - 2)
+        self._run(read, lengths - N_BOUNDARIES, n_threads)
 
     def contextualize_stateful(
-        self, vectors: Tensor, word_ids: NDArray, lengths: NDArray, state: BiLMState
+        self,
+        vectors: Tensor,
+        word_ids: NDArray,
+        lengths: NDArray,
+        state: BiLMState,
+        *,
+        n_threads: int = 1,
     ) -> Tuple[Tensor, BiLMState]:
         """Compute all layers of sequences that go on from a state.
 
-        vectors, word_ids, lengths: as `contextualize`.
+        vectors, word_ids, lengths, n_threads: as `contextualize`.
         state (BiLMState): before the first boundary of each sequence.
         RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
             (n_tokens, n_layers, width), and the state after the last boundary of each
@@ -115,6 +147,7 @@ class InferenceEngine:
         layers = vectors.new_empty(len(tokens), self.config.n_layers, self.config.width)
         rows = np.full(len(word_ids), -1)
         rows[tokens] = np.arange(len(tokens))
+        state = BiLMState(*(part.float() for part in state))
         after = BiLMState(*(torch.empty_like(part) for part in state))
 
         def read(group: _Group, direction: int) -> None:
@@ -128,7 +161,7 @@ class InferenceEngine:
                 after.hidden[layer, direction, members] = hidden
                 after.cell[layer, direction, members] = cell
 
-        self._run(read, lengths)
+        self._run(read, lengths, n_threads)
         return layers, after
 
     def _read_boundaries(self, warm: bool) -> List[List[LayerState]]:
@@ -145,13 +178,18 @@ class InferenceEngine:
                 starts.append([last for _, last in outputs])
         return starts
 
-    def _run(self, read: Callable[[_Group, int], None], lengths: NDArray) -> None:
+    def _run(self, read: Callable[[_Group, int], None], lengths: NDArray, n_threads: int) -> None:
+        n_threads = self._limit(n_threads)
         tasks = [
             partial(read, group, direction)
-            for group in _split(lengths, self._n_tasks // _N_DIRECTIONS)
+            for group in _split(lengths, n_threads // _N_DIRECTIONS)
             for direction in range(_N_DIRECTIONS)
         ]
-        run_parallel(tasks, self._n_tasks)
+        run_parallel(tasks, n_threads)
+
+    def _limit(self, n_threads: int) -> int:
+        # A GPU runs what it is given one after the other.
+        return n_threads if self._bilm.device.type == "cpu" else 1
 
     def _read(
         self,

@@ -52,14 +52,23 @@ def require_precision(precision: str, device: str) -> None:
 def _is_supported(precision: str, device: str) -> bool:
     if precision == "fp32":
         return True
+    if device == "cuda":
+        return precision == "fp16" or (precision == "bf16" and torch.cuda.is_bf16_supported())
+    if device != "cpu":
+        return False
     if precision == "int8":
         names = "qlinear_pointwise", "qlinear_prepack"
-        return device == "cpu" and all(_has("onednn", name) for name in names)
-    if device == "cuda":
-        return precision == "fp16" or torch.cuda.is_bf16_supported()
+        return all(_has("onednn", name) for name in names) and _is_int8_exact()
     # Where it is not, oneDNN converts to float32, at a loss of time.
     check = f"_is_mkldnn_{precision}_supported"
     return _has("mkldnn", check) and bool(getattr(torch.ops.mkldnn, check)())
+
+
+def _is_int8_exact() -> bool:
+    """Whether sums of products of the largest integers are right: processors without
+    instructions for it add them up in sixteen bits, which are too few."""
+    ones = torch.ones(64, 64)
+    return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
 
 
 def _has(namespace: str, name: str) -> bool:

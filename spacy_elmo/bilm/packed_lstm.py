@@ -38,7 +38,7 @@ class PackedLayer:
         weight[:, 3 * n :] *= 2.0
         bias[3 * n :] *= 2.0
         input_weight, recurrent_weight = weight.chunk(2)
-        # Any sequence has two steps at least, which are one tile.
+        # A tile is mostly more than a row; for one, a second copy would not pay.
         self.input = PackedLinear(input_weight, bias, precision, least_rows=2)
         self.recurrent = PackedLinear(recurrent_weight, None, precision)
         self.projection: Optional[PackedLinear] = None

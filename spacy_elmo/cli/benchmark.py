@@ -18,9 +18,9 @@ def benchmark(
     ),
     precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
     batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),
-    threads: int = typer.Option(0, help="Threads; 0: as many as torch uses"),
+    threads: int = typer.Option(0, min=0, help="Threads; 0: as many as torch uses"),
     tokens: int = typer.Option(20_000, help="Tokens of the text to read"),
-    repeats: int = typer.Option(3, help="Turns, of which the medians count"),
+    repeats: int = typer.Option(3, min=1, help="Turns, of which the medians count"),
     lang: str = typer.Option("en", help="Language of the tokenizer"),
     output: Path = typer.Option(Path("speed.png"), help="Picture to write", dir_okay=False),
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
@@ -42,12 +42,12 @@ def benchmark(
             n_threads=threads,
             n_repeats=repeats,
         )
+        print(_format(result))
+        if json is not None:
+            srsly.write_json(json, result)
+            msg.good(f"Wrote {json}")
         plot_speed(result, output)
-    print(_format(result))
-    msg.good(f"Wrote {output}")
-    if json is not None:
-        srsly.write_json(json, result)
-        msg.good(f"Wrote {json}")
+        msg.good(f"Wrote {output}")
 
 
 def _read_numbers(text: str) -> List[int]:

@@ -79,8 +79,8 @@ def elmo_layers_forward(
     if is_train and not settings.frozen:
         for members, batch in embedder.batches(sequences):
             Y_batch, backprop_batch = torch_layer(batch, is_train)
-            batch_rows = model.ops.xp.concatenate([rows[i] for i in members])
-            Y[batch_rows] = Y_batch
+            batch_rows = np.concatenate([rows[i] for i in members])
+            Y[cast(Any, batch_rows)] = Y_batch
             backprops.append((batch_rows, backprop_batch))
     else:
         cache = embedder.activations() if settings.frozen else None
@@ -124,8 +124,12 @@ def _fill(
     if cache is not None:
         sequences, rows = _read_cached(ops, cache, sequences, rows, Y)
     config = embedder.bilm.config
-    layers = xp2torch(Y).view(-1, config.n_layers, config.width)
+    device = embedder.bilm.device
+    layers = xp2torch(Y, device=device).view(-1, config.n_layers, config.width)
     embedder.fill(layers, sequences, rows)
+    if device.type != ("cpu" if isinstance(Y, np.ndarray) else "cuda"):
+        # A copy was filled, not Y itself.
+        Y[:] = ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
     if cache is not None:
         cache.put(sequences, [ops.to_numpy(Y[cast(Any, found)]) for found in rows])
 

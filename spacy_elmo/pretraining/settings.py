@@ -16,10 +16,10 @@ from typing import (
 
 import torch
 
+from ..bilm.packed_linear import DTYPES
 from ..errors import Errors
 from .schedule import SCHEDULES
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 PRECISIONS = tuple(DTYPES)
 Settings = TypeVar("Settings")
 

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder
+from spacy_elmo.batch import make_batch
 from spacy_elmo.bilm import inference, packed_linear, parallel
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.embedder import Embedder
@@ -100,14 +102,14 @@ def test_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_thre
     bilm = BiLM(BiLMConfig(**{**SHAPE, **changes})).requires_grad_(False)
     bilm.initial_hidden.normal_(std=0.1)
     bilm.initial_cell.normal_()
-    engine = InferenceEngine(bilm, n_threads=n_threads, warm=warm)
+    engine = InferenceEngine(bilm, warm=warm)
     vectors = torch.cat([engine.encode(["<S>", "</S>"]), torch.randn(n_words, 4)])
     word_ids = make_ids(n_words)
 
     n_tokens = int(LENGTHS.sum()) - 2 * len(LENGTHS)
     # Into every second row, backwards.
     layers, rows = torch.zeros(2 * n_tokens, engine.config.n_layers, 8), np.arange(n_tokens)
-    engine.contextualize(vectors, word_ids, LENGTHS, layers, 2 * rows[::-1])
+    engine.contextualize(vectors, word_ids, LENGTHS, layers, 2 * rows[::-1], n_threads=n_threads)
 
     start = bilm.warm_state(9) if warm else None
     expected, _ = bilm.contextualize(vectors[word_ids], LENGTHS, start, keep_state=False)
@@ -123,8 +125,10 @@ def test_engine_equals_the_module_with_state(packing, monkeypatch, n_words, n_th
     vectors, word_ids = torch.randn(n_words, 4), make_ids(n_words)
     state = BiLMState(*(torch.randn_like(part) for part in bilm.zero_state(9)))
 
-    engine = InferenceEngine(bilm, n_threads=n_threads)
-    layers, after = engine.contextualize_stateful(vectors, word_ids, LENGTHS, state)
+    engine = InferenceEngine(bilm)
+    layers, after = engine.contextualize_stateful(
+        vectors, word_ids, LENGTHS, state, n_threads=n_threads
+    )
 
     expected, expected_after = bilm.contextualize(vectors[word_ids], LENGTHS, state)
     assert_close([layers, *after], [expected, *expected_after], 1e-6)
@@ -133,7 +137,7 @@ def test_engine_equals_the_module_with_state(packing, monkeypatch, n_words, n_th
 def test_encode_equals_the_module(packing, bilm):
     words = [f"w{i}" * (i % 9) for i in range(700)]
 
-    found = InferenceEngine(bilm, n_threads=2).encode(words)
+    found = InferenceEngine(bilm).encode(words, n_threads=2)
 
     expected = inference.make_inputs(bilm, words)
     assert_close([found], [torch.cat([bilm.encode(p) for p in expected[0]])[expected[1]]], 1e-5)
@@ -192,8 +196,13 @@ def test_precisions_agree_with_float32_or_are_refused(bilm, precision, cosine):
     assert (precision == "fp32") == bool((exact == found).all())
 
 
+needs_int8 = pytest.mark.skipif(
+    not packed_linear._is_supported("int8", "cpu"), reason="no eight-bit arithmetic here"
+)
+
+
+@needs_int8
 def test_int8_does_not_depend_on_batch_mates(bilm):
-    packed_linear.require_precision("int8", "cpu")
     embedder = Embedder(bilm, precision="int8")
     short, loud = ["a", "b"], ["w9" * 5] * 20
 
@@ -277,6 +286,63 @@ def test_an_error_of_a_task_is_raised(failing):
     assert torch.get_num_threads() == before
 
 
+def test_tasks_go_to_whoever_is_free():
+    workers = set()
+    both = threading.Barrier(2, timeout=60)
+
+    def work(i):
+        # The first two tasks meet: neither waits behind the other.
+        if i < 2:
+            both.wait()
+        workers.add(threading.current_thread().name)
+
+    parallel.run_parallel([lambda i=i: work(i) for i in range(2)], 2)
+
+    assert len(workers) == 2
+
+
+def test_no_more_threads_than_asked_for():
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work():
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+
+    parallel.run_parallel([work] * 8, 8)
+    assert most > 2
+    most = 0
+    parallel.run_parallel([work] * 8, 2)
+    assert most <= 2
+
+
+def test_threads_born_meanwhile_keep_torchs_default():
+    found = []
+
+    def work():
+        thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+
+    before = torch.get_num_threads()
+    parallel.run_parallel([work, work], 2)
+
+    assert found == [before, before]
+
+
+def test_when_no_thread_can_be_started_the_caller_works(monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    monkeypatch.setattr(parallel, "_start", refuse)
+
+    assert parallel.run_parallel([lambda: 1, lambda: 2], 2) == [1, 2]
+
+
 def test_threads_are_chosen_as_torch_has_them_and_one_in_a_child(monkeypatch):
     assert parallel.choose_n_threads(3) == 3
     assert parallel.choose_n_threads(0) == torch.get_num_threads()
@@ -288,6 +354,49 @@ def test_threads_are_chosen_as_torch_has_them_and_one_in_a_child(monkeypatch):
 
 
 # ---- copies
+
+
+def test_an_array_has_memory_of_its_own(bilm):
+    arrays = Embedder(bilm).embed([["a"], ["b"] * 20])
+
+    assert all(array.base is None or array.base.nbytes == array.nbytes for array in arrays)
+
+
+def test_what_was_read_with_old_weights_is_forgotten(bilm):
+    embedder = Embedder(copy.deepcopy(bilm))
+    engine = embedder._get_engine()
+    with torch.no_grad():
+        embedder.bilm.char_cnn.projection.weight.mul_(2)
+    embedder.set_ready()
+
+    # A thread that is still at work with the old engine.
+    engine.find_vectors(["a"])
+
+    expected = Embedder(embedder.bilm).embed([["a"]])
+    assert_close(embedder.embed([["a"]]), expected, 0)
+
+
+def test_after_an_update_weights_are_packed_once(bilm):
+    embedder = Embedder(copy.deepcopy(bilm).requires_grad_(True))
+    embedder(make_batch([["a"]]))
+    embedder.embed([["a"]])
+    assert len(embedder.word_cache) == 0
+
+    embedder.settle()
+    embedder.embed([["a"]])
+
+    assert len(embedder.word_cache) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_weights_of_another_type_are_read_as_float32(bilm, dtype):
+    words = [["a", "b"]]
+    expected = Embedder(bilm).embed(words)
+    embedder = Embedder(copy.deepcopy(bilm).to(dtype))
+
+    assert_close(embedder.embed(words), expected, 1e-6 if dtype == torch.float64 else 1e-2)
+    state = embedder.embed_stateful(words)[1]
+    assert_close(embedder.embed_stateful(words, state)[0], embedder.embed_stateful(words, state)[0])
 
 
 @pytest.mark.parametrize("copier", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
