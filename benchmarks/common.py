@@ -10,18 +10,6 @@ import spacy
 import torch
 
 
-def time_median(function: Callable[[], object], n_repeats: int = 5) -> float:
-    """RETURNS (float): seconds of a call, the median of several after one that is not
-    counted."""
-    function()
-    seconds = []
-    for _ in range(n_repeats):
-        started = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - started)
-    return median(seconds)
-
-
 def compare_medians(
     functions: dict[str, Callable[[], object]], n_repeats: int = 5
 ) -> dict[str, float]:
@@ -73,7 +61,7 @@ def measure_products(dtype: torch.dtype, n_rows: int, n_in: int, n_out: int) -> 
         for _ in range(n_calls):
             torch.mm(a, b)
 
-    return n_calls * n_operations / time_median(multiply)
+    return n_calls * n_operations / compare_medians({"multiply": multiply})["multiply"]
 
 
 def describe_machine() -> str:

@@ -13,7 +13,7 @@ from statistics import median
 
 import torch
 import typer
-from common import describe_machine, measure_products, print_table, time_median
+from common import compare_medians, describe_machine, measure_products, print_table
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -40,12 +40,11 @@ def make_text(n_tokens: int, n_types: int = 30_000) -> list[list[str]]:
 
 def count_operations(config: BiLMConfig, n_words_per_token: float, n_chars: float) -> float:
     """Operations of a training step for each token: forward, and twice that back."""
-    P, D, F = config.direction_width, config.cell_width, config.n_filters
-    lstm = 2 * config.depth * (2 * 2 * P * 4 * D + 2 * D * P)
+    P, F = config.direction_width, config.n_filters
     convolutions = sum(2 * config.char_width * w * n * n_chars for w, n in config.filters)
     word = convolutions + config.n_highway * 4 * F * F + 2 * F * P
     softmax = 2 * 2 * N_SAMPLES * 0.6 * P  # about 60 % of the draws are different words
-    return 3 * (lstm + n_words_per_token * word + softmax)
+    return 3 * (config.n_operations + n_words_per_token * word + softmax)
 
 
 def main(
@@ -76,7 +75,7 @@ def main(
             optimizer.zero_grad()
 
         limit = measure_products(dtype, 128, config.direction_width, 4 * config.cell_width)
-        rate = batch.n_targets / time_median(step)
+        rate = batch.n_targets / compare_medians({name: step})[name]
         each = count_operations(config, len(batch.words) / batch.n_targets, 12)
         share = rate * each / limit
         figures = [f"{rate:,.0f}", f"{each / 1e6:.1f} M", f"{limit / 1e9:.0f} G", f"{share:.2f}"]

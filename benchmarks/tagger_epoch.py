@@ -68,6 +68,7 @@ def main(
         "ELMo alone, cached": ("task_mix", True),
         "ELMo and word features": ("word_features", False),
         "ELMo and word features, cached": ("word_features", True),
+        "ELMo alone, fine-tuned": ("fine_tune", False),
     }
     pipelines = {
         name: make_pipeline(preset, examples, cached) for name, (preset, cached) in kinds.items()

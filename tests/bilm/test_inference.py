@@ -223,6 +223,12 @@ def test_a_precision_that_the_machine_lacks_is_refused_at_the_first_use(
         embedder.embed([["a"]])
 
 
+def test_kept_layers_know_their_precision(bilm):
+    hashes = {Embedder(bilm, precision=name)._hash_weights() for name in ("fp32", "bf16", "int8")}
+
+    assert len(hashes) == 3
+
+
 def test_bad_settings_are_refused(bilm):
     with pytest.raises(ValueError, match="EL017.*precision = int4.*fp32, bf16"):
         Embedder(bilm, precision="int4")
