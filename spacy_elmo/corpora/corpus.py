@@ -145,12 +145,7 @@ def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
     return nlp.tokenizer
 
 
-def build_cutter(lang: str, block: Dict[str, Any], settings: Dict[str, Any]) -> Cutter:
-    """As `Cutter`, from what can be sent to another process."""
-    return Cutter(make_tokenizer(lang, block), **settings)
-
-
 def cutter_maker(lang: str, block: Dict[str, Any], **settings: Any) -> Callable[[], Cutter]:
     """lang (str): language code. block (Dict[str, Any]): [nlp.tokenizer]. settings (Any):
     arguments of `Cutter`. RETURNS (Callable[[], Cutter]): makes it; picklable."""
-    return partial(build_cutter, lang, block, settings)
+    return partial(Cutter, partial(make_tokenizer, lang, block), **settings)

@@ -1,6 +1,6 @@
 """Texts -> sequences of words: the tokenizer, and where sequences are cut."""
 
-from typing import Any, List, Sequence
+from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
@@ -9,12 +9,17 @@ from ..sentences import cut_sentences, cut_windows
 
 CUTS = ("sentences", "lines", "windows")
 
+# Words that a tokenizer may know, some hundred bytes each.
+_MOST_WORDS = 100_000
+
 
 class Cutter:
     """Turn texts that follow each other into sequences, as the component reads them:
     the same tokens, whitespace left out.
 
-    tokenizer (Any): spaCy's: str -> Doc.
+    make_tokenizer (Callable[[], Any]): makes spaCy's: str -> Doc. It remembers every word:
+        after many new ones it is made anew, so that memory stays bounded. (A memory zone
+        would do, but in it the tokenizer remembers none, and takes twice as long.)
     max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
     window_share (float): share of the chunks that are cut into windows, which join
         sentences and texts; the rest is cut into single sentences.
@@ -25,7 +30,7 @@ class Cutter:
 
     def __init__(
         self,
-        tokenizer: Any,
+        make_tokenizer: Callable[[], Any],
         *,
         max_tokens: int = 128,
         window_share: float = 0.0,
@@ -36,7 +41,8 @@ class Cutter:
             raise ValueError(Errors.EL086.format(value=cut, known=", ".join(CUTS)))
         if max_tokens < 2:
             raise ValueError(Errors.EL012.format(key="max_tokens", value=max_tokens, least=2))
-        self.tokenizer = tokenizer
+        self.make_tokenizer = make_tokenizer
+        self.tokenizer = make_tokenizer()
         self.max_tokens = max_tokens
         self.window_share = window_share
         self.cut = cut
@@ -70,9 +76,8 @@ class Cutter:
         ]
 
     def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
-        # What spaCy remembers of words is freed at the end of the zone.
-        with self.tokenizer.vocab.memory_zone():
-            return [
-                [token.text for token in self.tokenizer(text) if not token.is_space]
-                for text in texts
-            ]
+        if len(self.tokenizer.vocab) > _MOST_WORDS:
+            self.tokenizer = self.make_tokenizer()
+        return [
+            [token.text for token in self.tokenizer(text) if not token.is_space] for text in texts
+        ]

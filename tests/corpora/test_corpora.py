@@ -6,6 +6,7 @@ import json
 import lzma
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import spacy
@@ -13,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from spacy_elmo.corpora import files
-from spacy_elmo.corpora.corpus import Corpus, cutter_maker, open_sources
+from spacy_elmo.corpora import cutting, files
+from spacy_elmo.corpora.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
 from spacy_elmo.corpora.cutting import Cutter
 from spacy_elmo.corpora.files import find_files, open_binary, spool_stdin
 from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
@@ -191,19 +192,33 @@ def test_cutting_loses_nothing(words):
 
 
 def test_sequences_are_sentences_lines_or_windows():
-    tokenizer = spacy.blank("en").tokenizer
+    make = partial(make_tokenizer, "en", {})
     texts = ["I like eggs. You do not.", "", "Ham!"]
 
-    cut = lambda **kw: [" ".join(s) for s in Cutter(tokenizer, **kw)(texts, 0)]  # noqa: E731
+    cut = lambda **kw: [" ".join(s) for s in Cutter(make, **kw)(texts, 0)]  # noqa: E731
 
     assert cut() == ["I like eggs .", "You do not .", "Ham !"]
     assert cut(cut="lines") == ["I like eggs . You do not .", "Ham !"]
     assert cut(window_share=1.0) == ["I like eggs . You do not .", "Ham !"]
     assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not .", "Ham !"]
     with pytest.raises(ValueError, match="EL012.*max_tokens"):
-        Cutter(tokenizer, max_tokens=0)
+        Cutter(make, max_tokens=0)
     with pytest.raises(ValueError, match="EL086"):
-        Cutter(tokenizer, cut="paragraphs")
+        Cutter(make, cut="paragraphs")
+
+
+def test_a_tokenizer_that_knows_many_words_is_made_anew(monkeypatch):
+    monkeypatch.setattr(cutting, "_MOST_WORDS", 1000)
+    cutter = Cutter(partial(make_tokenizer, "xx", {}))
+    first = cutter.tokenizer
+    texts = [[f"word{i} other{i}." for i in range(k, k + 50)] for k in range(0, 1000, 50)]
+
+    found = [cutter(part, 0) for part in texts]
+
+    assert cutter.tokenizer is not first
+    assert len(cutter.tokenizer.vocab) < 1500
+    fresh = Cutter(partial(make_tokenizer, "xx", {}))
+    assert found == [[s for text in part for s in fresh([text], 0)] for part in texts]
 
 
 def make_corpus(path, n_workers=0, sources=None, **cutting):
@@ -293,13 +308,13 @@ from spacy_elmo.pretraining.stream import BatchStream
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from spacy_elmo.registry import corpus_readers
 
-# Long words: many bytes, few tokens to cut.
-LONG = "w" * 60
+# Long words, and few different ones at a time: many bytes, little to cut.
+LONG = "w" * 200
 
 # Text that is made while it is read, and never ends; each line has a word of its own.
 def read(path, offset):
     while True:
-        common = " ".join(f"{LONG}{(offset * 7 + i) % 20_011}" for i in range(30))
+        common = " ".join([f"{LONG}{offset % 20_011}"] * 30)
         yield f"{common} own{offset} .", offset + 1
         offset += 1
 
@@ -313,7 +328,7 @@ stream = BatchStream(
 n_bytes, marks = 0, []
 limits = [int(arg) * 1_000_000 for arg in sys.argv[2:]]
 for step in stream.steps(stream.start(corpus.start())):
-    n_bytes += step.n_targets * 64
+    n_bytes += step.n_targets * 200
     if n_bytes >= limits[len(marks)]:
         with open("/proc/self/statm") as file:
             marks.append(int(file.read().split()[1]) * resource.getpagesize() / 1e6)
