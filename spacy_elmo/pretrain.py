@@ -14,7 +14,7 @@ import torch
 
 from .bilm.config import BiLMConfig
 from .checkpoints.files import CheckpointFiles
-from .checkpoints.native import write_native
+from .checkpoints.native import META_FILE, write_native
 from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
 from .corpora.static_vectors import StaticVectors
 from .errors import Errors
@@ -197,6 +197,7 @@ class Run:
             "tokenizer": self.config.nlp.get("tokenizer") or {},
             "spacy_elmo_version": version("spacy-elmo"),
             "n_tokens_trained": n_tokens,
+            "n_tokens_trained_before": _read_n_tokens(self.config.paths.get("init")),
             "n_tokens_of_text": self.counts["n_tokens"],
             "training": asdict(self.config.training),
             # What `evaluate` takes by default.
@@ -218,6 +219,13 @@ class Run:
                 "n_predictions": dev.n_targets,
             }
         return meta
+
+
+def _read_n_tokens(folder: Optional[str]) -> int:
+    """What the weights that a run started from had read, as far as they tell."""
+    path = Path(folder or "") / META_FILE
+    meta = srsly.read_json(path) if folder and path.exists() else {}
+    return meta.get("n_tokens_trained", 0) + meta.get("n_tokens_trained_before", 0)
 
 
 def pretrain(

@@ -18,6 +18,7 @@ def main(
     patience: int = typer.Option(800, help="Updates without a better dev score"),
     eval_frequency: int = typer.Option(200, help="Updates between evaluations"),
     tasks: str = typer.Option(ENGLISH, help="Tasks"),
+    cache: str = typer.Option("", help="Folder for layers; all runs share them"),
 ) -> None:
     """Write OUTPUT/<task>_<elmo or plain>.cfg."""
     output.mkdir(parents=True, exist_ok=True)
@@ -36,6 +37,13 @@ def main(
             loader=loader,
         )
         config["training"].update(steps)
+        if cache:
+            block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
+            block["activation_cache"] = {
+                "@misc": "spacy-elmo.ActivationCache.v1",
+                "path": cache,
+                "dtype": "float32",
+            }
         # spaCy's own for some languages needs more packages; the data is tokenized.
         config["nlp"]["tokenizer"] = {"@tokenizers": "spacy.Tokenizer.v1"}
         config.to_disk(output / f"{task}_elmo.cfg", interpolate=False)
