@@ -34,16 +34,17 @@ def measure_limits(n_threads: int, n_repeats: int = 5) -> Dict[str, float]:
 
     n_threads (int): used at a time.
     n_repeats (int): of which the median counts.
-    RETURNS (Dict[str, float]): "products", the operations a second of large float32
-        matrix products, multiply and add counted as two, by the faster of two libraries;
-        "reading", the bytes a second that are read from memory.
+    RETURNS (Dict[str, float]): "products", the operations a second of torch's large
+        float32 matrix products, multiply and add counted as two; "packed_products", with
+        one side laid out beforehand; "reading", the bytes a second that are read from
+        memory.
     """
     size = _PRODUCT_SIZE
     matrices = [torch.randn(size, size) for _ in range(n_threads)]
     packed = PackedLinear(matrices[0])
     plain_tasks = [partial(torch.mm, A, matrices[0]) for A in matrices]
     packed_tasks = [partial(packed, A) for A in matrices]
-    seconds = min(
+    plain, fast = (
         _time(partial(run_parallel, tasks, n_threads), n_repeats)
         for tasks in (plain_tasks, packed_tasks)
     )
@@ -52,7 +53,8 @@ def measure_limits(n_threads: int, n_repeats: int = 5) -> Dict[str, float]:
         partial(run_parallel, [x.sum for x in numbers.chunk(n_threads)], n_threads), n_repeats
     )
     return {
-        "products": n_threads * 2 * size**3 / seconds,
+        "products": n_threads * 2 * size**3 / plain,
+        "packed_products": n_threads * 2 * size**3 / fast,
         "reading": numbers.nbytes / read,
     }
 
@@ -76,9 +78,10 @@ def measure_speed(
     n_repeats (int): turns, of which the medians count. A turn runs everything once, so
         that a neighbour on the machine troubles all figures alike.
     RETURNS (Dict[str, Any]): the limits; "rows", for each precision and batch size tokens
-        a second with a full word cache, their share of the limit, and the error against
-        float32; for each precision the rate with an empty cache; the cache's hit rate
-        and the memory of the process.
+        a second with a full word cache, and their shares of the limits (the weights of
+        the recurrence are read for each token if sentences come one at a time); for
+        each precision the rate with an empty cache, and the errors against float32; the
+        cache's hit rate and the peak memory of the process.
     RAISES (ValueError): EL016 if the machine lacks a precision, EL017 for an unknown
         one, EL094 for a text without words.
     """
@@ -112,9 +115,18 @@ def measure_speed(
     rows = []
     for (name, size), found in rates.items():
         rate = median(found)
-        share = rate * bilm.config.n_operations / limits["products"]
-        row = {"precision": name, "batch_size": size, "tokens_per_second": rate, "share": share}
-        rows.append(row)
+        each = bilm.config.n_operations
+        rows.append(
+            {
+                "precision": name,
+                "batch_size": size,
+                "tokens_per_second": rate,
+                "share": rate * each / limits["products"],
+                "share_of_packed": rate * each / limits["packed_products"],
+                # One sentence at a time reads these weights for each token.
+                "share_of_reading": rate * 4 * bilm.config.n_recurrent / limits["reading"],
+            }
+        )
     return {
         "n_threads": n_threads,
         "n_tokens": sum(map(len, sentences)),

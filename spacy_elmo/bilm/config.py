@@ -125,9 +125,16 @@ class BiLMConfig:
     def n_operations(self) -> int:
         """RETURNS (int): Multiplications and additions of all LSTM layers for a token, both
         directions: 4 gates from input and recurrence, and the projection."""
-        gates = 2 * self.direction_width * 4 * self.cell_width
+        inputs = 2 * self.depth * self.direction_width * 4 * self.cell_width
+        return 2 * (inputs + self.n_recurrent)
+
+    @property
+    def n_recurrent(self) -> int:
+        """RETURNS (int): Weights that each step of time needs, all LSTM layers and both
+        directions: of the recurrence and of the projection."""
+        gates = self.direction_width * 4 * self.cell_width
         projection = self.cell_width * self.direction_width if self.projection else 0
-        return 2 * 2 * self.depth * (gates + projection)
+        return 2 * self.depth * (gates + projection)
 
     def to_dict(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): The fields in JSON's types, tuples as lists."""

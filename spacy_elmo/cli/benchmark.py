@@ -72,12 +72,16 @@ def _read_sentences(path: Path, lang: str, n_tokens: int) -> List[List[str]]:
     return sentences
 
 
+_RATES = ("precision", "sentences", "tokens/s", "of the limit", "of packed", "of reading")
+
+
 def _format(result: Dict[str, Any]) -> str:
     limits, each = result["limits"], result["operations_per_token"]
     facts = [
         ("threads", result["n_threads"]),
         ("tokens read", f"{result['n_tokens']:,}"),
         ("largest products", f"{limits['products'] / 1e9:.0f} G operations/s"),
+        ("the same, packed", f"{limits['packed_products'] / 1e9:.0f} G operations/s"),
         ("memory reading", f"{limits['reading'] / 1e9:.0f} GB/s"),
         ("operations of a token", f"{each / 1e6:.1f} M"),
         ("limit", f"{limits['products'] / each:,.0f} tokens/s"),
@@ -90,6 +94,8 @@ def _format(result: Dict[str, Any]) -> str:
             row["batch_size"],
             f"{row['tokens_per_second']:,.0f}",
             f"{row['share']:.2f}",
+            f"{row['share_of_packed']:.2f}",
+            f"{row['share_of_reading']:.2f}" if row["batch_size"] == 1 else "",
         )
         for row in result["rows"]
     ]
@@ -105,9 +111,7 @@ def _format(result: Dict[str, Any]) -> str:
     return "\n".join(
         [
             table(facts, divider=True, header=("this machine", "")),
-            table(
-                rates, divider=True, header=("precision", "sentences", "tokens/s", "of the limit")
-            ),
+            table(rates, divider=True, header=_RATES),
             table(
                 exact,
                 divider=True,
