@@ -10,6 +10,7 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 
 import spacy_elmo
 from spacy_elmo import loaders
@@ -202,6 +203,19 @@ def test_processes_load_the_weights_before_they_fork(bundled):
 
     assert get_embedder(elmo.model).is_ready
     assert_close(vectors(docs), vectors(nlp.pipe(TEXTS)))
+
+
+def test_updates_of_a_frozen_bilm_keep_what_was_computed(nlp):
+    elmo = nlp.get_pipe("elmo")
+    embedder = get_embedder(elmo.model)
+    nlp("green eggs")
+    engine, n_words = embedder._engine, len(embedder.word_cache)
+    doc = nlp.make_doc("green eggs")
+
+    elmo.update([Example(doc, doc)], sgd=nlp.create_optimizer())
+
+    assert embedder._engine is engine
+    assert len(embedder.word_cache) == n_words > 0
 
 
 def test_one_long_doc_is_read_in_bounded_batches(nlp, monkeypatch):

@@ -108,12 +108,12 @@ class Embedder(nn.Module):
         """Declare the current weights final, after they were changed from outside."""
         self._loader = None
         self._is_opened = False
-        self.settle()
+        self._engine = None
+        self._is_changing = False
 
     def settle(self) -> None:
         """Declare that the weights stay as they are until the next `forward`: what depends
         on them may be kept till then."""
-        self._engine = None
         self._is_changing = False
 
     def prepare(self) -> None:
@@ -308,6 +308,10 @@ class Embedder(nn.Module):
         # Whoever pickles an embedder (a spawned process, say) gets weights.
         self.ensure_ready()
         return {**self.__dict__, "_engine": None}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        share_at_fork(self)
 
 
 def _copy_arrays(
