@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import require_least
 from .errors import Errors, Warnings
 
 logger = logging.getLogger("spacy_elmo")
@@ -41,8 +42,7 @@ class ActivationCache:
         if dtype not in STORAGE_TYPES:
             known = ", ".join(STORAGE_TYPES)
             raise ValueError(Errors.EL017.format(key="dtype", value=dtype, known=known))
-        if megabytes < 0:
-            raise ValueError(Errors.EL012.format(key="megabytes", value=megabytes, least=0))
+        require_least("megabytes", megabytes, 0)
         self.path = path
         self.n_bytes_most = megabytes * 1_000_000
         self.dtype = np.dtype(STORAGE_TYPES[dtype])

@@ -7,7 +7,7 @@ import srsly
 
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.reader import read_words
-from .corpora.corpus import Corpus, cutter_maker, open_sources
+from .corpora.corpus import cutter_maker, read_sequences
 from .errors import Errors
 from .language_model import load_language_model
 from .pretraining.perplexity import Scorer, measure
@@ -62,9 +62,7 @@ def evaluate_checkpoint(
     lang = lang or meta.get("lang", "en")
     tokenizer = meta.get("tokenizer") or {"@tokenizers": "spacy.Tokenizer.v1"}
     make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
-    sources, weights = open_sources(text, {}, None, seed=0)
-    corpus = Corpus(sources, weights, make_cutter)
-    sequences = sample([words for part in corpus.read_in_order() for words in part], limit)
+    sequences = sample(list(read_sequences(text, make_cutter)), limit)
     if not sequences:
         raise ValueError(Errors.EL094.format(path=text))
     scorer = Scorer(model, vocabulary, restrict)

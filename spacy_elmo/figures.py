@@ -43,7 +43,7 @@ def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, p
             axes.text(j, i, f"{cosines[i][j]:.2f}", ha="center", va="center", color=color)
     axes.set_title(f"How alike is “{word}” in these sentences? (cosine, top layer)")
     figure.colorbar(image, ax=axes)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    _save(figure, path, bbox_inches="tight")
 
 
 def has_matplotlib() -> bool:
@@ -79,7 +79,12 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     axes.set_title(f"Speed with {result['n_threads']} threads, full word cache")
     axes.grid(axis="y", alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
+
+
+def name_layers(n_layers: int) -> List[str]:
+    """n_layers (int): of a biLM. RETURNS (List[str]): what they are called, words first."""
+    return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
 
 
 def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
@@ -98,8 +103,7 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     # The word layer at the bottom, as it is in the network.
     columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
     image = axes.imshow(columns, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
-    names = ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
-    axes.set_yticks(range(n_layers), names[::-1])
+    axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
     labels = [f"{m['component']}\n{m['place']}\nγ {m['gamma']:.2f}" for m in mixes]
     axes.set_xticks(range(len(mixes)), labels)
     for i, row in enumerate(columns):
@@ -108,7 +112,7 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
             axes.text(j, i, f"{share:.2f}", ha="center", va="center", color=color)
     axes.set_title("Share of each layer")
     figure.colorbar(image, ax=axes)
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def plot_contexts(
@@ -146,7 +150,7 @@ def plot_contexts(
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_title("Contexts by their vectors: the first two principal components")
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def _shorten(words: Sequence[str], position: int, n_around: int = 3) -> str:
@@ -184,6 +188,11 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     rate.set_xlabel("million tokens")
     for axes in (loss, dev, rate):
         axes.grid(alpha=0.3)
+    _save(figure, path)
+
+
+def _save(figure: "Figure", path: Path, **settings: Any) -> None:
+    """Write beside the picture's place, and then there."""
     beside = path.with_suffix(f".partial{path.suffix}")
-    figure.savefig(beside, dpi=110)
+    figure.savefig(beside, dpi=120, **settings)
     beside.replace(path)

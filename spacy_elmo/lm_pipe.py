@@ -17,18 +17,18 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
 
-from .batch import make_batch, plan_batches
+from .batch import N_BOUNDARIES, plan_batches
 from .bilm.packing import pack
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
-from .errors import Errors
+from .checks import require_least
 from .language_model import LoadedModel, load_language_model, pack_softmax
 from .lm_extensions import ASSIGNS_LM, get_entry, register_lm_extensions, register_model
 from .loaders import get_bundled
 from .pretraining.perplexity import Scorer
 from .pretraining.readings import make_lm_batch
 from .pretraining.vocabulary import SPECIAL_WORDS
-from .spans import SpanGetter, build_window_spans_v1
+from .spans import SpanGetter, build_window_spans_v1, get_sequences
 
 _FOLDER = "language_model"
 
@@ -85,8 +85,7 @@ class ElmoLM(Pipe):
         substitutes: bool = True,
         batch_tokens: int = 4096,
     ) -> None:
-        if batch_tokens < 1:
-            raise ValueError(Errors.EL012.format(key="batch_tokens", value=batch_tokens, least=1))
+        require_least("batch_tokens", batch_tokens, 1)
         self.vocab = vocab
         self.name = name
         self.path = path
@@ -140,31 +139,33 @@ class ElmoLM(Pipe):
         model, vocabulary, _ = self.load()
         scorer = Scorer(model, vocabulary)
         register_model(self._key, self)
-        predictions = [
-            _Prediction.empty(len(doc), model.bilm.config.width if self.keeps_hidden else 0)
-            for doc in docs
-        ]
-        sequences: List[List[str]] = []
-        places: List[Tuple[int, List[int]]] = []
-        for i, spans in enumerate(self.get_spans(docs)):
-            for span in spans:
-                tokens = [token for token in span if not token.is_space]
-                sequences.append([token.text for token in tokens])
-                places.append((i, [token.i for token in tokens]))
+        sequences, rows = get_sequences(docs, self.get_spans)
+        ends = np.cumsum([len(doc) for doc in docs])
+        n_tokens, width = int(ends[-1]), model.bilm.config.width
+        log_probs = np.full((2, n_tokens), np.nan, dtype=np.float32)
+        hidden = np.zeros((n_tokens, width if self.keeps_hidden else 0), dtype=np.float32)
+        nats, n_predictions = np.zeros(len(docs)), np.zeros(len(docs), dtype=np.int64)
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             scores = _score(scorer, [sequences[k] for k in members])
             for k, found in zip(members, scores):
-                i, rows = places[k]
-                predictions[i].add(rows, found)
-        for doc, prediction in zip(docs, predictions):
+                # Forward, the last prediction is the end; backward, it is the begin.
+                log_probs[:, rows[k]] = found.log_probs[:, 1:-1]
+                if self.keeps_hidden:
+                    hidden[rows[k]] = found.hidden[1:-1]
+                i = np.searchsorted(ends, rows[k][0], side="right")
+                nats[i] -= np.nansum(found.log_probs) / 2
+                n_predictions[i] += len(rows[k]) + 1
+        for i, (doc, end) in enumerate(zip(docs, ends)):
+            # Copies: a doc that is kept must not keep its whole batch.
+            mine = slice(end - len(doc), end)
             doc._.elmo_lm = {
-                "forward": prediction.log_probs[0],
-                "backward": prediction.log_probs[1],
+                "forward": log_probs[0, mine].copy(),
+                "backward": log_probs[1, mine].copy(),
                 "is_known": np.array([t.text in vocabulary.ids for t in doc], dtype=bool),
-                "nats": prediction.nats,
-                "n_predictions": prediction.n_predictions,
+                "nats": float(nats[i]),
+                "n_predictions": int(n_predictions[i]),
                 "model": self._key,
-                **({"hidden": prediction.hidden} if self.keeps_hidden else {}),
+                **({"hidden": hidden[mine].copy()} if self.keeps_hidden else {}),
             }
 
     @torch.no_grad()
@@ -214,32 +215,6 @@ class ElmoLM(Pipe):
 
 
 @dataclass
-class _Prediction:
-    """Of one doc: log-probabilities, shape (2, n_tokens), forward first; what they were
-    computed from, shape (n_tokens, width); and sums over its sequences."""
-
-    log_probs: NDArray
-    hidden: NDArray
-    nats: float = 0.0
-    n_predictions: int = 0
-
-    @classmethod
-    def empty(cls, n_tokens: int, width: int) -> "_Prediction":
-        log_probs = np.full((2, n_tokens), np.nan, dtype=np.float32)
-        return cls(log_probs, np.zeros((n_tokens, width), dtype=np.float32))
-
-    def add(self, rows: List[int], found: "_Scores") -> None:
-        """Note a sequence's scores. rows (List[int]): its words in the doc."""
-        # Forward, the last prediction is the end; backward, it is the begin.
-        self.log_probs[0, rows] = found.log_probs[0, 1:-1]
-        self.log_probs[1, rows] = found.log_probs[1, 1:-1]
-        if self.hidden.size:
-            self.hidden[rows] = found.hidden[1:-1]
-        self.nats -= float(np.nansum(found.log_probs)) / 2
-        self.n_predictions += len(rows) + 1
-
-
-@dataclass
 class _Scores:
     """Of one sequence with its boundaries: log-probabilities, shape (2, length), NaN where
     a direction predicts nothing; what they were computed from, shape (length, width)."""
@@ -251,7 +226,7 @@ class _Scores:
 def _score(scorer: Scorer, sequences: List[List[str]]) -> List[_Scores]:
     batch = make_lm_batch(sequences, scorer.vocabulary)
     outputs, _ = scorer.model.read(batch)
-    lengths = make_batch(sequences).lengths
+    lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])
     packing = pack(lengths, read_last=False)
     width = scorer.model.bilm.config.direction_width
     n_rows = int(lengths.sum())

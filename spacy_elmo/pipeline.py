@@ -16,6 +16,7 @@ from thinc.types import Floats2d
 from .activation_cache import ActivationCache
 from .bilm.embedder import Loader
 from .checkpoints.files import CheckpointFiles, PathLike
+from .checks import require_least
 from .errors import Errors, Warnings
 from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
 from .layers.elmo_layers import get_embedder, is_frozen
@@ -92,10 +93,7 @@ class Elmo(Tok2Vec):
         found = [layer.name for layer in model.layers]
         if found != ["elmo_layers", "scalar_mix"]:
             raise ValueError(Errors.EL006.format(name=name, found=found or [model.name]))
-        if learn_rate_factor < 0:
-            raise ValueError(
-                Errors.EL012.format(key="learn_rate_factor", value=learn_rate_factor, least=0)
-            )
+        require_least("learn_rate_factor", learn_rate_factor, 0)
         self.store_layers = store_layers
         self.vector_hooks = vector_hooks
         self.learn_rate_factor = learn_rate_factor

@@ -14,7 +14,7 @@ from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
 from .checkpoints.files import write_beside
 from .checkpoints.reader import read_words, write_words
-from .corpora.corpus import Corpus, cutter_maker, open_sources
+from .corpora.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from .corpora.static_vectors import StaticVectors, read_static_vectors
 from .errors import Errors, Warnings
 from .evaluation import sample
@@ -101,9 +101,7 @@ class RunConfig:
         held-out text. RAISES (ValueError): EL080, EL081 and EL088."""
         if not self.corpus.dev:
             return []
-        sources, weights = open_sources(self.corpus.dev, {}, None, seed=0)
-        dev = Corpus(sources, weights, self.make_cutter(0.0))
-        sequences = [words for part in dev.read_in_order() for words in part]
+        sequences = list(read_sequences(self.corpus.dev, self.make_cutter(0.0)))
         return sample(sequences, self.training.eval_sequences)
 
     def read_vectors(self) -> Optional[StaticVectors]:

@@ -5,14 +5,40 @@ which the config system would turn into dicts.
 """
 
 from itertools import accumulate
-from typing import Callable, List
+from typing import Callable, List, Tuple
 
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span
 
+from .checks import require_least
 from .errors import Errors
 from .sentences import cut_windows
 
 SpanGetter = Callable[[List[Doc]], List[List[Span]]]
+
+
+def get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[NDArray]]:
+    """Collect what the biLM reads of docs.
+
+    docs (List[Doc]): the docs.
+    get_spans (SpanGetter): cuts them.
+    RETURNS (Tuple[List[List[str]], List[NDArray]]): words of each span, whitespace left
+        out, and their rows in the docs put end to end.
+    """
+    sequences: List[List[str]] = []
+    rows: List[NDArray] = []
+    start = 0
+    for doc, spans in zip(docs, get_spans(docs)):
+        words = [token.text for token in doc]
+        is_word = doc.to_array(IS_SPACE) == 0
+        for span in spans:
+            places = span.start + np.flatnonzero(is_word[span.start : span.end])
+            sequences.append([words[i] for i in places])
+            rows.append(start + places)
+        start += len(doc)
+    return sequences, rows
 
 
 class WindowSpans:
@@ -44,8 +70,7 @@ def build_window_spans_v1(window: int = 128) -> SpanGetter:
     RETURNS (SpanGetter): for each doc its windows, which cover it.
     RAISES (ValueError): EL012 if the window is too small.
     """
-    if window < 2:
-        raise ValueError(Errors.EL012.format(key="window", value=window, least=2))
+    require_least("window", window, 2)
     return WindowSpans(window)
 
 
@@ -57,8 +82,7 @@ def build_sentence_spans_v1(max_tokens: int = 1024) -> SpanGetter:
         doc without sentence starts.
     RAISES (ValueError): EL012 if `max_tokens` is too small.
     """
-    if max_tokens < 2:
-        raise ValueError(Errors.EL012.format(key="max_tokens", value=max_tokens, least=2))
+    require_least("max_tokens", max_tokens, 2)
     return SentenceSpans(max_tokens)
 
 

@@ -15,7 +15,8 @@ ROOT = Path(spacy_elmo.__file__).parent
 RANKS = {
     "errors": 0,
     "registry": 0,
-    "activation_cache": 1,
+    "checks": 1,
+    "activation_cache": 2,
     "characters": 1,
     "sentences": 1,
     "batch": 2,
@@ -59,6 +60,7 @@ TORCH = {
     "lm_pipe",
 }
 NO_SPACY = {
+    "checks",
     "registry",
     "activation_cache",
     "characters",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..activation_cache import ActivationCache
 from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
+from ..checks import require_least
 from ..errors import Errors, Warnings
 from .forking import BUILD_LOCK, share_at_fork
 from .inference import InferenceEngine
@@ -62,9 +63,9 @@ class Embedder(nn.Module):
         n_threads: int = 0,
     ) -> None:
         super().__init__()
-        _require_least("batch_tokens", batch_tokens, 1)
-        _require_least("word_cache", word_cache, 0)
-        _require_least("n_threads", n_threads, 0)
+        require_least("batch_tokens", batch_tokens, 1)
+        require_least("word_cache", word_cache, 0)
+        require_least("n_threads", n_threads, 0)
         _require_known("initial_state", initial_state, INITIAL_STATES)
         _require_known("precision", precision, PRECISIONS)
         self.bilm = bilm
@@ -204,8 +205,7 @@ class Embedder(nn.Module):
         with torch.no_grad():
             for members, batch in self.batches(sentences):
                 before = BiLMState(*(part[:, :, members] for part in running))
-                engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
-                vectors = engine.find_vectors(batch.words, n_threads)
+                engine, vectors, n_threads = self._look_up(batch.words)
                 layers, after = engine.contextualize_stateful(
                     vectors, batch.word_ids, batch.lengths, before, n_threads=n_threads
                 )
@@ -242,12 +242,17 @@ class Embedder(nn.Module):
 
     @torch.no_grad()
     def _fill(self, layers: Tensor, batch: WordBatch, rows: NDArray) -> None:
-        self.ensure_ready()
-        engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
-        vectors = engine.find_vectors(batch.words, n_threads)
+        engine, vectors, n_threads = self._look_up(batch.words)
         engine.contextualize(
             vectors, batch.word_ids, batch.lengths, layers, rows, n_threads=n_threads
         )
+
+    def _look_up(self, words: List[str]) -> Tuple[InferenceEngine, Tensor, int]:
+        """RETURNS (Tuple[InferenceEngine, Tensor, int]): what computes, the vectors of the
+        words, and the threads to use."""
+        self.ensure_ready()
+        engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
+        return engine, engine.find_vectors(words, n_threads), n_threads
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Compute layers so that gradients can flow back to the weights.
@@ -330,11 +335,6 @@ def _require_words(sentences: Sequence[Sequence[str]]) -> None:
     for i, words in enumerate(sentences):
         if isinstance(words, str):
             raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
-
-
-def _require_least(key: str, value: int, least: int) -> None:
-    if value < least:
-        raise ValueError(Errors.EL012.format(key=key, value=value, least=least))
 
 
 def _require_known(key: str, value: str, known: Sequence[str]) -> None:

@@ -115,14 +115,14 @@ class InferenceEngine:
         rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
         n_threads (int): used at a time on a CPU.
         """
-        tokens = token_positions(lengths)
+        read_ids = word_ids[token_positions(lengths)]
 
         def read(group: _Group, direction: int) -> None:
             start = [
                 (hidden.expand(len(group.members), -1), cell.expand(len(group.members), -1))
                 for hidden, cell in self._starts[direction]
             ]
-            self._read(group, direction, vectors, word_ids[tokens], start, rows, layers)
+            self._read(group, direction, vectors, read_ids, start, rows, layers)
 
         self._run(read, lengths - N_BOUNDARIES, n_threads)
 

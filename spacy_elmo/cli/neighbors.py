@@ -31,6 +31,7 @@ def neighbors(
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
+    from ..checkpoints.files import write_beside
     from ..corpora.static_vectors import read_static_vectors
     from ..figures import plot_contexts
     from ..loaders import load_embedder
@@ -44,7 +45,7 @@ def neighbors(
             load_embedder(weights), queries, sequences, n=n, layer=layer, same_word=same_word
         )
         if html is not None:
-            html.write_text(render_html(found, static), encoding="utf-8")
+            write_beside(html, render_html(found, static).encode("utf-8"))
         if output is not None:
             plot_contexts(found, project, output)
     if vectors:
@@ -62,18 +63,15 @@ def neighbors(
 def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
-    from ..corpora.corpus import Corpus, cutter_maker, open_sources
+    from ..corpora.corpus import cutter_maker, make_tokenizer, read_sequences
 
-    make_cutter = cutter_maker(lang, {"@tokenizers": "spacy.Tokenizer.v1"})
-    tokenizer = make_cutter().tokenizer
+    block = {"@tokenizers": "spacy.Tokenizer.v1"}
+    tokenizer = make_tokenizer(lang, block)
 
     def tokenize(text: str) -> List[str]:
         return [token.text for token in tokenizer(text) if not token.is_space]
 
-    sources, shares = open_sources(corpus, {}, None, seed=0)
-    parts = Corpus(sources, shares, make_cutter).read_in_order()
-    sequences = (words for part in parts for words in part)
-    return tokenize, islice(sequences, limit or None)
+    return tokenize, islice(read_sequences(corpus, cutter_maker(lang, block)), limit or None)
 
 
 def _find(words: List[str], token: str) -> Tuple[List[str], int]:

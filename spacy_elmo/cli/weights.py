@@ -1,7 +1,7 @@
 """`python -m spacy elmo weights`: what each task takes from the layers."""
 
 from pathlib import Path
-from typing import List, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg, table
@@ -21,7 +21,7 @@ def weights(
     import spacy
     import srsly
 
-    from ..figures import plot_weights
+    from ..figures import name_layers, plot_weights
     from ..layer_weights import collect_weights
 
     with exit_on_error():
@@ -32,7 +32,7 @@ def weights(
         mixes = [mix._asdict() for mix in collect_weights(nlp)]
         plot_weights(mixes, output)
     n_layers = max(len(mix["shares"]) for mix in mixes)
-    header = ["component", "place", *_layer_names(n_layers), "gamma"]
+    header = ["component", "place", *name_layers(n_layers), "gamma"]
     rows = [
         [
             mix["component"],
@@ -47,7 +47,3 @@ def weights(
     if json is not None:
         srsly.write_json(json, mixes)
         msg.good(f"Wrote {json}")
-
-
-def _layer_names(n_layers: int) -> List[str]:
-    return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]

@@ -129,6 +129,19 @@ def open_sources(
     return found, weights
 
 
+def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[List[str]]:
+    """Read a text that is not trained on, once and in order.
+
+    path (str): file, folder or glob.
+    make_cutter (Callable[[], Cutter]): makes what cuts it.
+    YIELDS (List[str]): words of each sequence.
+    RAISES (ValueError): EL080 or EL081 for the path, EL088 for the standard input.
+    """
+    sources, weights = open_sources(path, {}, None, seed=0)
+    for part in Corpus(sources, weights, make_cutter).read_in_order():
+        yield from part
+
+
 def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
     """Make spaCy's tokenizer of a config's [nlp], the one that a pipeline has.
 

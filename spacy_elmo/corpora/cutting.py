@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
+from ..checks import require_least
 from ..errors import Errors
 from ..sentences import cut_sentences, cut_windows
 
@@ -39,8 +40,7 @@ class Cutter:
     ) -> None:
         if cut not in CUTS:
             raise ValueError(Errors.EL086.format(value=cut, known=", ".join(CUTS)))
-        if max_tokens < 2:
-            raise ValueError(Errors.EL012.format(key="max_tokens", value=max_tokens, least=2))
+        require_least("max_tokens", max_tokens, 2)
         self.make_tokenizer = make_tokenizer
         self.tokenizer = make_tokenizer()
         self.max_tokens = max_tokens

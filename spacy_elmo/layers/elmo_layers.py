@@ -8,7 +8,6 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
@@ -18,7 +17,7 @@ from ..batch import WordBatch
 from ..bilm.embedder import Embedder
 from ..bilm.weights import load_weights
 from ..errors import Errors
-from ..spans import SpanGetter
+from ..spans import SpanGetter, get_sequences
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 
@@ -71,7 +70,7 @@ def elmo_layers_forward(
     """
     settings: LayersSettings = model.attrs["settings"]
     torch_layer = model.layers[0]
-    sequences, rows = _get_sequences(docs, settings.get_spans)
+    sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
     Y = model.ops.alloc2f(sum(lengths), model.get_dim("nO"))
     backprops: List[Tuple[Any, Callable]] = []
@@ -94,22 +93,6 @@ def elmo_layers_forward(
         return []
 
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
-
-
-def _get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[NDArray]]:
-    """Words of each span, whitespace left out, and their rows in the docs put end to end."""
-    sequences: List[List[str]] = []
-    rows: List[NDArray] = []
-    start = 0
-    for doc, spans in zip(docs, get_spans(docs)):
-        words = [token.text for token in doc]
-        is_word = doc.to_array(IS_SPACE) == 0
-        for span in spans:
-            places = span.start + np.flatnonzero(is_word[span.start : span.end])
-            sequences.append([words[i] for i in places])
-            rows.append(start + places)
-        start += len(doc)
-    return sequences, rows
 
 
 def _fill(

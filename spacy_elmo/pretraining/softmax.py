@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..checks import require_least
 from ..errors import Errors
 from ..registry import softmaxes
 from .fused_loss import softmax_loss
@@ -81,8 +82,7 @@ class SampledSoftmax(Softmax):
 
     def __init__(self, width: int, n_words: int, n_samples: int = 4096) -> None:
         super().__init__(width, n_words)
-        if n_samples < 1:
-            raise ValueError(Errors.EL012.format(key="n_samples", value=n_samples, least=1))
+        require_least("n_samples", n_samples, 1)
         self.n_samples = n_samples
         ranks = torch.arange(n_words, dtype=torch.float64)
         share = torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1)
