@@ -16,8 +16,8 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import require_least
-from .errors import Errors, Warnings
+from .checks import require_known, require_least
+from .errors import Warnings
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -39,9 +39,7 @@ class ActivationCache:
     """
 
     def __init__(self, path: Optional[Path], megabytes: int, dtype: str) -> None:
-        if dtype not in STORAGE_TYPES:
-            known = ", ".join(STORAGE_TYPES)
-            raise ValueError(Errors.EL017.format(key="dtype", value=dtype, known=known))
+        require_known("dtype", dtype, list(STORAGE_TYPES))
         require_least("megabytes", megabytes, 0)
         self.path = path
         self.n_bytes_most = megabytes * 1_000_000

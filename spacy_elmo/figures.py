@@ -2,10 +2,7 @@
 
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Callable, Dict, List, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Dict, List, Sequence
 
 from .errors import Errors
 
@@ -115,37 +112,156 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     _save(figure, path)
 
 
-def plot_contexts(
-    queries: Sequence[Any], project: Callable[[NDArray], NDArray], path: Path
-) -> None:
-    """Draw queries and their contexts in two dimensions, a colour for each query.
+def plot_scores(found: Dict[str, Any], path: Path) -> None:
+    """Draw the score of each variant, a dot for each seed and a diamond for the mean.
 
-    queries (Sequence[Any]): with "words", "position", "vector" and "contexts".
-    project (Callable[[NDArray], NDArray]): rows -> points, shape (n, 2).
+    found (Dict[str, Any]): from `write_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
     if Figure is None:
         raise ValueError(Errors.EL062)
-    shown = [item for query in queries for item in (query, *query.contexts)]
-    points = project(np.stack([item.vector for item in shown]))
-    colors = [i for i, query in enumerate(queries) for _ in (query, *query.contexts)]
+    splits = [split for split in ("dev", "test") if found["rows"][0][split]]
+    rows = found["rows"][::-1]
+    figure = Figure(figsize=(3 + 4 * len(splits), 1.5 + 0.4 * len(rows)), layout="constrained")
+    for i, split in enumerate(splits):
+        axes = figure.add_subplot(1, len(splits), i + 1)
+        means = [sum(row[split]) / len(row[split]) for row in rows]
+        axes.scatter(means, range(len(rows)), color="C1", marker="D", s=60)
+        for place, row in enumerate(rows):
+            axes.scatter(row[split], [place] * len(row[split]), color="C0", s=12, zorder=3)
+        axes.set_ylim(-0.5, len(rows) - 0.5)
+        axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
+        axes.set_xlabel(f"{found['score']} ({split})")
+        axes.grid(alpha=0.3)
+    figure.suptitle(found["title"])
+    _save(figure, path)
+
+
+def plot_layers(
+    scores: Dict[str, List[float]], baselines: Dict[str, float], label: str, path: Path
+) -> None:
+    """Draw the score of each layer, a dot for each seed and a diamond for the mean, and
+    baselines as lines.
+
+    scores (Dict[str, List[float]]): of each layer, by seed.
+    baselines (Dict[str, float]): by name.
+    label (str): what the score is.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    means = [sum(values) / len(values) for values in scores.values()]
+    places = range(len(scores))
+    axes.scatter(places, means, color="C0", marker="D", s=60)
+    for place, (score, values) in enumerate(zip(means, scores.values())):
+        axes.scatter([place] * len(values), values, color="C0", s=12, zorder=3)
+        axes.annotate(f"{score:.1f}", (place, score), xytext=(9, -3), textcoords="offset points")
+    for i, (name, value) in enumerate(baselines.items()):
+        axes.axhline(value, color=f"C{i + 1}", linestyle="--", label=f"{name}: {value:.1f}")
+    axes.set_xticks(places, list(scores))
+    axes.margins(x=0.2)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_ylabel(label)
+    axes.legend()
+    _save(figure, path)
+
+
+def plot_samples(found: Dict[str, Any], path: Path) -> None:
+    """Draw scores by the size of the training set, as figure 1 of Peters et al. 2018.
+
+    found (Dict[str, Any]): from `write_suite`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    split = "test" if found["rows"][0]["test"] else "dev"
+    lines: Dict[str, List[Any]] = {}
+    for row in found["rows"]:
+        lines.setdefault(row["title"], []).append((100 * row["share"], row[split]))
+    axes, figure = _draw_lines(lines)
+    ticks = sorted({100 * row["share"] for row in found["rows"]})
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("of the training set")
+    axes.set_ylabel(f"{found['score']} ({split})")
+    axes.set_title(found["title"])
+    _save(figure, path)
+
+
+def plot_updates(found: Dict[str, Any], path: Path) -> None:
+    """Draw dev scores by updates, on the whole training set.
+
+    found (Dict[str, Any]): from `write_suite`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    most = max(row["share"] for row in found["rows"])
+    lines = {
+        row["title"]: [(line["step"], line["scores"]) for line in row["curve"]]
+        for row in found["rows"]
+        if row["share"] == most
+    }
+    axes, figure = _draw_lines(lines)
+    axes.set_xlabel("updates")
+    axes.set_ylabel(f"{found['score']} (dev)")
+    axes.set_title(found["title"])
+    _save(figure, path)
+
+
+def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
+    """Of each line: places and scores there by seed; the band goes from least to most."""
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for name, points in lines.items():
+        places = [place for place, _ in points]
+        means = [sum(scores) / len(scores) for _, scores in points]
+        line = axes.plot(places, means, marker="o", markersize=4, label=name)[0]
+        axes.fill_between(
+            places,
+            [min(scores) for _, scores in points],
+            [max(scores) for _, scores in points],
+            color=line.get_color(),
+            alpha=0.2,
+            linewidth=0,
+        )
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return axes, figure
+
+
+def plot_contexts(found: Dict[str, Any], path: Path) -> None:
+    """Draw queries and their contexts in two dimensions, a colour for each query.
+
+    found (Dict[str, Any]): from `neighbors.summarise`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    if Figure is None:
+        raise ValueError(Errors.EL062)
     figure = Figure(figsize=(11, 8), layout="constrained")
     axes = figure.add_subplot()
-    for item, (x, y), i in zip(shown, points, colors):
-        is_query = any(item is query for query in queries)
-        axes.scatter(
-            x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
-        )
-        axes.annotate(
-            _shorten(item.words, item.position),
-            (x, y),
-            xytext=(4, 4),
-            textcoords="offset points",
-            fontsize=9 if is_query else 7,
-            fontweight="bold" if is_query else "normal",
-            color=f"C{i}",
-        )
+    for i, query in enumerate(found["queries"]):
+        for item in (query, *query["contexts"]):
+            is_query = item is query
+            x, y = item["point"]
+            axes.scatter(
+                x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
+            )
+            axes.annotate(
+                _shorten(item["words"], item["position"]),
+                (x, y),
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=9 if is_query else 7,
+                fontweight="bold" if is_query else "normal",
+                color=f"C{i}",
+            )
     axes.margins(0.2)
     axes.set_xticks([])
     axes.set_yticks([])

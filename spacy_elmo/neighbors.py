@@ -4,11 +4,12 @@
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from html import escape
-from itertools import chain, count, islice
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from itertools import count
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
+from spacy.util import minibatch
 
 from .bilm.embedder import Embedder
 from .corpora.static_vectors import StaticVectors
@@ -88,8 +89,8 @@ def find_contexts(
     found = [Query(words, p, v, []) for words, (_, p), v in zip(asked, queries, vectors)]
     heaps: List[List[Tuple[float, int, Context]]] = [[] for _ in found]
     order, n_read = count(), 0
-    for part in _group(sentences):
-        fresh = [words for words in part if words and words not in asked]
+    for part in minibatch(sentences, _N_SENTENCES):
+        fresh = [list(words) for words in part if words and list(words) not in asked]
         n_read += len(part)
         for words, array in zip(fresh, embedder.embed(fresh)):
             X = _normalise(array[layer])
@@ -120,12 +121,6 @@ def _find_best(query: Query, words: List[str], X: NDArray, same_word: bool) -> O
     return Context(
         words, position, float(similarities[position]), similarities.tolist(), X[position].copy()
     )
-
-
-def _group(sentences: Iterable[Sequence[str]]) -> Iterator[List[List[str]]]:
-    rest = iter(sentences)
-    for first in rest:
-        yield [list(words) for words in chain([first], islice(rest, _N_SENTENCES - 1))]
 
 
 def _normalise(X: NDArray) -> NDArray:
@@ -162,6 +157,38 @@ def project(vectors: NDArray) -> NDArray:
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     points = centred @ directions[:2].T
     return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
+
+
+def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> Dict[str, Any]:
+    """Put what was found into a dict, with the place of each token in a plane.
+
+    queries (Sequence[Query]): from `find_contexts`.
+    static (Sequence[Tuple[str, float]]): from `nearest_words`.
+    RETURNS (Dict[str, Any]): "static", and "queries", each with "words", "position",
+        "point" and "contexts", which have "similarity", too.
+    """
+    vectors = [[query.vector, *(c.vector for c in query.contexts)] for query in queries]
+    points = iter(project(np.concatenate(vectors)).tolist())
+    return {
+        "static": [list(pair) for pair in static],
+        "queries": [
+            {
+                "words": query.words,
+                "position": query.position,
+                "point": next(points),
+                "contexts": [
+                    {
+                        "words": context.words,
+                        "position": context.position,
+                        "similarity": context.similarity,
+                        "point": next(points),
+                    }
+                    for context in query.contexts
+                ],
+            }
+            for query in queries
+        ],
+    }
 
 
 def render_html(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> str:

@@ -11,7 +11,7 @@ from spacy_elmo.checkpoints.reader import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_lm"],
+    "spacy_factories": ["elmo", "elmo_lm", "elmo_senses"],
     "spacy_architectures": [
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.ElmoListener.v1",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..activation_cache import ActivationCache
 from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
-from ..checks import require_least
+from ..checks import require_known, require_least
 from ..errors import Errors, Warnings
 from .forking import BUILD_LOCK, share_at_fork
 from .inference import InferenceEngine
@@ -66,8 +66,8 @@ class Embedder(nn.Module):
         require_least("batch_tokens", batch_tokens, 1)
         require_least("word_cache", word_cache, 0)
         require_least("n_threads", n_threads, 0)
-        _require_known("initial_state", initial_state, INITIAL_STATES)
-        _require_known("precision", precision, PRECISIONS)
+        require_known("initial_state", initial_state, INITIAL_STATES)
+        require_known("precision", precision, PRECISIONS)
         self.bilm = bilm
         self.n_threads = n_threads
         self.batch_tokens = batch_tokens
@@ -144,12 +144,13 @@ class Embedder(nn.Module):
     def activations(self) -> Optional[ActivationCache]:
         """RETURNS (Optional[ActivationCache]): Layers kept for the present weights."""
         if self._activations is not None and not self._is_opened:
-            self.ensure_ready()
-            self._activations.open(self._hash_weights())
+            self._activations.open(self.hash_weights())
             self._is_opened = True
         return self._activations
 
-    def _hash_weights(self) -> bytes:
+    def hash_weights(self) -> bytes:
+        """RETURNS (bytes): the same for biLMs that make the same vectors."""
+        self.ensure_ready()
         about = f"{self.bilm.config} {self._initial_state} {self._precision}"
         found = blake2b(about.encode("utf-8"), digest_size=16)
         for name, tensor in sorted(self.bilm.state_dict().items()):
@@ -335,8 +336,3 @@ def _require_words(sentences: Sequence[Sequence[str]]) -> None:
     for i, words in enumerate(sentences):
         if isinstance(words, str):
             raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
-
-
-def _require_known(key: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ValueError(Errors.EL017.format(key=key, value=value, known=", ".join(known)))

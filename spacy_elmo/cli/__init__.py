@@ -11,10 +11,16 @@ from .convert import convert
 from .debug_corpus import debug_corpus
 from .demo import demo
 from .evaluate import evaluate
+from .experiment import experiment
 from .export import export
+from .index import index
 from .init_config import init_config
 from .neighbors import neighbors
 from .pretrain import pretrain
+from .probe import probe
+from .report import report
+from .search import search
+from .train_senses import train_senses
 from .weights import weights
 
 elmo_cli = typer.Typer(
@@ -28,6 +34,12 @@ elmo_cli.command("demo")(demo)
 elmo_cli.command("benchmark")(benchmark)
 elmo_cli.command("weights")(weights)
 elmo_cli.command("neighbors")(neighbors)
+elmo_cli.command("experiment")(experiment)
+elmo_cli.command("probe")(probe)
+elmo_cli.command("index")(index)
+elmo_cli.command("search")(search)
+elmo_cli.command("report")(report)
+elmo_cli.command("train-senses")(train_senses)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -28,6 +28,8 @@ def neighbors(
     output: Optional[Path] = typer.Option(
         None, help="Picture to write: the contexts in two dimensions", dir_okay=False
     ),
+    title: str = typer.Option("", help="What it is called in reports; the token if left out"),
+    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
@@ -35,7 +37,8 @@ def neighbors(
     from ..corpora.static_vectors import read_static_vectors
     from ..figures import plot_contexts
     from ..loaders import load_embedder
-    from ..neighbors import find_contexts, nearest_words, project, render_html
+    from ..neighbors import find_contexts, nearest_words, render_html, summarise
+    from ..results import write_result
 
     with exit_on_error():
         tokenize, sequences = _open(corpus, lang, limit)
@@ -47,7 +50,9 @@ def neighbors(
         if html is not None:
             write_beside(html, render_html(found, static).encode("utf-8"))
         if output is not None:
-            plot_contexts(found, project, output)
+            plot_contexts(summarise(found, static), output)
+        if json is not None:
+            write_result(json, "neighbors", title or token, summarise(found, static))
     if vectors:
         print(color(f"Static vectors: {token}", bold=True))
         print("  " + (", ".join(f"{word} {cosine:.2f}" for word, cosine in static) or "unknown"))
@@ -55,7 +60,7 @@ def neighbors(
         print("\n" + _mark(query.words, query.position, "cyan"))
         for context in query.contexts:
             print(f"  {context.similarity:.2f}  {_mark(context.words, context.position, 'green')}")
-    for path in (html, output):
+    for path in (html, output, json):
         if path is not None:
             msg.good(f"Wrote {path}")
 

@@ -2,8 +2,9 @@
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
+import typer
 from wasabi import msg
 
 
@@ -29,3 +30,12 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
     from ..pretraining_config import load_config
 
     return load_config(path, parse_config_overrides(arguments))
+
+
+def read_numbers(text: str, kind: Callable[[str], Any] = float) -> List[Any]:
+    """text (str): numbers with commas between. kind (Callable[[str], Any]): int or float.
+    RETURNS (List[Any]): the numbers. RAISES (typer.BadParameter): for anything else."""
+    try:
+        return [kind(number) for number in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}: expected numbers with commas, such as 1,8") from None

@@ -224,7 +224,7 @@ def test_a_precision_that_the_machine_lacks_is_refused_at_the_first_use(
 
 
 def test_kept_layers_know_their_precision(bilm):
-    hashes = {Embedder(bilm, precision=name)._hash_weights() for name in ("fp32", "bf16", "int8")}
+    hashes = {Embedder(bilm, precision=name).hash_weights() for name in ("fp32", "bf16", "int8")}
 
     assert len(hashes) == 3
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import spacy
+import srsly
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,12 +134,18 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     printed = run(
         "elmo", "neighbors", "green ham", "I like ham", "--token", "ham", "--corpus", text,
         "--weights", weights, "--vectors", vectors, "--n", 2, "--html", page, "--output", picture,
+        "--json", tmp_path / "x.json", "--title", "toy",
     )  # fmt: skip
 
     assert "Static vectors" in printed and "eggs" in printed
     assert printed.count("0.") + printed.count("1.00") >= 4
     assert "<table>" in page.read_text("utf-8")
     assert picture.stat().st_size > 5000
+    result = srsly.read_json(tmp_path / "x.json")
+    assert result["experiment"] == "neighbors" and result["title"] == "toy"
+    assert [len(query["contexts"]) for query in result["queries"]] == [2, 2]
+    run("elmo", "report", tmp_path, tmp_path / "report.md")
+    assert "[ham]" in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_the_command_says_what_is_wrong(text, weights, tmp_path):

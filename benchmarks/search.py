@@ -1,0 +1,140 @@
+"""Semantic search against BM25: SQuAD's questions, the paragraphs that answer them.
+
+Settings are chosen on the first articles, and measured once on the others.
+"""
+
+import json
+import lzma
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import bm25s
+import numpy as np
+import spacy
+import typer
+
+from spacy_elmo.loaders import load_embedder
+from spacy_elmo.results import write_result
+from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, fit_transform
+from spacy_elmo.sentences import cut_sentences
+
+Words = List[str]
+_RANKS = (1, 5, 10)
+
+
+def main(
+    squad: Path = typer.Argument(..., help="SQuAD's JSON, plain or .xz"),
+    output: Path = typer.Argument(..., help="JSON file to write"),
+    n_tune: int = typer.Option(12, help="Articles to choose settings on"),
+    limit: int = typer.Option(0, help="Articles to read, 0 for all"),
+) -> None:
+    """Rank all paragraphs of the articles for each of their questions."""
+    articles = read_articles(squad)[: limit or None]
+    parts = {"tune": articles[:n_tune], "test": articles[n_tune:]}
+    tune, test = (Data.read(part) for part in parts.values())
+    settings = [
+        {"layer": layer, "weighting": weighting, "unit": unit}
+        for layer in range(3)
+        for weighting in WEIGHTINGS
+        for unit in ("sentence", "paragraph")
+    ]
+    tuned = [
+        {**each, **tune.measure(lambda d, each=each: rank_elmo(d, **each))} for each in settings
+    ]
+    best = max(tuned, key=lambda row: row["mrr"])
+    chosen = {key: best[key] for key in ("layer", "weighting", "unit")}
+    result = {
+        "n_paragraphs": len(test.paragraphs),
+        "n_questions": len(test.questions),
+        "chosen": chosen,
+        "tune": tuned,
+        "elmo": test.measure(lambda data: rank_elmo(data, **chosen)),
+        "bm25": test.measure(rank_bm25),
+    }
+    write_result(output, "search", "SQuAD 1.1, dev articles", result)
+    for name in ("bm25", "elmo"):
+        print(name, {key: round(value, 3) for key, value in result[name].items()})
+    print(chosen)
+
+
+def read_articles(path: Path) -> List[Any]:
+    """RETURNS (List[Any]): SQuAD's articles."""
+    content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    return json.loads(content)["data"]
+
+
+class Data:
+    """paragraphs (List[List[Words]]): sentences of each. questions (List[Words]): each with
+    the number of its paragraph in `answers`."""
+
+    def __init__(
+        self, paragraphs: List[List[Words]], questions: List[Words], answers: List[int]
+    ) -> None:
+        self.paragraphs = paragraphs
+        self.questions = questions
+        self.answers = np.array(answers)
+
+    @classmethod
+    def read(cls, articles: Sequence[Any]) -> "Data":
+        """RETURNS (Data): tokenized."""
+        tokenizer = spacy.blank("en").tokenizer
+        data = cls([], [], [])
+        answers = []
+        for paragraph in (p for article in articles for p in article["paragraphs"]):
+            words = [t.text for t in tokenizer(paragraph["context"]) if not t.is_space]
+            for question in paragraph["qas"]:
+                data.questions.append([t.text for t in tokenizer(question["question"])])
+                answers.append(len(data.paragraphs))
+            data.paragraphs.append(list(cut_sentences(words)))
+        data.answers = np.array(answers)
+        return data
+
+    def measure(self, rank: Callable[["Data"], np.ndarray]) -> Dict[str, float]:
+        """rank (Callable): scores of all paragraphs, shape (n_questions, n_paragraphs).
+        RETURNS (Dict[str, float]): share of questions whose paragraph is among the first
+        ones, mean reciprocal rank, and seconds."""
+        start = time.perf_counter()
+        scores = rank(self)
+        seconds = time.perf_counter() - start
+        own = scores[np.arange(len(scores)), self.answers]
+        # The worst place among equals.
+        ranks = (scores >= own[:, None]).sum(axis=1)
+        found = {f"at_{n}": float((ranks <= n).mean()) for n in _RANKS}
+        return {**found, "mrr": float((1 / ranks).mean()), "seconds": seconds}
+
+
+def rank_bm25(data: Data) -> np.ndarray:
+    """RETURNS (np.ndarray): BM25 scores, words in lower case."""
+    retriever = bm25s.BM25()
+    lower = [[w.lower() for words in p for w in words] for p in data.paragraphs]
+    retriever.index(lower, show_progress=False)
+    return np.stack([retriever.get_scores([w.lower() for w in q]) for q in data.questions])
+
+
+def rank_elmo(data: Data, layer: int, weighting: str, unit: str) -> np.ndarray:
+    """RETURNS (np.ndarray): cosines with the paragraph, or with its nearest sentence."""
+    sentences, owners = cut_units(data, unit)
+    encoder = SentenceEncoder(load_embedder(), layer)
+    if weighting == "sif":
+        words, counts = np.unique(
+            [word.lower() for sentence in sentences for word in sentence], return_counts=True
+        )
+        encoder.counts = dict(zip(words.tolist(), counts.tolist()))
+    encoder.transform = fit_transform(encoder.average(sentences), weighting)
+    Q, X = encoder.encode(data.questions), encoder.encode(sentences)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    return np.maximum.reduceat(Q @ X.T, starts, axis=1)
+
+
+def cut_units(data: Data, unit: str) -> Tuple[List[Words], np.ndarray]:
+    """RETURNS (Tuple[List[Words], np.ndarray]): what has a vector, and its paragraph."""
+    if unit == "paragraph":
+        joined = [[word for words in p for word in words] for p in data.paragraphs]
+        return joined, np.arange(len(joined))
+    sentences = [words for p in data.paragraphs for words in p]
+    return sentences, np.repeat(np.arange(len(data.paragraphs)), [len(p) for p in data.paragraphs])
+
+
+if __name__ == "__main__":
+    typer.run(main)

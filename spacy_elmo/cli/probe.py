@@ -1,0 +1,57 @@
+"""`python -m spacy elmo probe`: what each layer knows of a label."""
+
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import typer
+from wasabi import msg, table
+
+from .util import exit_on_error, read_numbers
+
+
+def probe(
+    corpus: Path = typer.Argument(
+        ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
+    ),
+    weights: Optional[Path] = typer.Argument(
+        None, help="Folder with weights; the bundled English ones if left out"
+    ),
+    attr: str = typer.Option("tag_", help="Attribute of the tokens to predict"),
+    title: str = typer.Option("", help="What the data is called in reports"),
+    seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
+    limit: int = typer.Option(0, min=0, help="Docs of each file, 0 for all"),
+    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+) -> None:
+    """Train a linear classifier on each layer alone (table 6 of the paper)."""
+    import spacy
+    from spacy.tokens import DocBin
+
+    from ..experiments.probe import probe_layers
+    from ..experiments.runs import find_splits
+    from ..loaders import load_embedder
+    from ..results import write_result
+
+    with exit_on_error():
+        vocab = spacy.blank("xx").vocab
+        docs = {
+            name: list(DocBin().from_disk(path).get_docs(vocab))[: limit or None]
+            for name, path in find_splits(corpus).items()
+        }
+        report = probe_layers(load_embedder(weights), docs, attr, read_numbers(seeds, int))
+    print(_format(report))
+    if json is not None:
+        write_result(json, "probe", title or corpus.name, {"attr": attr, **report})
+        msg.good(f"Wrote {json}")
+
+
+def _format(report: Dict[str, Any]) -> str:
+    from ..experiments.results import show
+    from ..figures import name_layers
+
+    rows = [("word alone", *(f"{report['frequent'][s]:.2f}" for s in report["splits"]))]
+    names = name_layers(len(report["layers"]))
+    rows += [
+        (name, *(show(scores[s]) for s in report["splits"]))
+        for name, scores in zip(names, report["layers"])
+    ]
+    return table(rows, header=("layer", *report["splits"]), divider=True)

@@ -1,0 +1,30 @@
+"""`python -m spacy elmo report`: the results of experiments as one report."""
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+from .util import exit_on_error
+
+
+def report(
+    folder: Path = typer.Argument(
+        ..., help="Folder with results, however deep", exists=True, file_okay=False
+    ),
+    output: Path = typer.Argument(..., help="Markdown file to write; a page goes beside it"),
+    title: str = typer.Option("Experiments", help="Heading"),
+) -> None:
+    """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
+    from ..checkpoints.files import write_beside
+    from ..report.blocks import to_html, to_markdown
+    from ..report.sections import make_sections
+    from ..results import read_results
+
+    with exit_on_error():
+        sections = make_sections(read_results(folder), output.parent / "figures")
+        page = output.with_suffix(".html")
+        markdown = to_markdown(title, sections, output.parent)
+        write_beside(output, markdown.encode("utf-8"))
+        write_beside(page, to_html(title, sections).encode("utf-8"))
+    msg.good(f"Wrote {output} and {page}")

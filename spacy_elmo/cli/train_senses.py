@@ -1,0 +1,78 @@
+"""`python -m spacy elmo train-senses`: a component that tells word senses apart."""
+
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import typer
+from wasabi import msg, table
+
+from .util import exit_on_error
+
+
+def train_senses(
+    train: Path = typer.Argument(
+        ..., help="Sense-annotated sentences (.jsonl)", exists=True, dir_okay=False
+    ),
+    wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
+    output: Path = typer.Argument(..., help="Folder for the pipeline"),
+    weights: Optional[Path] = typer.Argument(
+        None, help="Folder with weights; the bundled English ones if left out"
+    ),
+    test: Optional[Path] = typer.Option(
+        None, help="Sentences to measure on, once", exists=True, dir_okay=False
+    ),
+    title: str = typer.Option("", help="What the data is called in reports"),
+    lang: str = typer.Option("en", help="Language"),
+    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+) -> None:
+    """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
+    paper). A tenth of the docs chooses the layer."""
+    import spacy
+    from tqdm import tqdm
+
+    from ..loaders import load_embedder, pipe_config
+    from ..results import write_result
+    from ..senses.corpus import read_sentences
+    from ..senses.model import SenseModel
+    from ..senses.training import train_senses as fit
+    from ..senses.wordnet import read_wordnet
+
+    with exit_on_error():
+        nlp = spacy.blank(lang)
+        shape = pipe_config(weights) if weights else {}
+        elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": True})
+        if weights:
+            elmo.load(weights)
+        pipe: Any = nlp.add_pipe("elmo_senses")
+        inventory = read_wordnet(wordnet)
+        centroids, report = fit(
+            load_embedder(weights),
+            inventory,
+            tqdm(read_sentences(train), unit=" sentences"),
+            read_sentences(test) if test is not None else (),
+        )
+        pipe.model = SenseModel(inventory, centroids)
+        nlp.to_disk(output)
+    print(_format(report))
+    msg.good(f"Wrote {output}")
+    if json is not None:
+        write_result(json, "senses", title or train.stem, report)
+        msg.good(f"Wrote {json}")
+
+
+def _format(report: Dict[str, Any]) -> str:
+    splits = [split for split in ("tune", "test") if report[split]]
+    rows = [
+        ("first sense", *(report[split]["first"] for split in splits)),
+        ("most frequent", *(report[split]["frequent"] for split in splits)),
+        *(
+            (f"nearest, layer {layer}", *(report[split]["layers"][layer] for split in splits))
+            for layer in report["tune"]["layers"]
+        ),
+        (
+            f"chosen: {report['layer']}, prior {report['prior']}",
+            *(report[split]["chosen"] for split in splits),
+        ),
+    ]
+    cells = [(name, *(f"{value:.1%}" for value in values)) for name, *values in rows]
+    return table(cells, header=("right senses", *splits), divider=True)

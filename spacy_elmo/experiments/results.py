@@ -1,0 +1,98 @@
+"""Runs -> rows of a table: mean and spread over the seeds; one file for a suite."""
+
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Dict, List, Sequence
+
+from ..results import write_result
+from .variants import Variant
+
+Result = Dict[str, Any]
+
+
+def write_suite(
+    suite: str, task: str, variants: Sequence[Variant], results: Sequence[Result], output: Path
+) -> Dict[str, Any]:
+    """Summarise runs, and write OUTPUT/SUITE.json.
+
+    suite (str): what was compared.
+    task (str): what the task is called.
+    variants (Sequence[Variant]): in the order to show them.
+    results (Sequence[Result]): from `run_all`.
+    output (Path): the folder of the runs.
+    RETURNS (Dict[str, Any]): what is written: "title", "score", "rows" (see `summarise`),
+        "seconds" of all runs, "settings".
+    """
+    found = {
+        "score": results[0]["score"],
+        "rows": summarise(variants, results),
+        "seconds": round(sum(result["seconds"] for result in results)),
+        "settings": results[-1]["settings"],
+    }
+    write_result(output / f"{suite}.json", suite, task, found)
+    return {"title": task, **found}
+
+
+def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:
+    """Average the scores of runs that differ in nothing but their seed.
+
+    variants (Sequence[Variant]): in the order to show them.
+    results (Sequence[Result]): from `run_all`.
+    RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
+        "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
+        by seed; test is empty without one), "curve" (of each look at dev that all seeds
+        took: "step", "scores" in percent), "mixes" (by seed).
+    """
+    rows: List[Dict[str, Any]] = []
+    for share in sorted({result["share"] for result in results}):
+        for variant in variants:
+            group = [
+                result
+                for result in sorted(results, key=lambda result: result["seed"])
+                if result["variant"] == variant.name and result["share"] == share
+            ]
+            if not group:
+                continue
+            rows.append(
+                {
+                    "variant": variant.name,
+                    "title": variant.title,
+                    "share": share,
+                    "seeds": [result["seed"] for result in group],
+                    "n_docs": mean(result["n_docs"] for result in group),
+                    **{split: _get_scores(group, split) for split in ("dev", "test")},
+                    "curve": _join_curves(group),
+                    "mixes": [result["mixes"] for result in group],
+                }
+            )
+    return rows
+
+
+def _get_scores(group: Sequence[Result], split: str) -> List[float]:
+    return [100 * result[split][result["score"]] for result in group if result[split]]
+
+
+def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
+    curves = [{line["step"]: line["score"] for line in result["curve"]} for result in group]
+    steps = set.intersection(*(set(curve) for curve in curves))
+    return [{"step": s, "scores": [100 * curve[s] for curve in curves]} for s in sorted(steps)]
+
+
+def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
+    """Find when a curve passes a score.
+
+    curve (Sequence[Dict[str, Any]]): from `summarise`.
+    score (float): in percent.
+    RETURNS (int): updates after which the mean is above it; -1 if it never is.
+    """
+    passed = (line["step"] for line in curve if mean(line["scores"]) > score)
+    return next(passed, -1)
+
+
+def show(values: Sequence[float]) -> str:
+    """values (Sequence[float]): of the seeds. RETURNS (str): mean, and the standard
+    deviation if there are several; "-" for none."""
+    if not values:
+        return "-"
+    spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"

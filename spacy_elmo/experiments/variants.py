@@ -1,0 +1,121 @@
+"""What the experiments compare: where ELMo stands, and how its layers are weighted."""
+
+from copy import deepcopy
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from spacy.language import Language
+from thinc.api import Config
+
+from ..bilm.config import BiLMConfig
+from ..errors import Errors
+from ..presets import make_config
+
+SUITES = ("gain", "weighting", "placement", "samples")
+PLAIN, LEARNED = "plain", "input"
+# λ of the learned mixes, as in the paper's table 2.
+_WEAK, _STRONG = 0.001, 1.0
+
+
+class Variant(NamedTuple):
+    """A config's tok2vec.
+
+    name (str): in the names of files.
+    title (str): in tables.
+    places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
+        (behind it); none for spaCy's plain tok2vec.
+    mix (Dict[str, Any]): keys of the listener's mix.
+    """
+
+    name: str
+    title: str
+    places: Tuple[str, ...]
+    mix: Dict[str, Any]
+
+
+def choose_variants(suite: str, depth: int) -> List[Variant]:
+    """List what a suite compares (Peters et al. 2018: weighting is table 2, placement table
+    3, samples figure 1, and gain the rows of table 1).
+
+    suite (str): one of `SUITES`.
+    depth (int): LSTM layers of the biLM.
+    RETURNS (List[Variant]): without ELMo first.
+    RAISES (ValueError): EL064 for an unknown suite.
+    """
+    if suite not in SUITES:
+        raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
+    plain = Variant(PLAIN, "without ELMo", (), {})
+    learned = _at("input", LEARNED, f"learned, λ = {_WEAK}", mix_l2=_WEAK)
+    if suite == "weighting":
+        fixed = [_at("input", f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
+        return [
+            plain,
+            _at("input", "top", "last layer only", output="top"),
+            _at("input", "average", "plain average", output="average"),
+            _at("input", "strong", f"learned, λ = {_STRONG:g}", mix_l2=_STRONG),
+            learned,
+            *fixed,
+        ]
+    if suite == "placement":
+        mix = {"mix_l2": _WEAK}
+        return [
+            plain,
+            learned._replace(title="input"),
+            Variant("output", "output", ("output",), mix),
+            Variant("both", "input and output", ("input", "output"), mix),
+        ]
+    return [plain, learned._replace(title="with ELMo")]
+
+
+def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
+    return Variant(name, title, (place,), mix)
+
+
+def _name_layer(i: int) -> str:
+    return f"LSTM layer {i} only" if i else "word layer only"
+
+
+def make_variant(
+    variant: Variant,
+    component: str,
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    loader: Optional[Dict[str, Any]] = None,
+) -> Config:
+    """Make the training config of a variant; those of one component differ in nothing but
+    their tok2vec.
+
+    variant (Variant): what to make.
+    component (str): factory of the component to train.
+    lang, shape, loader: see `make_config`.
+    RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
+    RAISES (ValueError): EL061 if the component has no tok2vec.
+    """
+    config = make_config("word_features", [component], lang=lang, shape=shape, loader=loader)
+    # spaCy's own for some languages needs more packages; the data is tokenized.
+    config["nlp"]["tokenizer"] = {"@tokenizers": "spacy.Tokenizer.v1"}
+    model = config["components"][component]["model"]
+    if variant.places:
+        listener = {k: v for k, v in model["tok2vec"]["input"].items() if k != "mix_l2"}
+        for place in ("input", "output"):
+            chosen = {**listener, **variant.mix} if place in variant.places else None
+            model["tok2vec"][place] = deepcopy(chosen)
+        return config
+    parts = {key: model["tok2vec"][key] for key in ("embed", "encode")}
+    model["tok2vec"] = {"@architectures": "spacy.Tok2Vec.v2", **parts}
+    del config["components"]["elmo"]
+    config["initialize"].pop("components", None)
+    config["nlp"]["pipeline"] = [component]
+    return config
+
+
+def get_score(component: str) -> str:
+    """component (str): a factory. RETURNS (str): The score that it is chosen by, such as
+    "tag_acc". RAISES (ValueError): EL061 if it has none."""
+    nlp = Language()
+    known = nlp.has_factory(component)
+    weights = nlp.get_factory_meta(component).default_score_weights if known else None
+    scores = {key: weight for key, weight in (weights or {}).items() if weight}
+    if not scores:
+        raise ValueError(Errors.EL061.format(name=component))
+    return max(scores, key=lambda key: scores[key])

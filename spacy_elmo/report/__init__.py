@@ -1,0 +1,1 @@
+"""Results of experiments -> one report, as Markdown and as a page."""

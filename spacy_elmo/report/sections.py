@@ -1,0 +1,250 @@
+"""Sections of the report: a function for each kind of experiment."""
+
+from pathlib import Path
+from statistics import mean
+from typing import Any, Callable, Dict, List, Sequence
+
+from ..experiments.results import find_passing, show
+from ..figures import (
+    name_layers,
+    plot_contexts,
+    plot_layers,
+    plot_samples,
+    plot_scores,
+    plot_updates,
+    plot_weights,
+)
+from .blocks import Block, Heading, Picture, Section, Table, Text
+from .paper import PAPER
+
+Result = Dict[str, Any]
+
+_TITLES = {
+    "gain": "With ELMo and without",
+    "weighting": "How to weigh the layers",
+    "placement": "Where to put ELMo",
+    "weights": "What the tasks take from the layers",
+    "samples": "How much data it saves",
+    "senses": "What the layers know: word senses",
+    "probe": "What the layers know: parts of speech",
+    "neighbors": "Senses of a word by its contexts",
+    "search": "Semantic search",
+}
+
+
+def make_sections(results: Sequence[Result], folder: Path) -> List[Section]:
+    """Make the report's sections, in the order of the paper.
+
+    results (Sequence[Result]): what `write_result` wrote.
+    folder (Path): for the pictures.
+    RETURNS (List[Section]): of the experiments that there are.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sections = []
+    for kind, title in _TITLES.items():
+        # What the mixes learned is part of the runs that compare places.
+        source = "placement" if kind == "weights" else kind
+        own = [result for result in results if result["experiment"] == source]
+        if own:
+            blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
+            for result in own:
+                blocks += [Heading(result["title"]), *_MAKERS[kind](result, folder)]
+                blocks.append(Text(_describe(result)))
+            sections.append(Section(title, blocks))
+    return sections
+
+
+def _describe(result: Result) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    settings = result.get("settings", {})
+    about = [f"{result['date']}", versions]
+    if settings:
+        about.append(
+            f"{settings['max_steps']} updates at most, looks at dev every "
+            f"{settings['eval_frequency']}"
+        )
+    return f"({'; '.join(about)})"
+
+
+def _make_name(result: Result, kind: str) -> str:
+    letters = [c if c.isalnum() else "_" for c in result["title"].lower()]
+    return f"{kind}_{''.join(letters).strip('_')}.png"
+
+
+def _make_scores(result: Result, folder: Path) -> List[Block]:
+    path = folder / _make_name(result, result.get("experiment", "scores"))
+    plot_scores(result, path)
+    header = ("", f"{result['score']}, dev", "test", "fewer errors (dev)", "seeds")
+    rows = result["rows"]
+    plain = mean(rows[0]["dev"])
+    cells = [
+        (
+            row["title"],
+            show(row["dev"]),
+            show(row["test"]),
+            f"{(mean(row['dev']) - plain) / (100 - plain):.0%}" if row is not rows[0] else "-",
+            str(len(row["seeds"])),
+        )
+        for row in rows
+    ]
+    return [Table(header, cells), Picture(path, f"{result['title']}: mean, and each seed")]
+
+
+def _make_samples(result: Result, folder: Path) -> List[Block]:
+    samples = folder / _make_name(result, "samples")
+    updates = folder / _make_name(result, "updates")
+    plot_samples(result, samples)
+    plot_updates(result, updates)
+    titles = list(dict.fromkeys(row["title"] for row in result["rows"]))
+    shares = sorted({row["share"] for row in result["rows"]})
+    by_place = {(row["title"], row["share"]): row for row in result["rows"]}
+    split = "test" if result["rows"][0]["test"] else "dev"
+    cells = [
+        (
+            f"{share:.0%}",
+            f"{by_place[titles[0], share]['n_docs']:,.0f}",
+            *(show(by_place[title, share][split]) for title in titles),
+        )
+        for share in shares
+    ]
+    without, with_elmo = (by_place[title, shares[-1]] for title in titles)
+    best = max(mean(line["scores"]) for line in without["curve"])
+    best_step = next(line["step"] for line in without["curve"] if mean(line["scores"]) == best)
+    passing = find_passing(with_elmo["curve"], best)
+    passed = f"after {passing} updates" if passing >= 0 else "never"
+    return [
+        Table(("training docs", "docs", *(f"{title}, {split}" for title in titles)), cells),
+        Picture(samples, f"{result['title']}: scores by training docs, with the seeds' spread"),
+        Text(
+            f"On all docs, the best mean dev score without ELMo is {best:.2f}, after {best_step} "
+            f"updates; with ELMo it is passed {passed}."
+        ),
+        Picture(updates, f"{result['title']}: dev scores by updates, with the seeds' spread"),
+    ]
+
+
+def _make_weights(result: Result, folder: Path) -> List[Block]:
+    mixes = []
+    for row in result["rows"]:
+        own = [[mix for mix in mixes if mix["place"] in _PLACES] for mixes in row["mixes"]]
+        for i, mix in enumerate(own[0] if own else []):
+            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in own))]
+            gamma = mean(seed[i]["gamma"] for seed in own)
+            place = f"{row['title']}: {mix['place']}"
+            mixes.append({**mix, "place": place, "shares": shares, "gamma": gamma})
+    path = folder / _make_name(result, "weights")
+    plot_weights(mixes, path)
+    header = ("", *name_layers(len(mixes[0]["shares"])), "γ")
+    rows = [
+        (mix["place"], *(f"{s:.3f}" for s in mix["shares"]), f"{mix['gamma']:.2f}") for mix in mixes
+    ]
+    return [Table(header, rows), Picture(path, f"{result['title']}: mean of the seeds")]
+
+
+_PLACES = ("input", "output")
+
+
+def _make_senses(result: Result, folder: Path) -> List[Block]:
+    splits = [split for split in ("tune", "test") if result[split]]
+    lines = {
+        "first sense of the inventory": "first",
+        "most frequent sense of training": "frequent",
+    }
+    rows = [
+        (name, *(f"{result[split][key]:.1%}" for split in splits)) for name, key in lines.items()
+    ]
+    layers = list(result["tune"]["layers"])
+    names = [*name_layers(len(layers) - 1), "average"]
+    rows += [
+        (f"nearest: {name}", *(f"{result[split]['layers'][layer]:.1%}" for split in splits))
+        for name, layer in zip(names, layers)
+    ]
+    chosen = f"elmo_senses: layer {result['layer']}, prior {result['prior']}"
+    rows.append((chosen, *(f"{result[split]['chosen']:.1%}" for split in splits)))
+    path = folder / _make_name(result, "senses")
+    last = splits[-1]
+    plot_layers(
+        dict(zip(names, ([100 * result[last]["layers"][layer]] for layer in layers))),
+        {name: 100 * result[last][key] for name, key in lines.items()},
+        f"right senses, % ({last})",
+        path,
+    )
+    sizes = ", ".join(f"{result[s]['n_instances']:,} in {s}" for s in splits)
+    return [
+        Table(("right senses", *splits), rows),
+        Picture(path, f"{result['title']}: nearest mean vector, by layer"),
+        Text(
+            f"Words with a sense: {sizes}. On SemCor, WordNet's first sense has seen the "
+            "answers: its order comes from counts on SemCor itself."
+        ),
+    ]
+
+
+def _make_probe(result: Result, folder: Path) -> List[Block]:
+    splits = result["splits"]
+    names = name_layers(len(result["layers"]))
+    rows = [("most frequent of the word", *(f"{result['frequent'][s]:.2f}" for s in splits))]
+    rows += [
+        (name, *(show(scores[s]) for s in splits)) for name, scores in zip(names, result["layers"])
+    ]
+    path = folder / _make_name(result, "probe")
+    last = splits[-1]
+    plot_layers(
+        {name: scores[last] for name, scores in zip(names, result["layers"])},
+        {"most frequent of the word": result["frequent"][last]},
+        f"accuracy, % ({last})",
+        path,
+    )
+    caption = f"{result['title']}: linear classifier of {result['attr']} on one layer"
+    return [Table((result["attr"], *splits), rows), Picture(path, caption)]
+
+
+def _make_neighbors(result: Result, folder: Path) -> List[Block]:
+    blocks: List[Block] = []
+    if result["static"]:
+        words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
+        blocks.append(Text(f"Nearest words by static vectors: {words}."))
+    for query in result["queries"]:
+        rows = [
+            (f"{context['similarity']:.2f}", _mark(context["words"], context["position"]))
+            for context in query["contexts"]
+        ]
+        blocks.append(Table(("cosine", _mark(query["words"], query["position"])), rows))
+    path = folder / _make_name(result, "neighbors")
+    plot_contexts(result, path)
+    return [*blocks, Picture(path, f"{result['title']}: two principal components")]
+
+
+def _mark(words: Sequence[str], position: int) -> str:
+    return " ".join(f"[{word}]" if i == position else word for i, word in enumerate(words))
+
+
+def _make_search(result: Result, folder: Path) -> List[Block]:
+    header = ("", "first", "among 5", "among 10", "mean reciprocal rank")
+    keys = ("at_1", "at_5", "at_10", "mrr")
+    chosen = ", ".join(f"{key} {value}" for key, value in result["chosen"].items())
+    rows = [
+        (name, *(f"{result[key][k]:.3f}" for k in keys))
+        for name, key in (("BM25", "bm25"), (f"ELMo ({chosen})", "elmo"))
+    ]
+    return [
+        Text(
+            f"{result['n_questions']:,} questions, {result['n_paragraphs']:,} paragraphs: where "
+            "the right one is. Settings were chosen on other articles."
+        ),
+        Table(header, rows),
+    ]
+
+
+_MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
+    "gain": _make_scores,
+    "weighting": _make_scores,
+    "placement": _make_scores,
+    "weights": _make_weights,
+    "samples": _make_samples,
+    "senses": _make_senses,
+    "probe": _make_probe,
+    "neighbors": _make_neighbors,
+    "search": _make_search,
+}

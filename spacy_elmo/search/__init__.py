@@ -1,0 +1,1 @@
+"""Semantic search: vectors of sentences, an index of them on disk, its search."""

@@ -1,0 +1,1 @@
+"""Word senses: an inventory, what the senses' contexts look like, and the choice."""

@@ -1,0 +1,107 @@
+"""`Centroids`: what the contexts of senses look like, and the choice of the nearest."""
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Sequence, Tuple, Union
+
+import numpy as np
+import srsly
+from numpy.typing import NDArray
+
+Layer = Union[int, str]
+AVERAGE = "average"
+# On disk, too: as exact as the choice needs.
+_DTYPE = "float16"
+
+
+def get_options(n_layers: int) -> List[Layer]:
+    """n_layers (int): of a biLM. RETURNS (List[Layer]): each layer, and their average."""
+    return [*range(n_layers), AVERAGE]
+
+
+def choose_layer(layers: NDArray, layer: Layer) -> NDArray:
+    """layers (NDArray): shape (..., n_layers, width). layer (Layer): a number or "average".
+    RETURNS (NDArray): shape (..., width)."""
+    return layers.mean(axis=-2) if layer == AVERAGE else layers[..., int(layer), :]
+
+
+def no_sense_of(form: str) -> str:
+    """form (str): a word. RETURNS (str): what stands for it where it has no sense, as "in"
+    is mostly no inch."""
+    return f"{form.lower()}|"
+
+
+@dataclass
+class Centroids:
+    """Mean vectors of senses, and how often each was seen.
+
+    layer (Layer): what the vectors are made of.
+    prior (float): weight of the logarithm of a sense's count against the cosine.
+    vectors (NDArray): float16 of length 1, shape (n_senses, width).
+    counts (List[int]): of each sense, at least 1.
+    rows (Dict[str, int]): sense -> row. A sense is a key, or `no_sense_of` a form.
+    """
+
+    layer: Layer
+    prior: float
+    vectors: NDArray
+    counts: List[int]
+    rows: Dict[str, int] = field(default_factory=dict)
+
+    def choose(self, vector: NDArray, keys: Sequence[str]) -> str:
+        """Choose the sense whose centroid is nearest (Peters et al. 2018, section 5.3).
+
+        vector (NDArray): shape (width,).
+        keys (Sequence[str]): senses that are possible, the first sense first.
+        RETURNS (str): one of them; the first if none was seen in training.
+        """
+        scored = self.score(vector, keys)
+        return max(scored)[2] if scored else keys[0]
+
+    def to_bytes(self) -> bytes:
+        """RETURNS (bytes): all of it."""
+        return srsly.msgpack_dumps(vars(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Centroids":
+        """data (bytes): from `to_bytes`. RETURNS (Centroids): the same."""
+        return cls(**srsly.msgpack_loads(data))
+
+    def score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
+        """vector (NDArray): shape (width,). keys (Sequence[str]): senses. RETURNS
+        (List[Tuple[float, int, str]]): of those seen, score, minus the place, sense."""
+        seen = [(i, key, self.rows[key]) for i, key in enumerate(keys) if key in self.rows]
+        if not seen:
+            return []
+        chosen = self.vectors[[row for *_, row in seen]].astype("float32")
+        cosines = chosen @ (vector / (float(np.linalg.norm(vector)) or 1.0))
+        return [
+            (float(cosine) + self.prior * float(np.log(self.counts[row])), -i, key)
+            for cosine, (i, key, row) in zip(cosines, seen)
+        ]
+
+
+class Sums:
+    """Sums of vectors by sense, from which centroids are made."""
+
+    def __init__(self, n_layers: int, width: int) -> None:
+        self.rows: Dict[str, int] = {}
+        self.counts: List[int] = []
+        self._layers = np.zeros((1024, n_layers, width))
+
+    def add(self, sense: str, layers: NDArray) -> None:
+        """sense (str): of `Centroids.rows`. layers (NDArray): shape (n_layers, width)."""
+        row = self.rows.setdefault(sense, len(self.rows))
+        if row == len(self.counts):
+            self.counts.append(0)
+            if row == len(self._layers):
+                self._layers = np.concatenate([self._layers, np.zeros_like(self._layers)])
+        self.counts[row] += 1
+        self._layers[row] += layers
+
+    def make(self, layer: Layer, prior: float) -> Centroids:
+        """layer (Layer), prior (float): see `Centroids`. RETURNS (Centroids): of all that
+        was added so far."""
+        means = choose_layer(self._layers[: len(self.rows)], layer)
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        vectors = (means / np.where(norms == 0, 1.0, norms)).astype(_DTYPE)
+        return Centroids(layer, prior, vectors, list(self.counts), dict(self.rows))

@@ -1,0 +1,63 @@
+"""`SenseModel`: an inventory with centroids chooses the sense of a word in a text."""
+
+from dataclasses import dataclass
+from typing import List, Optional
+
+import srsly
+from numpy.typing import NDArray
+
+from .centroids import Centroids, choose_layer, no_sense_of
+from .inventory import PARTS_OF_SPEECH, Inventory
+
+
+@dataclass
+class SenseModel:
+    """inventory (Inventory): which senses are possible. centroids (Centroids): what they
+    look like."""
+
+    inventory: Inventory
+    centroids: Centroids
+
+    def choose(self, form: str, layers: NDArray, *, lemma: str = "", pos: str = "") -> str:
+        """Choose the sense of a word.
+
+        form (str): as it stands in the text.
+        layers (NDArray): of the biLM, shape (n_layers, width).
+        lemma (str): base form; "" if it is not known.
+        pos (str): n, v, a or r; "-" for a word of another kind; "" if it is not known.
+        RETURNS (str): a key of the inventory; "" if the word has no sense here.
+        """
+        keys = self._get_keys(form, lemma, pos)
+        if not keys:
+            return ""
+        none = no_sense_of(form)
+        vector = choose_layer(layers, self.centroids.layer)
+        chosen = self.centroids.choose(vector, [*keys, none])
+        return "" if chosen == none else chosen
+
+    def _get_keys(self, form: str, lemma: str, pos: str) -> List[str]:
+        inventory = self.inventory
+        kinds = [pos] if pos else PARTS_OF_SPEECH
+        found = [
+            sense
+            for kind in kinds
+            for sense in (lemma and inventory.find(lemma, kind)) or inventory.find_form(form, kind)
+        ]
+        # Of several parts of speech, what is frequent comes first.
+        if not pos:
+            found.sort(key=lambda sense: -sense[1])
+        return [key for key, _ in found]
+
+    def get_gloss(self, key: str) -> Optional[str]:
+        """key (str): a sense. RETURNS (Optional[str]): what it means, if that is known."""
+        return self.inventory.glosses.get(key)
+
+    def to_bytes(self) -> bytes:
+        """RETURNS (bytes): all of it."""
+        return srsly.msgpack_dumps([self.inventory.to_bytes(), self.centroids.to_bytes()])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "SenseModel":
+        """data (bytes): from `to_bytes`. RETURNS (SenseModel): the same."""
+        inventory, centroids = srsly.msgpack_loads(data)
+        return cls(Inventory.from_bytes(inventory), Centroids.from_bytes(centroids))

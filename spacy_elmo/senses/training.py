@@ -1,0 +1,151 @@
+"""Train senses from sense-annotated sentences, and measure each layer."""
+
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+
+from numpy.typing import NDArray
+from spacy.util import minibatch
+
+from ..bilm.embedder import Embedder
+from ..errors import Errors
+from .centroids import Centroids, Layer, Sums, choose_layer, get_options, no_sense_of
+from .corpus import Instance, Sentence
+from .inventory import Inventory
+
+_N_SENTENCES = 512
+# One doc in so many is set aside to choose the layer and the prior on.
+_HELD_OUT = 10
+_PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class _Seen(NamedTuple):
+    """An instance whose layers, shape (n_layers, width), were computed."""
+
+    instance: Instance
+    layers: NDArray
+
+
+def train_senses(
+    embedder: Embedder,
+    inventory: Inventory,
+    sentences: Iterable[Sentence],
+    test: Iterable[Sentence] = (),
+) -> Tuple[Centroids, Dict[str, Any]]:
+    """Average the vectors of each sense. A tenth of the docs chooses the layer and the
+    weight of the prior, and is then trained on, too.
+
+    embedder (Embedder): makes the vectors.
+    inventory (Inventory): the senses of each lemma.
+    sentences (Iterable[Sentence]): to train on.
+    test (Iterable[Sentence]): to measure on, once; none to leave it out.
+    RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
+        `_measure`, under "tune" and "test", and "layer", "prior", "n_senses".
+    RAISES (ValueError): EL058 if there are too few docs with senses.
+    """
+    config = embedder.bilm.config
+    sums, held_out = Sums(config.n_layers, config.width), []
+    docs: Dict[str, int] = {}
+    for sentence, layers in _embed(embedder, sentences):
+        n_before = docs.setdefault(sentence.doc, len(docs))
+        seen = list(_find_instances(sentence, layers))
+        if n_before % _HELD_OUT == _HELD_OUT - 1:
+            held_out += [(sentence, layers, seen)]
+        else:
+            _add(sums, inventory, sentence, layers, seen)
+    instances = [item for *_, seen in held_out for item in seen]
+    if not sums.rows or not instances:
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
+    options = get_options(config.n_layers)
+    tune = _measure(sums, inventory, instances, options)
+    layer, prior = _choose(sums, inventory, instances, options)
+    tune["chosen"] = _score(sums.make(layer, prior), inventory, instances)
+    for held in held_out:
+        _add(sums, inventory, *held)
+    tested = [item for s, layers in _embed(embedder, test) for item in _find_instances(s, layers)]
+    report: Dict[str, Any] = {"layer": layer, "prior": prior, "tune": tune, "test": {}}
+    best = sums.make(layer, prior)
+    if tested:
+        report["test"] = _measure(sums, inventory, tested, options)
+        report["test"]["chosen"] = _score(best, inventory, tested)
+    return best, {**report, "n_senses": len(best.counts)}
+
+
+def _embed(embedder: Embedder, sentences: Iterable[Sentence]) -> Iterator[Tuple[Sentence, NDArray]]:
+    for part in minibatch(sentences, _N_SENTENCES):
+        yield from zip(part, embedder.embed([sentence.words for sentence in part]))
+
+
+def _find_instances(sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
+    """layers (NDArray): shape (n_layers, n_tokens, width)."""
+    for instance in sentence.instances:
+        yield _Seen(instance, layers[:, instance.start : instance.end].mean(axis=1))
+
+
+def _add(
+    sums: Sums,
+    inventory: Inventory,
+    sentence: Sentence,
+    layers: NDArray,
+    seen: Sequence[_Seen],
+) -> None:
+    for instance, vectors in seen:
+        for key in instance.keys:
+            sums.add(key, vectors)
+    # What open-class words are not marked have no sense: auxiliaries, particles, names.
+    marked = {i for instance, _ in seen for i in range(instance.start, instance.end)}
+    for i, word in enumerate(sentence.words):
+        if i not in marked and inventory.has_form(word):
+            sums.add(no_sense_of(word), layers[:, i])
+
+
+def _choose(
+    sums: Sums, inventory: Inventory, instances: Sequence[_Seen], options: Sequence[Layer]
+) -> Tuple[Layer, float]:
+    scores = {
+        (i, -prior): _score(sums.make(layer, prior), inventory, instances)
+        for i, layer in enumerate(options)
+        for prior in _PRIORS
+    }
+    # Ties go to the higher layer and the smaller prior.
+    i, prior = max(scores, key=lambda pair: (scores[pair], pair))
+    return options[i], -prior
+
+
+def _measure(
+    sums: Sums, inventory: Inventory, instances: Sequence[_Seen], options: Sequence[Layer]
+) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): shares of right senses: "first" (the inventory's first
+    sense), "frequent" (the most frequent of training), "layers" (of each option, the
+    nearest centroid without a prior), "n_instances", "seen" (share that has a centroid)."""
+    right_first = right_frequent = n_seen = 0
+    centroids = sums.make(options[0], 0.0)
+    for instance, _ in instances:
+        keys = _get_keys(inventory, instance)
+        right_first += keys[:1] != [] and keys[0] in instance.keys
+        counts = [(centroids.counts[centroids.rows[k]], k) for k in keys if k in centroids.rows]
+        n_seen += bool(counts)
+        # `max` keeps the first of equals, which is the inventory's order.
+        frequent = max(counts, key=lambda pair: pair[0])[1] if counts else next(iter(keys), "")
+        right_frequent += frequent in instance.keys
+    return {
+        "n_instances": len(instances),
+        "seen": n_seen / len(instances),
+        "first": right_first / len(instances),
+        "frequent": right_frequent / len(instances),
+        "layers": {
+            str(layer): _score(sums.make(layer, 0.0), inventory, instances) for layer in options
+        },
+    }
+
+
+def _score(centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]) -> float:
+    n_right = 0
+    for instance, layers in instances:
+        keys = _get_keys(inventory, instance)
+        if keys:
+            vector = choose_layer(layers, centroids.layer)
+            n_right += centroids.choose(vector, keys) in instance.keys
+    return n_right / len(instances)
+
+
+def _get_keys(inventory: Inventory, instance: Instance) -> List[str]:
+    return [key for key, _ in inventory.find(instance.lemma, instance.pos)]

@@ -1,0 +1,84 @@
+"""Read WordNet's dict folder. Needs the extra "senses"."""
+
+import io
+import warnings
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from ..errors import Errors
+from .inventory import PARTS_OF_SPEECH, Inventory
+
+try:
+    import nltk
+    from nltk.corpus.reader import WordNetCorpusReader
+except ImportError:
+    nltk = None
+    WordNetCorpusReader = object
+
+_EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
+_N_LEXICOGRAPHER_FILES = 45
+
+
+def read_wordnet(folder: Path) -> Inventory:
+    """Read an inventory.
+
+    folder (Path): with data.noun, index.noun and so on.
+    RETURNS (Inventory): all lemmas, senses, glosses and irregular forms.
+    RAISES (ValueError): EL067 without nltk, EL068 if the folder has no WordNet.
+    """
+    if nltk is None:
+        raise ValueError(Errors.EL067)
+    if not (folder / "data.noun").is_file():
+        raise ValueError(Errors.EL068.format(path=folder))
+    # Newer versions open nothing outside of the folders that they know.
+    nltk.data.path.append(str(folder.resolve()))
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The multilingual functions", UserWarning)
+            with closing(_Reader(str(folder.resolve()), None)) as reader:
+                return _read(reader)
+    finally:
+        nltk.data.path.remove(str(folder.resolve()))
+
+
+def _read(reader: Any) -> Inventory:
+    senses: Dict[str, List[Tuple[str, int]]] = {}
+    glosses: Dict[str, str] = {}
+    exceptions: Dict[str, List[str]] = {}
+    for pos in PARTS_OF_SPEECH:
+        for name in reader.all_lemma_names(pos):
+            # A dict: satellite adjectives are listed twice.
+            found = {lemma.key(): lemma for lemma in reader.lemmas(name, pos)}
+            senses[f"{name}|{pos}"] = [(key, lemma.count()) for key, lemma in found.items()]
+            glosses.update((key, lemma.synset().definition()) for key, lemma in found.items())
+        with reader.open(_EXCEPTIONS[pos]) as lines:
+            for line in lines:
+                form, *lemmas = line.split()
+                exceptions[f"{form}|{pos}"] = lemmas
+    endings = {pos: list(reader.MORPHOLOGICAL_SUBSTITUTIONS[pos]) for pos in PARTS_OF_SPEECH}
+    return Inventory(senses, glosses, exceptions, endings)
+
+
+class _Reader(WordNetCorpusReader):
+    """Reads WordNet alone, of any version, from a folder that may lack the names of the
+    lexicographer files (they are in no sense key, only their numbers are)."""
+
+    def __init__(self, root: str, omw_reader: None) -> None:
+        self._streams: List[Any] = []
+        super().__init__(root, omw_reader)
+
+    def open(self, file: str) -> Any:
+        if file == "lexnames":
+            names = (f"{i:02} {i:02} 0\n" for i in range(_N_LEXICOGRAPHER_FILES))
+            return io.StringIO("".join(names))
+        self._streams.append(super().open(file))
+        return self._streams[-1]
+
+    def close(self) -> None:
+        """The base class leaves them open."""
+        for stream in self._streams:
+            stream.close()
+
+    def map_wn(self, version: str = "wordnet") -> None:
+        """Other versions are not looked for."""

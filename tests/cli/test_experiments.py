@@ -1,0 +1,82 @@
+"""`spacy elmo experiment`, `probe` and `report`."""
+
+import json
+
+import pytest
+import srsly
+import torch
+from spacy.tokens import DocBin
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
+
+from ..experiments.test_experiments import make_docs
+from ..util import SHAPE
+from .test_commands import run
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for i, split in enumerate(("train", "dev", "test")):
+        DocBin(docs=make_docs(30, i)).to_disk(folder / f"{split}.spacy")
+    return folder
+
+
+@pytest.fixture
+def weights(tmp_path):
+    torch.manual_seed(0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.mark.slow
+def test_experiments_end_in_a_report(corpus, weights, tmp_path):
+    output, report = tmp_path / "out", tmp_path / "docs" / "report.md"
+    quick = ["--weights", weights, "--max-steps", 2, "--eval-frequency", 1, "--title", "Toy <b>"]
+
+    printed = run("elmo", "experiment", "samples", corpus, output, *quick, "--shares", "10,100",
+                  "--seeds", "0,1", "--n-jobs", 2)  # fmt: skip
+    for suite in ("gain", "placement"):
+        run("elmo", "experiment", suite, corpus, output, *quick, "--seeds", "0")
+    run("elmo", "probe", corpus, weights, "--seeds", "0", "--json", tmp_path / "out/probe.json")
+    run("elmo", "report", output, report, "--title", "Ours")
+
+    assert "with ELMo" in printed and "seed 1: dev" in printed
+    assert {path.name for path in output.glob("*.png")} == {
+        "samples.png", "samples_updates.png", "gain.png", "gain_updates.png", "placement.png",
+        "placement_updates.png",
+    }  # fmt: skip
+    text, page = report.read_text("utf-8"), report.with_suffix(".html").read_text("utf-8")
+    assert text.startswith("# Ours") and text.count("The paper:") == 5
+    for part in text.split("](figures/")[1:]:
+        assert (report.parent / "figures" / part.split(")")[0]).stat().st_size > 5000
+    assert "Toy &lt;b&gt;" in page and page.count("data:image/png") == text.count("](figures/")
+    assert "http" not in page
+
+
+def test_reports_of_nothing_are_refused(tmp_path):
+    srsly.write_json(tmp_path / "x.json", {"other": 1})
+
+    assert "EL047" in run("elmo", "report", tmp_path, tmp_path / "x.md", exit_code=1)
+
+
+def test_bad_settings_are_said(corpus, tmp_path):
+    out = tmp_path / "out"
+    assert "EL064" in run("elmo", "experiment", "best", corpus, out, exit_code=1)
+    assert "EL066" in run("elmo", "experiment", "gain", tmp_path, out, exit_code=1)
+    assert "EL061" in run(
+        "elmo", "experiment", "gain", corpus, out, "--component", "eggs", exit_code=1
+    )
+    run("elmo", "experiment", "gain", corpus, out, "--seeds", "a", exit_code=2)
+    assert "EL066" in run("elmo", "probe", tmp_path, exit_code=1)
+
+
+def test_probes_are_printed_and_written(corpus, weights, tmp_path):
+    printed = run("elmo", "probe", corpus, weights, "--json", tmp_path / "x.json", "--limit", 20)
+
+    assert "word alone" in printed and "LSTM 2" in printed
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert result["title"] == "corpus" and len(result["layers"]) == 3

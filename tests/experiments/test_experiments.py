@@ -1,0 +1,251 @@
+"""Experiments: what is compared, runs, subsets, summaries, probes."""
+
+import random
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.experiments.probe import probe_layers
+from spacy_elmo.experiments.results import find_passing, show, summarise, write_suite
+from spacy_elmo.experiments.runs import Run, RunSettings, find_splits, get_depth, run_all
+from spacy_elmo.experiments.subsets import write_subset
+from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
+from spacy_elmo.results import read_results
+
+from ..util import SHAPE
+
+COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
+
+
+def make_docs(n_docs, seed=0):
+    """Every word has its tag: "odd" or "even" by its number, and a numbered one is named."""
+    vocab = spacy.blank("en").vocab
+    rng = random.Random(seed)
+    for _ in range(n_docs):
+        numbers = [rng.randrange(20) for _ in range(rng.randrange(1, 6))]
+        words = [f"w{number}" for number in numbers]
+        yield Doc(vocab, words=words, tags=["odd" if n % 2 else "even" for n in numbers])
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for i, split in enumerate(("train", "dev", "test")):
+        DocBin(docs=make_docs(30, i), store_user_data=True).to_disk(folder / f"{split}.spacy")
+    return folder
+
+
+@pytest.fixture
+def weights(tmp_path):
+    torch.manual_seed(0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_variants_differ_in_the_tok2vec_alone(suite, component):
+    configs = [make_variant(v, component) for v in choose_variants(suite, 2)]
+
+    blocks = [c["components"][component]["model"].pop("tok2vec") for c in configs]
+    for config in configs[1:]:
+        assert config["nlp"]["pipeline"] == ["elmo", component]
+        del config["components"]["elmo"]
+        config["nlp"]["pipeline"] = [component]
+        config["initialize"].pop("components", None)
+        assert config == configs[0]
+    assert all(b[key] == blocks[0][key] for b in blocks for key in ("embed", "encode"))
+    assert len({str(block) for block in blocks}) == len(blocks)
+
+
+def test_the_paper_s_tables_are_covered():
+    def listeners(suite):
+        configs = [make_variant(v, "tagger") for v in choose_variants(suite, 2)]
+        blocks = [c["components"]["tagger"]["model"]["tok2vec"] for c in configs]
+        return [(b.get("input"), b.get("output")) for b in blocks]
+
+    weighting = [i for i, o in listeners("weighting")[1:] if o is None]
+    assert [i.get("output") for i in weighting] == ["top", "average", None, None, 0, 1]
+    assert [i.get("mix_l2") for i in weighting] == [None, None, 1.0, 0.001, None, None]
+    places = [(i is not None, o is not None) for i, o in listeners("placement")]
+    assert places == [(False, False), (True, False), (False, True), (True, True)]
+    assert len(choose_variants("weighting", 5)) == len(choose_variants("weighting", 2)) + 3
+
+
+def test_unknown_experiments_and_components_are_said():
+    with pytest.raises(ValueError, match="EL064.*samples"):
+        choose_variants("best", 2)
+    with pytest.raises(ValueError, match="EL061.*eggs"):
+        get_score("eggs")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_the_score_is_the_component_s_own(component):
+    assert get_score(component) == COMPONENTS[component]
+
+
+@given(st.floats(0.001, 1), st.integers(0, 9))
+def test_subsets_are_nested_and_chosen_by_the_seed(tmp_path, share, seed):
+    DocBin(docs=make_docs(40)).to_disk(tmp_path / "all.spacy")
+
+    def read(part):
+        n_docs = write_subset(tmp_path / "all.spacy", tmp_path / "part.spacy", part, seed)
+        docs = DocBin().from_disk(tmp_path / "part.spacy").get_docs(spacy.blank("en").vocab)
+        found = [tuple((token.text, token.tag_) for token in doc) for doc in docs]
+        assert len(found) == n_docs == max(1, round(part * 40))
+        return found
+
+    whole = read(1.0)
+    larger, smaller, again = read(share), read(share / 2), read(share)
+    assert larger == again
+    remaining = list(whole)
+    for doc in larger:
+        remaining.remove(doc)
+    remaining = list(larger)
+    for doc in smaller:
+        remaining.remove(doc)
+
+
+def make_settings(corpus, weights, **changes):
+    changes = {"max_steps": 4, "eval_frequency": 2, **changes}
+    return RunSettings(str(corpus), "tagger", weights=str(weights), **changes)
+
+
+@pytest.mark.slow
+def test_runs_train_test_resume_and_say_how_they_were_made(corpus, weights, tmp_path):
+    settings, output = make_settings(corpus, weights), tmp_path / "out"
+    chosen = choose_variants("placement", get_depth(str(weights)))
+    runs = [Run(variant, 1.0, 0) for variant in chosen]
+
+    first = list(run_all(runs[:2], settings, output, cache=tmp_path / "cache"))
+    times = {path: path.stat().st_mtime_ns for path in output.glob("*_1_0.json")}
+    results = list(run_all(runs, settings, output, cache=tmp_path / "cache", n_jobs=2))
+
+    assert {result["variant"] for result in results} == {v.name for v in chosen}
+    assert results[:2] == srsly.json_loads(srsly.json_dumps(first))
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    for result in results:
+        assert [line["step"] for line in result["curve"]] == [0, 2, 4]
+        assert result["dev"]["tag_acc"] == max(line["score"] for line in result["curve"])
+        assert 0 <= result["test"]["tag_acc"] <= 1 and result["versions"]["spacy"]
+        places = {mix["place"] for mix in result["mixes"]} - {"shared"}
+        assert len(places) == {"plain": 0, "both": 2}.get(result["variant"], 1)
+    # Nothing else is left there.
+    assert {path.suffix for path in output.iterdir()} == {".json"}
+    found = write_suite("placement", "toy", chosen, results, output)
+    assert [row["variant"] for row in found["rows"]] == [v.name for v in chosen]
+    assert read_results(output)[0]["rows"] == srsly.json_loads(srsly.json_dumps(found["rows"]))
+
+
+@pytest.mark.slow
+def test_a_run_is_what_spacy_train_makes(corpus, weights, tmp_path):
+    import spacy.cli.train
+
+    settings = make_settings(corpus, weights)
+    variant = choose_variants("gain", 2)[1]
+    (result,) = run_all([Run(variant, 1.0, 3)], settings, tmp_path / "out")
+
+    loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": str(weights)}
+    config = make_variant(variant, "tagger", shape=BiLMConfig(**SHAPE), loader=loader)
+    config["training"].update({"max_steps": 4, "eval_frequency": 2, "patience": 0})
+    config["system"]["seed"] = 3
+    config["paths"].update({n: str(corpus / f"{n}.spacy") for n in ("train", "dev")})
+    config.to_disk(tmp_path / "x.cfg")
+    from spacy.cli.init_config import fill_config
+
+    fill_config(tmp_path / "x.cfg", tmp_path / "x.cfg", silent=True)
+    spacy.cli.train.train(tmp_path / "x.cfg", tmp_path / "nlp")
+    meta = srsly.read_json(tmp_path / "nlp/model-best/meta.json")
+    assert result["dev"]["tag_acc"] == pytest.approx(meta["performance"]["tag_acc"], abs=0.02)
+
+
+def test_runs_of_other_settings_are_not_mixed(corpus, weights, tmp_path):
+    settings = make_settings(corpus, weights)
+    assert list(run_all([], settings, tmp_path / "out")) == []
+
+    with pytest.raises(ValueError, match="EL065.*max_steps = 4, not 5"):
+        list(run_all([], make_settings(corpus, weights, max_steps=5), tmp_path / "out"))
+    (corpus / "dev.spacy").unlink()
+    with pytest.raises(ValueError, match="EL066.*dev.spacy"):
+        list(run_all([], settings, tmp_path / "out"))
+
+
+def test_a_test_split_is_optional(corpus):
+    assert list(find_splits(corpus)) == ["train", "dev", "test"]
+    (corpus / "test.spacy").unlink()
+    assert list(find_splits(corpus)) == ["train", "dev"]
+
+
+def make_result(variant, seed, score, steps, share=1.0):
+    curve = [{"step": s, "epoch": 0, "score": score - 0.1 + s / 100} for s in steps]
+    scores = {"tag_acc": score}
+    return {
+        "variant": variant, "share": share, "seed": seed, "score": "tag_acc", "dev": scores,
+        "test": None, "curve": curve, "mixes": [], "n_docs": 7, "seconds": 1.0, "settings": {},
+    }  # fmt: skip
+
+
+def test_summaries_average_what_differs_in_the_seed():
+    variants = choose_variants("gain", 2)
+    results = [
+        make_result("input", 1, 0.75, [0, 1, 2]),
+        make_result("plain", 0, 0.25, [0, 1]),
+        make_result("input", 0, 0.5, [0, 1]),
+    ]
+
+    plain, elmo = summarise(variants, results)
+
+    assert plain["dev"] == [25.0] and plain["test"] == []
+    assert elmo["seeds"] == [0, 1] and elmo["dev"] == [50.0, 75.0]
+    assert [line["step"] for line in elmo["curve"]] == [0, 1]
+    np.testing.assert_allclose(elmo["curve"][1]["scores"], [41.0, 66.0])
+    assert find_passing(elmo["curve"], 53.0) == 1
+    assert find_passing(elmo["curve"], 90.0) == -1
+
+
+def test_summaries_pass_over_what_was_not_run():
+    variants = choose_variants("gain", 2)
+
+    rows = summarise(variants, [make_result("input", 0, 0.5, [0], share=0.1)])
+
+    assert [row["variant"] for row in rows] == ["input"]
+
+
+@pytest.mark.parametrize("values, shown", [([], "-"), ([1.0], "1.00"), ([1.0, 3.0], "2.00 ± 1.41")])
+def test_scores_are_shown_with_their_spread(values, shown):
+    assert show(values) == shown
+
+
+def test_a_probe_finds_what_a_layer_knows():
+    torch.manual_seed(0)
+    embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
+    splits = {name: list(make_docs(300, i)) for i, name in enumerate(("train", "dev", "test"))}
+
+    report = probe_layers(embedder, splits, "tag_", [0, 1])
+
+    # The word alone says all; the word layer knows the word.
+    assert report["frequent"] == {"dev": 100.0, "test": 100.0}
+    assert np.mean(report["layers"][0]["test"]) > 70
+    assert report["n_labels"] == 2 and report["splits"] == ["dev", "test"]
+    assert report["n_tokens"]["train"] == sum(len(doc) for doc in splits["train"])
+    again = probe_layers(embedder, splits, "tag_", [0, 1])
+    assert again == report
+
+
+def test_a_probe_of_nothing_is_said():
+    embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
+    docs = list(make_docs(3))
+
+    with pytest.raises(ValueError, match="EL041.*pos_"):
+        probe_layers(embedder, {"train": docs, "dev": docs}, "pos_", [0])
