@@ -6,6 +6,7 @@ Settings are chosen on the first articles, and measured once on the others.
 import json
 import lzma
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -28,6 +29,7 @@ def main(
     output: Path = typer.Argument(..., help="JSON file to write"),
     n_tune: int = typer.Option(12, help="Articles to choose settings on"),
     limit: int = typer.Option(0, help="Articles to read, 0 for all"),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
 ) -> None:
     """Rank all paragraphs of the articles for each of their questions."""
     articles = read_articles(squad)[: limit or None]
@@ -40,7 +42,8 @@ def main(
         for unit in ("sentence", "paragraph")
     ]
     tuned = [
-        {**each, **tune.measure(lambda d, each=each: rank_elmo(d, **each))} for each in settings
+        {**each, **tune.measure(lambda d, each=each: rank_elmo(d, weights, **each))}
+        for each in settings
     ]
     best = max(tuned, key=lambda row: row["mrr"])
     chosen = {key: best[key] for key in ("layer", "weighting", "unit")}
@@ -49,7 +52,7 @@ def main(
         "n_questions": len(test.questions),
         "chosen": chosen,
         "tune": tuned,
-        "elmo": test.measure(lambda data: rank_elmo(data, **chosen)),
+        "elmo": test.measure(partial(rank_elmo, weights=weights, **chosen)),
         "bm25": test.measure(rank_bm25),
     }
     write_result(output, "search", "SQuAD 1.1, dev articles", result)
@@ -112,10 +115,10 @@ def rank_bm25(data: Data) -> np.ndarray:
     return np.stack([retriever.get_scores([w.lower() for w in q]) for q in data.questions])
 
 
-def rank_elmo(data: Data, layer: int, weighting: str, unit: str) -> np.ndarray:
+def rank_elmo(data: Data, weights: str, *, layer: int, weighting: str, unit: str) -> np.ndarray:
     """RETURNS (np.ndarray): cosines with the paragraph, or with its nearest sentence."""
     sentences, owners = cut_units(data, unit)
-    encoder = SentenceEncoder(load_embedder(), layer)
+    encoder = SentenceEncoder(load_embedder(weights or None), layer)
     if weighting == "sif":
         words, counts = np.unique(
             [word.lower() for sentence in sentences for word in sentence], return_counts=True

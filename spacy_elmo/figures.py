@@ -1,15 +1,26 @@
 """Pictures. Needs the extra "plot"."""
 
+import warnings
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Dict, List, Sequence
 
-from .errors import Errors
+from .errors import Errors, Warnings
 
 try:
+    from matplotlib import font_manager
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 except ImportError:
     Figure = None  # type: ignore[assignment,misc]
+
+# The first that has a letter draws it: matplotlib's own, then those of common systems for
+# Korean, Japanese and Chinese.
+_FAMILIES = (
+    "DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "NanumGothic",
+    "Apple SD Gothic Neo", "Malgun Gothic", "Hiragino Sans", "Yu Gothic", "Microsoft YaHei",
+    "Arial Unicode MS",
+)  # fmt: skip
 
 
 def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, path: Path) -> None:
@@ -309,6 +320,17 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
 
 def _save(figure: "Figure", path: Path, **settings: Any) -> None:
     """Write beside the picture's place, and then there."""
+    installed = set(font_manager.get_font_names())
+    families = [family for family in _FAMILIES if family in installed]
+    for text in figure.findobj(Text):
+        text.set_fontfamily(families)
     beside = path.with_suffix(f".partial{path.suffix}")
-    figure.savefig(beside, dpi=120, **settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
+        figure.savefig(beside, dpi=120, **settings)
+    others = [each.message for each in caught if "missing from font" not in str(each.message)]
+    for message in others:
+        warnings.warn(message, stacklevel=3)
+    if len(others) < len(caught):
+        warnings.warn(Warnings.WL009.format(path=path), stacklevel=3)
     beside.replace(path)

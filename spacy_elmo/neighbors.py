@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from html import escape
 from itertools import count
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,10 +89,18 @@ def find_contexts(
     found = [Query(words, p, v, []) for words, (_, p), v in zip(asked, queries, vectors)]
     heaps: List[List[Tuple[float, int, Context]]] = [[] for _ in found]
     order, n_read = count(), 0
-    for part in minibatch(sentences, _N_SENTENCES):
-        fresh = [list(words) for words in part if words and list(words) not in asked]
-        n_read += len(part)
-        for words, array in zip(fresh, embedder.embed(fresh)):
+    wanted = {query.word.lower() for query in found} if same_word else None
+
+    def choose() -> Iterator[List[str]]:
+        nonlocal n_read
+        for words in sentences:
+            n_read += 1
+            is_wanted = wanted is None or any(word.lower() in wanted for word in words)
+            if words and is_wanted and list(words) not in asked:
+                yield list(words)
+
+    for part in minibatch(choose(), _N_SENTENCES):
+        for words, array in zip(part, embedder.embed(part)):
             X = _normalise(array[layer])
             for query, heap in zip(found, heaps):
                 context = _find_best(query, words, X, same_word)

@@ -177,6 +177,22 @@ def test_training_learns_what_contexts_tell(embedder, inventory, corpus):
     assert centroids.counts[centroids.rows[no_sense_of("in")]] == 40
 
 
+def test_senses_of_another_version_are_passed_over(embedder, inventory, corpus):
+    def train(change):
+        lines = make_lines()
+        for line in lines:
+            change(line["instances"][1])
+        srsly.write_jsonl(corpus, lines)
+        return train_senses(embedder, inventory, read_sentences(corpus))
+
+    without, _ = train(lambda instance: instance.__setitem__(3, []))
+    unknown, report = train(lambda instance: instance.__setitem__(3, ["green%9:99:99::"]))
+
+    assert unknown.rows == without.rows and unknown.counts == without.counts
+    assert no_sense_of("green") not in unknown.rows
+    assert report["tune"]["n_instances"] == 4
+
+
 def test_too_few_docs_are_said(embedder, inventory, tmp_path):
     srsly.write_jsonl(tmp_path / "x.jsonl", make_lines(3))
 

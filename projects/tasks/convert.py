@@ -11,7 +11,7 @@ from data import read_entities, read_polarity, read_tags
 from spacy.tokens import Doc, DocBin
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
-from tasks import ENGLISH, choose
+from tasks import COMPONENTS, ENGLISH
 
 SPLITS = ("train", "dev", "test")
 
@@ -25,8 +25,8 @@ def main(
     """Write OUTPUT/<task>/<split>.spacy."""
     vocab = spacy.blank("xx").vocab
     makers = {"ner": make_entity_docs, "textcat": make_polarity_docs}
-    for task, about in choose(tasks).items():
-        make_docs = makers.get(about.component, partial(make_tag_docs, task=task))
+    for task in tasks.split(","):
+        make_docs = makers.get(COMPONENTS[task], partial(make_tag_docs, task=task))
         for split in SPLITS:
             docs = make_docs(vocab, source, split)
             path = output / task / f"{split}.spacy"

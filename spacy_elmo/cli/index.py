@@ -1,7 +1,7 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
 from pathlib import Path
-from typing import List, Optional
+from typing import List
 
 import typer
 from wasabi import msg
@@ -12,9 +12,7 @@ from .util import exit_on_error
 def index(
     text: str = typer.Argument(..., help="Text: a file, folder or glob (.txt, .jsonl, .spacy)"),
     folder: Path = typer.Argument(..., help="Folder of the index", file_okay=False),
-    weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights; the bundled English ones if left out"
-    ),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
     layer: int = typer.Option(0, help="Layer of the biLM; 0 is the word layer, -1 the top"),
     weighting: str = typer.Option(
         "whitened", help="mean; sif: rare words weigh more; whitened: directions weigh the same"
@@ -34,12 +32,12 @@ def index(
     with exit_on_error():
         opened = SearchIndex.create(
             folder,
-            load_embedder(weights),
+            load_embedder(weights or None),
             layer=layer,
             weighting=weighting,
             backend=backend,
             lang=lang,
-            weights=str(weights or ""),
+            weights=weights,
         )
         make_cutter = cutter_maker(lang, {"@tokenizers": "spacy.Tokenizer.v1"})
         opened.prepare(read_sequences(text, make_cutter))

@@ -13,9 +13,7 @@ def neighbors(
     sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
-    weights: Optional[Path] = typer.Option(
-        None, help="Folder with weights; the bundled English ones if left out"
-    ),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
     vectors: Optional[Path] = typer.Option(
         None, help="Pipeline with static vectors, such as GloVe, to compare with"
     ),
@@ -45,7 +43,12 @@ def neighbors(
         queries = [_find(tokenize(sentence), token) for sentence in sentences]
         static = nearest_words(read_static_vectors(vectors), token, n) if vectors else []
         found = find_contexts(
-            load_embedder(weights), queries, sequences, n=n, layer=layer, same_word=same_word
+            load_embedder(weights or None),
+            queries,
+            sequences,
+            n=n,
+            layer=layer,
+            same_word=same_word,
         )
         if html is not None:
             write_beside(html, render_html(found, static).encode("utf-8"))

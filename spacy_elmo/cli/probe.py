@@ -13,9 +13,7 @@ def probe(
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
     ),
-    weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights; the bundled English ones if left out"
-    ),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
     attr: str = typer.Option("tag_", help="Attribute of the tokens to predict"),
     title: str = typer.Option("", help="What the data is called in reports"),
     seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
@@ -37,7 +35,7 @@ def probe(
             name: list(DocBin().from_disk(path).get_docs(vocab))[: limit or None]
             for name, path in find_splits(corpus).items()
         }
-        report = probe_layers(load_embedder(weights), docs, attr, read_numbers(seeds, int))
+        report = probe_layers(load_embedder(weights or None), docs, attr, read_numbers(seeds, int))
     print(_format(report))
     if json is not None:
         write_result(json, "probe", title or corpus.name, {"attr": attr, **report})

@@ -15,9 +15,7 @@ def train_senses(
     ),
     wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
     output: Path = typer.Argument(..., help="Folder for the pipeline"),
-    weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights; the bundled English ones if left out"
-    ),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
     test: Optional[Path] = typer.Option(
         None, help="Sentences to measure on, once", exists=True, dir_okay=False
     ),
@@ -46,7 +44,7 @@ def train_senses(
         pipe: Any = nlp.add_pipe("elmo_senses")
         inventory = read_wordnet(wordnet)
         centroids, report = fit(
-            load_embedder(weights),
+            load_embedder(weights or None),
             inventory,
             tqdm(read_sentences(train), unit=" sentences"),
             read_sentences(test) if test is not None else (),

@@ -96,5 +96,7 @@ def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
     if weighting == "whitened":
         centre = X.mean(axis=0)
         _, scales, directions = np.linalg.svd(X - centre, full_matrices=False)
-        return Transform(centre, directions.T / (scales + _RIDGE * scales[0]))
+        scales = scales + _RIDGE * scales[0]
+        # One sentence, or equal ones, have no directions.
+        return Transform(centre, directions.T / np.where(scales == 0, 1.0, scales))
     return None

@@ -46,7 +46,7 @@ def train_senses(
     docs: Dict[str, int] = {}
     for sentence, layers in _embed(embedder, sentences):
         n_before = docs.setdefault(sentence.doc, len(docs))
-        seen = list(_find_instances(sentence, layers))
+        seen = list(_find_instances(inventory, sentence, layers))
         if n_before % _HELD_OUT == _HELD_OUT - 1:
             held_out += [(sentence, layers, seen)]
         else:
@@ -60,7 +60,11 @@ def train_senses(
     tune["chosen"] = _score(sums.make(layer, prior), inventory, instances)
     for held in held_out:
         _add(sums, inventory, *held)
-    tested = [item for s, layers in _embed(embedder, test) for item in _find_instances(s, layers)]
+    tested = [
+        item
+        for sentence, layers in _embed(embedder, test)
+        for item in _find_instances(inventory, sentence, layers)
+    ]
     report: Dict[str, Any] = {"layer": layer, "prior": prior, "tune": tune, "test": {}}
     best = sums.make(layer, prior)
     if tested:
@@ -74,10 +78,14 @@ def _embed(embedder: Embedder, sentences: Iterable[Sentence]) -> Iterator[Tuple[
         yield from zip(part, embedder.embed([sentence.words for sentence in part]))
 
 
-def _find_instances(sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
-    """layers (NDArray): shape (n_layers, n_tokens, width)."""
+def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
+    """layers (NDArray): shape (n_layers, n_tokens, width). YIELDS (_Seen): those with a
+    sense that the inventory has: texts may be marked with those of another version."""
     for instance in sentence.instances:
-        yield _Seen(instance, layers[:, instance.start : instance.end].mean(axis=1))
+        keys = tuple(key for key in instance.keys if key in inventory.glosses)
+        if keys:
+            vectors = layers[:, instance.start : instance.end].mean(axis=1)
+            yield _Seen(instance._replace(keys=keys), vectors)
 
 
 def _add(
@@ -91,7 +99,7 @@ def _add(
         for key in instance.keys:
             sums.add(key, vectors)
     # What open-class words are not marked have no sense: auxiliaries, particles, names.
-    marked = {i for instance, _ in seen for i in range(instance.start, instance.end)}
+    marked = {i for each in sentence.instances for i in range(each.start, each.end)}
     for i, word in enumerate(sentence.words):
         if i not in marked and inventory.has_form(word):
             sums.add(no_sense_of(word), layers[:, i])

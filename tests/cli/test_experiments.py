@@ -41,7 +41,17 @@ def test_experiments_end_in_a_report(corpus, weights, tmp_path):
                   "--seeds", "0,1", "--n-jobs", 2)  # fmt: skip
     for suite in ("gain", "placement"):
         run("elmo", "experiment", suite, corpus, output, *quick, "--seeds", "0")
-    run("elmo", "probe", corpus, weights, "--seeds", "0", "--json", tmp_path / "out/probe.json")
+    run(
+        "elmo",
+        "probe",
+        corpus,
+        "--weights",
+        weights,
+        "--seeds",
+        "0",
+        "--json",
+        tmp_path / "out/probe.json",
+    )
     run("elmo", "report", output, report, "--title", "Ours")
 
     assert "with ELMo" in printed and "seed 1: dev" in printed
@@ -75,7 +85,9 @@ def test_bad_settings_are_said(corpus, tmp_path):
 
 
 def test_probes_are_printed_and_written(corpus, weights, tmp_path):
-    printed = run("elmo", "probe", corpus, weights, "--json", tmp_path / "x.json", "--limit", 20)
+    printed = run(
+        "elmo", "probe", corpus, "--weights", weights, "--json", tmp_path / "x.json", "--limit", 20
+    )
 
     assert "word alone" in printed and "LSTM 2" in printed
     result = json.loads((tmp_path / "x.json").read_text())

@@ -13,7 +13,8 @@ from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.corpora.static_vectors import StaticVectors
-from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html
+from spacy_elmo.figures import plot_contexts
+from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html, summarise
 
 from ..util import SHAPE
 from .test_commands import run
@@ -146,6 +147,14 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     assert [len(query["contexts"]) for query in result["queries"]] == [2, 2]
     run("elmo", "report", tmp_path, tmp_path / "report.md")
     assert "[ham]" in (tmp_path / "report.md").read_text("utf-8")
+
+
+def test_letters_that_no_font_has_are_said(embedder, tmp_path):
+    found = summarise(find_contexts(embedder, [QUERY], [["ham", "\U00012000"]]), [])
+
+    with pytest.warns(UserWarning, match="WL009.*x.png"):
+        plot_contexts(found, tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists()
 
 
 def test_the_command_says_what_is_wrong(text, weights, tmp_path):

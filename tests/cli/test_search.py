@@ -27,7 +27,7 @@ def test_what_is_indexed_is_found(weights, tmp_path, backend):
     (text / "a.txt").write_text("Green eggs and ham. I like tea.\n" + "long " * 40 + "river\n")
     (text / "b.txt").write_text("The bank of the river.\n")
 
-    command = ["elmo", "index", text, index, weights, "--backend", backend]
+    command = ["elmo", "index", text, index, "--weights", weights, "--backend", backend]
     first = run(*command)
     (text / "c.txt").write_text("One more.\n")
     second = run(*command)
@@ -48,9 +48,11 @@ def test_what_is_missing_is_said(weights, tmp_path):
     index = tmp_path / "index"
 
     assert "EL043" in run("elmo", "search", index, "a", exit_code=1)
-    assert "EL094" in run("elmo", "index", tmp_path / "empty.txt", index, weights, exit_code=1)
-    run("elmo", "index", tmp_path / "x.txt", index, weights)
+    assert "EL094" in run(
+        "elmo", "index", tmp_path / "empty.txt", index, "--weights", weights, exit_code=1
+    )
+    run("elmo", "index", tmp_path / "x.txt", index, "--weights", weights)
     assert "EL044" in run(
-        "elmo", "index", tmp_path / "x.txt", index, weights, "--layer", 1, exit_code=1
+        "elmo", "index", tmp_path / "x.txt", index, "--weights", weights, "--layer", 1, exit_code=1
     )
     assert "EL046" in run("elmo", "search", index, " ", exit_code=1)

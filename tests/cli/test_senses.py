@@ -36,8 +36,8 @@ def test_the_command_trains_measures_and_saves(folder, corpus, tmp_path):
     output, result = tmp_path / "nlp", tmp_path / "x.json"
 
     printed = run(
-        "elmo", "train-senses", corpus, folder, output, tmp_path / "weights", "--test", corpus,
-        "--json", result, "--title", "toy",
+        "elmo", "train-senses", corpus, folder, output, "--weights", tmp_path / "weights",
+        "--test", corpus, "--json", result, "--title", "toy",
     )  # fmt: skip
 
     assert "nearest, layer 1" in printed and "100.0%" in printed
