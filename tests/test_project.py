@@ -4,12 +4,15 @@ import lzma
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 import srsly
 
 from .toy import make_options, make_weights, write_model
+from .toy_wordnet import write_wordnet
 
 ROOT = Path(__file__).parent.parent
 CONLLU = (
@@ -76,22 +79,28 @@ def run(project, workflow, *arguments):
     return result.stdout
 
 
-def check_table(project, seeds):
-    table = (project / "work/results.md").read_text("utf-8")
-    for task in ("UD English EWT", "WNUT 2017", "sentence polarity"):
-        assert task in table
-    results = srsly.read_json(project / "work/results.json")
-    assert {(r["task"], r["split"]) for r in results} == {
-        (task, split) for task in ("ewt", "wnut17", "polarity") for split in ("dev", "test")
-    }
-    assert all(len(r["plain"]) == len(r["elmo"]) == seeds for r in results)
+def read_results(project, pattern):
+    return [srsly.read_json(path) for path in sorted((project / "work/results").glob(pattern))]
+
+
+def check_report(project, titles):
+    text = (project / "docs/experiments.md").read_text("utf-8")
+    page = (project / "docs/experiments.html").read_text("utf-8")
+    assert all(title in text and title in page for title in titles)
+    for part in text.split("](figures/")[1:]:
+        assert (project / "docs/figures" / part.split(")")[0]).exists()
+
+
+TASKS = ("UD English EWT", "WNUT 2017", "sentence polarity")
 
 
 @pytest.mark.slow
 def test_all_runs_on_toy_data(project):
     run(project, "all", "--vars.weights", "weights", *QUICK)
 
-    check_table(project, seeds=1)
+    results = read_results(project, "*/gain.json")
+    assert [len(row["test"]) for result in results for row in result["rows"]] == [1] * 6
+    check_report(project, TASKS)
     corpus = project / "work/corpus"
     import spacy
     from spacy.tokens import DocBin
@@ -108,33 +117,86 @@ def test_all_runs_on_toy_data(project):
     assert [(doc[-1].text, doc.cats["pos"]) for doc in rated] == [("café", 1.0), ("café", 0.0)]
 
 
+SEMCOR = """<contextfile><context filename=br-a01><p pnum=1>
+<s snum=1>
+<wf cmd=ignore pos=DT>the</wf>
+<wf cmd=ignore pos=NN>river</wf>
+<wf cmd=done pos=NN lemma=bank wnsn=1 lexsn=1:00:00::>bank</wf>
+<punc>``</punc>
+</s>
+<s snum=2>
+<wf cmd=ignore pos=PRP>my</wf>
+<wf cmd=ignore pos=NN>New_York</wf>
+<wf cmd=done pos=NN lemma=bank wnsn=2 lexsn=1:00:01::;1:00:00::>bank</wf>
+<punc>&amp;</punc>
+</s>
+</p></context></contextfile>
+"""
+
+
+@pytest.fixture
+def papers(project):
+    """The project with toy data for the workflow `paper`, too."""
+    shutil.copytree(ROOT / "benchmarks", project / "benchmarks")
+    wsd = project / "assets/wsd"
+    for folder, number in (("brown1", 20), ("brown2", 20), ("brownv", 1)):
+        texts = wsd / "semcor30/semcor3.0" / folder / "tagfiles"
+        texts.mkdir(parents=True)
+        for i in range(number):
+            (texts / f"br-{folder[-1]}{i:02}").write_text(SEMCOR, "latin-1")
+    write_wordnet(project / "wordnet/dict")
+    (wsd / "wordnet30").mkdir()
+    with tarfile.open(wsd / "wordnet30/WNdb-3.0.tar.gz", "w:gz") as archive:
+        archive.add(project / "wordnet/dict", "dict")
+    (project / "assets/vectors").mkdir()
+    with zipfile.ZipFile(project / "assets/vectors/glove.6B.zip", "w") as archive:
+        words = ("play", "bank", "stick", "river", "game")
+        lines = [f"{word} {i} 1.0 {2 * i}" for i, word in enumerate(words)]
+        archive.writestr("glove.6B.50d.txt", "\n".join(lines) + "\n")
+    (project / "assets/qa").mkdir()
+    articles = [
+        {"paragraphs": [{"context": text, "qas": [{"question": f"{text.split()[1]} ?"}]}]}
+        for text in ["The river is green .", "A ship sank at sea .", "Two eggs and ham ."] * 5
+    ]
+    srsly.write_json(project / "assets/qa/dev-v1.1.json", {"data": articles})
+    # What the sentences of the workflow look for.
+    text = wsd / "semcor30/semcor3.0/brown1/tagfiles/br-a99"
+    words = "".join(f"<wf cmd=ignore pos=NN>{word}</wf>\n" for word in ("play", "bank", "stick"))
+    text.write_text(f"<s snum=1>\n{words}</s>\n")
+    return project
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_all_runs_on_a_part_of_the_real_data(project, shared, interim):
-    shutil.rmtree(project / "assets")
-    quick = ["--vars.seeds", "0", "--vars.max_steps", "4", "--vars.eval_frequency", "2"]
-    real = ["--vars.data", str(shared / "data/tasks"), "--vars.weights", str(interim)]
+def test_the_paper_s_experiments_run_on_toy_data(papers):
+    run(papers, "paper", "--vars.weights", "weights", "--vars.shares", "50,100", *QUICK)
 
-    run(project, "all", *quick, *real, "--vars.limit", "100")
-
-    check_table(project, seeds=1)
+    lines = srsly.read_jsonl(papers / "work/senses/train.jsonl")
+    sentence = next(line for line in lines if line["id"] == "br-100.s2")
+    assert sentence["tokens"] == ["my", "New_York", "bank", "&"]
+    keys = ["bank%1:00:01::", "bank%1:00:00::"]
+    assert sentence["instances"] == [[2, "bank", "NN", keys]]
+    held_out = {line["id"][:6] for line in srsly.read_jsonl(papers / "work/senses/dev.jsonl")}
+    assert held_out and all(name.startswith("br-2") for name in held_out)
+    found = {r["experiment"] for r in read_results(papers, "*.json")}
+    assert found == {"senses", "probe", "neighbors", "search"}
+    assert len(read_results(papers, "*/samples.json")) == 2
+    check_report(papers, ("Where to put ELMo", "word senses", "Semantic search", *TASKS))
 
 
 @pytest.mark.slow
-def test_the_two_configs_differ_in_the_tok2vec_alone(project):
-    run(project, "configs", "--vars.weights", "weights")
-    from thinc.api import Config
+@pytest.mark.timeout(900)
+def test_the_paper_s_experiments_run_on_a_part_of_the_real_data(papers, shared):
+    shutil.rmtree(papers / "assets")
+    quick = ["--vars.seeds", "0", "--vars.max_steps", "4", "--vars.eval_frequency", "2"]
+    real = ["--vars.data", str(shared / "data/tasks"), "--vars.limit", "100"]
 
-    for task, component in (("ewt", "tagger"), ("wnut17", "ner"), ("polarity", "textcat")):
-        elmo, plain = (
-            Config().from_disk(project / f"work/configs/{task}_{kind}.cfg", interpolate=False)
-            for kind in ("elmo", "plain")
-        )
-        blocks = [c["components"][component]["model"].pop("tok2vec") for c in (elmo, plain)]
-        assert all(blocks[0][key] == blocks[1][key] for key in ("embed", "encode"))
-        del elmo["components"]["elmo"], elmo["initialize"]["components"]
-        elmo["nlp"]["pipeline"].remove("elmo")
-        assert elmo == plain
+    real += ["--vars.shares", "20,100", "--vars.texts", "60", "--vars.articles", "13"]
+    run(papers, "paper", *quick, *real)
+
+    (senses,) = read_results(papers, "senses.json")
+    assert senses["tune"]["n_instances"] > 500 and senses["test"]["layers"]["2"] > 0.3
+    check_report(papers, ("SemCor 3.0", *TASKS))
 
 
 @pytest.mark.slow
@@ -162,6 +224,7 @@ def test_the_english_model_is_made_and_compared(project):
 def test_korean_is_pretrained_and_tagged(project):
     (project / "assets/korean/raw_text").mkdir(parents=True)
     lines = [f"나는 달걀 {i} 개를 좋아한다 ." for i in range(400)]
+    lines += [f"{word} {i} ." for word in ("배가", "잘한다") for i in range(9)]
     text = "\n".join(lines).encode()
     (project / "assets/korean/raw_text/x.txt.xz").write_bytes(lzma.compress(text))
 
@@ -170,14 +233,18 @@ def test_korean_is_pretrained_and_tagged(project):
     heldout = (project / "work/korean/heldout/x.txt").read_text("utf-8").splitlines()
     rest = (project / "work/korean/text/x.txt").read_text("utf-8").splitlines()
     assert sorted(heldout + rest) == sorted(lines) and len(heldout) > 0
-    (dev, test) = srsly.read_json(project / "work/results.json")
-    assert dev["task"] == test["task"] == "ko_gsd"
+    check_report(project, ("UD Korean GSD", "배가", "잘한다"))
 
 
 def test_assets_have_public_addresses_and_checksums():
     project = srsly.read_yaml(ROOT / "project.yml")
 
     for asset in project["assets"]:
+        if "git" in asset:
+            assert asset["git"]["repo"].startswith("https://")
+            continue
         source = asset["url"].split("}")[0].removeprefix("${vars.")
         assert project["vars"][source].startswith("https://")
-        assert "checksum" in asset or asset["dest"].endswith(".zip")
+        # Whose makers publish none.
+        others = ("wordnet", "glove", "squad")
+        assert "checksum" in asset or asset["dest"].endswith(".zip") or source in others

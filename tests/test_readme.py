@@ -9,15 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import spacy
+import srsly
+from spacy.tokens import DocBin
 
 from spacy_elmo.architectures import build_elmo_v1
 from spacy_elmo.pipeline import make_elmo
 from spacy_elmo.presets import PRESETS
 
+from .experiments.test_experiments import make_docs
 from .test_registry import NAMES
+from .test_senses import make_lines
+from .toy_wordnet import write_wordnet
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+BLOCKS = re.findall(r"```([\w ]+)\n(.*?)```", README, flags=re.DOTALL)
 
 
 def blocks(language):
@@ -48,15 +54,28 @@ def test_commands_run_one_after_the_other(folder):
         (folder / name).mkdir()
         (folder / name / "x.txt").write_text("I like green eggs. The Bank does not!\n" * 30)
     (folder / "sentences.txt").write_text("I like green eggs .\n" * 30)
+    write_wordnet(folder / "wordnet/dict")
+    for name in ("semcor", "held_out"):
+        srsly.write_jsonl(folder / f"{name}.jsonl", make_lines())
+    (folder / "corpus").mkdir()
+    for i, name in enumerate(("train", "dev", "test")):
+        DocBin(docs=make_docs(20, i)).to_disk(folder / f"corpus/{name}.spacy")
     commands = "".join(blocks("bash")).splitlines()
     ours = [c for c in commands if c.startswith("python -m spacy") and " train " not in c]
-    assert len(ours) == 8
+    assert len(ours) == 14
+    quick = {"experiment": ["--max-steps", "2", "--seeds", "0"]}
     for command in ours:
         words = [sys.executable, *shlex.split(command)[1:]]
+        words += quick.get(words[4], [])
         subprocess.run(words, check=True, capture_output=True, cwd=folder)
 
     assert "ElmoTok2Vec" in (folder / "config.cfg").read_text()
     assert (folder / "output" / "model-best" / "softmax.safetensors").exists()
+    assert "Where to put ELMo" in (folder / "report.md").read_text("utf-8")
+    names = {"spacy": spacy}
+    for code in blocks("python skip"):
+        exec(code, names)
+    assert names["doc"][4]._.sense is not None
 
 
 @pytest.mark.parametrize("function", [build_elmo_v1, make_elmo])

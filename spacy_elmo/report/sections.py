@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from statistics import mean
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ..experiments.results import find_passing, show
 from ..figures import (
@@ -75,20 +75,28 @@ def _make_name(result: Result, kind: str) -> str:
 def _make_scores(result: Result, folder: Path) -> List[Block]:
     path = folder / _make_name(result, result.get("experiment", "scores"))
     plot_scores(result, path)
-    header = ("", f"{result['score']}, dev", "test", "fewer errors (dev)", "seeds")
     rows = result["rows"]
-    plain = mean(rows[0]["dev"])
+    split = "test" if rows[0]["test"] else "dev"
+    header = ("", f"{result['score']}, dev", "test", f"fewer errors, {split}", "ratio", "seeds")
+    plain = mean(rows[0][split])
     cells = [
         (
             row["title"],
             show(row["dev"]),
             show(row["test"]),
-            f"{(mean(row['dev']) - plain) / (100 - plain):.0%}" if row is not rows[0] else "-",
+            *(_compare(mean(row[split]), plain) if row is not rows[0] else ("-", "-")),
             str(len(row["seeds"])),
         )
         for row in rows
     ]
     return [Table(header, cells), Picture(path, f"{result['title']}: mean, and each seed")]
+
+
+def _compare(score: float, plain: float) -> Tuple[str, str]:
+    """RETURNS (Tuple[str, str]): Share of errors that are gone, and ratio of the scores; a
+    perfect or an empty score has nothing to compare with."""
+    fewer = f"{(score - plain) / (100 - plain):.0%}" if plain < 100 else "-"
+    return fewer, f"{score / plain:.2f}" if plain else "-"
 
 
 def _make_samples(result: Result, folder: Path) -> List[Block]:
