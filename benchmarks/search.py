@@ -15,6 +15,7 @@ import numpy as np
 import spacy
 import typer
 
+from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.loaders import load_embedder
 from spacy_elmo.results import write_result
 from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, fit_transform
@@ -33,17 +34,19 @@ def main(
 ) -> None:
     """Rank all paragraphs of the articles for each of their questions."""
     articles = read_articles(squad)[: limit or None]
+    if len(articles) <= n_tune:
+        raise typer.BadParameter(f"more than {n_tune} articles are needed")
     parts = {"tune": articles[:n_tune], "test": articles[n_tune:]}
     tune, test = (Data.read(part) for part in parts.values())
+    embedder = load_embedder(weights or None)
     settings = [
         {"layer": layer, "weighting": weighting, "unit": unit}
-        for layer in range(3)
+        for layer in range(embedder.bilm.config.n_layers)
         for weighting in WEIGHTINGS
         for unit in ("sentence", "paragraph")
     ]
     tuned = [
-        {**each, **tune.measure(lambda d, each=each: rank_elmo(d, weights, **each))}
-        for each in settings
+        {**each, **tune.measure(partial(rank_elmo, embedder=embedder, **each))} for each in settings
     ]
     best = max(tuned, key=lambda row: row["mrr"])
     chosen = {key: best[key] for key in ("layer", "weighting", "unit")}
@@ -52,7 +55,7 @@ def main(
         "n_questions": len(test.questions),
         "chosen": chosen,
         "tune": tuned,
-        "elmo": test.measure(partial(rank_elmo, weights=weights, **chosen)),
+        "elmo": test.measure(partial(rank_elmo, embedder=embedder, **chosen)),
         "bm25": test.measure(rank_bm25),
     }
     write_result(output, "search", "SQuAD 1.1, dev articles", result)
@@ -87,7 +90,8 @@ class Data:
         for paragraph in (p for article in articles for p in article["paragraphs"]):
             words = [t.text for t in tokenizer(paragraph["context"]) if not t.is_space]
             for question in paragraph["qas"]:
-                data.questions.append([t.text for t in tokenizer(question["question"])])
+                asked = tokenizer(question["question"])
+                data.questions.append([t.text for t in asked if not t.is_space])
                 answers.append(len(data.paragraphs))
             data.paragraphs.append(list(cut_sentences(words)))
         data.answers = np.array(answers)
@@ -115,10 +119,12 @@ def rank_bm25(data: Data) -> np.ndarray:
     return np.stack([retriever.get_scores([w.lower() for w in q]) for q in data.questions])
 
 
-def rank_elmo(data: Data, weights: str, *, layer: int, weighting: str, unit: str) -> np.ndarray:
+def rank_elmo(
+    data: Data, *, embedder: Embedder, layer: int, weighting: str, unit: str
+) -> np.ndarray:
     """RETURNS (np.ndarray): cosines with the paragraph, or with its nearest sentence."""
     sentences, owners = cut_units(data, unit)
-    encoder = SentenceEncoder(load_embedder(weights or None), layer)
+    encoder = SentenceEncoder(embedder, layer)
     if weighting == "sif":
         words, counts = np.unique(
             [word.lower() for sentence in sentences for word in sentence], return_counts=True

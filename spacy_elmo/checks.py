@@ -12,6 +12,14 @@ def require_least(key: str, value: float, least: float) -> None:
         raise ValueError(Errors.EL012.format(key=key, value=value, least=least))
 
 
+def require_layer(layer: int, n_layers: int) -> None:
+    """layer (int): from 0, the word layer; or counted from the top, -1. n_layers (int): of
+    the biLM. RAISES (ValueError): EL017 if there is no such layer."""
+    if not -n_layers <= layer < n_layers:
+        known = ", ".join(str(i) for i in range(-1, n_layers))
+        raise ValueError(Errors.EL017.format(key="layer", value=layer, known=known))
+
+
 def require_known(key: str, value: str, known: Sequence[str]) -> None:
     """key (str): name of a setting. value (str): what it is. known (Sequence[str]): what it
     can be. RAISES (ValueError): EL017 if it is none of these."""

@@ -262,7 +262,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "Searching this index needs the package faiss-cpu. Install it with "
         '`pip install "spacy-elmo[search]"`.'
     )
-    EL046 = "There is no word in the query '{query}'. Give some text."
+    EL046 = "There is no word in the query. Give some text."
     EL047 = (
         "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
         "experiment`, and give its folder."

@@ -32,8 +32,7 @@ def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, p
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     n = len(texts)
     figure = Figure(figsize=(4 + 0.8 * n, 1.6 + 0.7 * n))
     axes = figure.add_subplot()
@@ -54,6 +53,12 @@ def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, p
     _save(figure, path, bbox_inches="tight")
 
 
+def require_matplotlib() -> None:
+    """RAISES (ValueError): EL062 if nothing can be drawn."""
+    if Figure is None:
+        raise ValueError(Errors.EL062)
+
+
 def has_matplotlib() -> bool:
     """RETURNS (bool): Whether anything can be drawn."""
     return Figure is not None
@@ -66,8 +71,7 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     rows = result["rows"]
     precisions = list(dict.fromkeys(row["precision"] for row in rows))
     sizes = list(dict.fromkeys(row["batch_size"] for row in rows))
@@ -102,8 +106,7 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     n_layers = max(len(mix["shares"]) for mix in mixes)
     shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
     figure = Figure(figsize=(2.5 + 1.3 * len(mixes), 1.5 + 0.7 * n_layers), layout="constrained")
@@ -130,8 +133,7 @@ def plot_scores(found: Dict[str, Any], path: Path) -> None:
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     splits = [split for split in ("dev", "test") if found["rows"][0][split]]
     rows = found["rows"][::-1]
     figure = Figure(figsize=(3 + 4 * len(splits), 1.5 + 0.4 * len(rows)), layout="constrained")
@@ -161,8 +163,7 @@ def plot_layers(
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
     means = [sum(values) / len(values) for values in scores.values()]
@@ -225,8 +226,7 @@ def plot_updates(found: Dict[str, Any], path: Path) -> None:
 
 def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
     """Of each line: places and scores there by seed; the band goes from least to most."""
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for name, points in lines.items():
@@ -253,8 +253,7 @@ def plot_contexts(found: Dict[str, Any], path: Path) -> None:
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     figure = Figure(figsize=(11, 8), layout="constrained")
     axes = figure.add_subplot()
     for i, query in enumerate(found["queries"]):
@@ -295,8 +294,7 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    if Figure is None:
-        raise ValueError(Errors.EL062)
+    require_matplotlib()
     figure = Figure(figsize=(8, 9), layout="constrained")
     loss, dev, rate = figure.subplots(3, 1, sharex=True)
     millions = [line["n_tokens"] / 1e6 for line in lines]

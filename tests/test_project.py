@@ -9,7 +9,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
+from spacy.tokens import DocBin
+
+from spacy_elmo.senses.wordnet import read_wordnet
 
 from .toy import make_options, make_weights, write_model
 from .toy_wordnet import write_wordnet
@@ -94,29 +98,6 @@ def check_report(project, titles):
 TASKS = ("UD English EWT", "WNUT 2017", "sentence polarity")
 
 
-@pytest.mark.slow
-def test_all_runs_on_toy_data(project):
-    run(project, "all", "--vars.weights", "weights", *QUICK)
-
-    results = read_results(project, "*/gain.json")
-    assert [len(row["test"]) for result in results for row in result["rows"]] == [1] * 6
-    check_report(project, TASKS)
-    corpus = project / "work/corpus"
-    import spacy
-    from spacy.tokens import DocBin
-
-    vocab = spacy.blank("en").vocab
-    tagged = list(DocBin().from_disk(corpus / "ewt/train.spacy").get_docs(vocab))
-    assert [t.tag_ for t in tagged[0]] == ["VBP", "RB"]
-    named = list(DocBin().from_disk(corpus / "wnut17/test.spacy").get_docs(vocab))
-    assert [[(e.text, e.label_) for e in doc.ents] for doc in named[:2]] == [
-        [("Ham", "product")],
-        [("New York", "location")],
-    ]
-    rated = list(DocBin().from_disk(corpus / "polarity/dev.spacy").get_docs(vocab))
-    assert [(doc[-1].text, doc.cats["pos"]) for doc in rated] == [("café", 1.0), ("café", 0.0)]
-
-
 SEMCOR = """<contextfile><context filename=br-a01><p pnum=1>
 <s snum=1>
 <wf cmd=ignore pos=DT>the</wf>
@@ -159,17 +140,32 @@ def papers(project):
         for text in ["The river is green .", "A ship sank at sea .", "Two eggs and ham ."] * 5
     ]
     srsly.write_json(project / "assets/qa/dev-v1.1.json", {"data": articles})
-    # What the sentences of the workflow look for.
-    text = wsd / "semcor30/semcor3.0/brown1/tagfiles/br-a99"
-    words = "".join(f"<wf cmd=ignore pos=NN>{word}</wf>\n" for word in ("play", "bank", "stick"))
-    text.write_text(f"<s snum=1>\n{words}</s>\n")
     return project
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_paper_s_experiments_run_on_toy_data(papers):
-    run(papers, "paper", "--vars.weights", "weights", "--vars.shares", "50,100", *QUICK)
+def test_all_runs_on_toy_data(papers):
+    run(papers, "all", "--vars.weights", "weights", *QUICK)
+
+    results = read_results(papers, "*/gain.json")
+    assert [len(row["test"]) for result in results for row in result["rows"]] == [1] * 6
+    check_report(papers, TASKS)
+    corpus = papers / "work/corpus"
+    vocab = spacy.blank("en").vocab
+    tagged = list(DocBin().from_disk(corpus / "ewt/train.spacy").get_docs(vocab))
+    assert [t.tag_ for t in tagged[0]] == ["VBP", "RB"]
+    named = list(DocBin().from_disk(corpus / "wnut17/test.spacy").get_docs(vocab))
+    assert [[(e.text, e.label_) for e in doc.ents] for doc in named[:2]] == [
+        [("Ham", "product")],
+        [("New York", "location")],
+    ]
+    rated = list(DocBin().from_disk(corpus / "polarity/dev.spacy").get_docs(vocab))
+    assert [(doc[-1].text, doc.cats["pos"]) for doc in rated] == [("café", 1.0), ("café", 0.0)]
+
+
+@pytest.mark.slow
+def test_senses_are_read_as_published(papers):
+    run(papers, "unpack")
 
     lines = srsly.read_jsonl(papers / "work/senses/train.jsonl")
     sentence = next(line for line in lines if line["id"] == "br-100.s2")
@@ -178,10 +174,11 @@ def test_the_paper_s_experiments_run_on_toy_data(papers):
     assert sentence["instances"] == [[2, "bank", "NN", keys]]
     held_out = {line["id"][:6] for line in srsly.read_jsonl(papers / "work/senses/dev.jsonl")}
     assert held_out and all(name.startswith("br-2") for name in held_out)
-    found = {r["experiment"] for r in read_results(papers, "*.json")}
-    assert found == {"senses", "probe", "neighbors", "search"}
-    assert len(read_results(papers, "*/samples.json")) == 2
-    check_report(papers, ("Where to put ELMo", "word senses", "Semantic search", *TASKS))
+    text = (papers / "work/senses/sentences.txt").read_text("utf-8").splitlines()
+    assert "my New York bank &" in text and 'the river bank "' in text
+    assert read_wordnet(papers / "work/unpacked/dict").find("mouse", "n")
+    assert spacy.load(papers / "work/glove").vocab.has_vector("river")
+    assert len(srsly.read_json(papers / "work/unpacked/squad.json")["data"]) == 15
 
 
 @pytest.mark.slow
@@ -191,7 +188,8 @@ def test_the_paper_s_experiments_run_on_a_part_of_the_real_data(papers, shared):
     quick = ["--vars.seeds", "0", "--vars.max_steps", "4", "--vars.eval_frequency", "2"]
     real = ["--vars.data", str(shared / "data/tasks"), "--vars.limit", "100"]
 
-    real += ["--vars.shares", "20,100", "--vars.texts", "60", "--vars.articles", "13"]
+    real += ["--vars.shares", "20,100", "--vars.texts", "60"]
+    real += ["--vars.articles", "3", "--vars.tune_articles", "2"]
     run(papers, "paper", *quick, *real)
 
     (senses,) = read_results(papers, "senses.json")

@@ -58,6 +58,8 @@ def read_glove(folder: Path) -> Iterator[bytes]:
         return
     # The pieces are named by the ranks of their words.
     parts = sorted(folder.glob("**/glove*.txt.xz"), key=lambda p: int(_RANK.findall(p.name)[0]))
+    if not parts:
+        raise FileNotFoundError(f"There is no glove.6B.zip in {folder}")
     yield from chain.from_iterable(open_any(path) for path in parts)
 
 

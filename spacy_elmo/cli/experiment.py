@@ -40,14 +40,17 @@ def experiment(
     from ..experiments.results import write_suite
     from ..experiments.runs import Run, RunSettings, get_depth, run_all
     from ..experiments.variants import choose_variants
-    from ..figures import plot_samples, plot_scores, plot_updates
+    from ..figures import plot_samples, plot_scores, plot_updates, require_matplotlib
 
     with exit_on_error():
         settings = RunSettings(
             str(corpus), component, lang, weights, max_steps, patience, eval_frequency
         )
+        require_matplotlib()
         chosen = choose_variants(suite, get_depth(weights))
         parts = [p / 100 for p in read_numbers(shares)] if suite == "samples" else [1.0]
+        if not all(0 < part <= 1 for part in parts):
+            raise typer.BadParameter(f"{shares!r}: expected percent, above 0 and at most 100")
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in chosen]
         results: List[Dict[str, Any]] = []
         for result in tqdm(

@@ -45,6 +45,10 @@ def index(
             sentences: List[List[str]] = list(
                 tqdm(read_sequences(str(source), make_cutter), unit=" sentences", desc=source.name)
             )
+            if not sentences:
+                opened.remove(str(source))
+                msg.warn(f"{source.name} has no text")
+                continue
             n_added = opened.add(str(source), sentences)
             if n_added:
                 msg.good(f"{source.name}: {n_added:,} sentences")

@@ -17,7 +17,7 @@ def neighbors(
     vectors: Optional[Path] = typer.Option(
         None, help="Pipeline with static vectors, such as GloVe, to compare with"
     ),
-    n: int = typer.Option(10, help="Contexts to show"),
+    n: int = typer.Option(10, min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
     same_word: bool = typer.Option(False, "--same-word", help="Look only at the same word"),
     limit: int = typer.Option(0, help="Sequences to read of the corpus; 0: all"),
@@ -32,8 +32,9 @@ def neighbors(
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
     from ..checkpoints.files import write_beside
+    from ..checks import require_layer
     from ..corpora.static_vectors import read_static_vectors
-    from ..figures import plot_contexts
+    from ..figures import plot_contexts, require_matplotlib
     from ..loaders import load_embedder
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
     from ..results import write_result
@@ -42,14 +43,11 @@ def neighbors(
         tokenize, sequences = _open(corpus, lang, limit)
         queries = [_find(tokenize(sentence), token) for sentence in sentences]
         static = nearest_words(read_static_vectors(vectors), token, n) if vectors else []
-        found = find_contexts(
-            load_embedder(weights or None),
-            queries,
-            sequences,
-            n=n,
-            layer=layer,
-            same_word=same_word,
-        )
+        if output is not None:
+            require_matplotlib()
+        embedder = load_embedder(weights or None)
+        require_layer(layer, embedder.bilm.config.n_layers)
+        found = find_contexts(embedder, queries, sequences, n=n, layer=layer, same_word=same_word)
         if html is not None:
             write_beside(html, render_html(found, static).encode("utf-8"))
         if output is not None:

@@ -21,6 +21,8 @@ def report(
     from ..report.sections import make_sections
     from ..results import read_results
 
+    if output.suffix == ".html":
+        raise typer.BadParameter("name the Markdown file; the page goes beside it")
     with exit_on_error():
         sections = make_sections(read_results(folder), output.parent / "figures")
         page = output.with_suffix(".html")

@@ -42,12 +42,13 @@ def train_senses(
         if weights:
             elmo.load(weights)
         pipe: Any = nlp.add_pipe("elmo_senses")
+        tested = list(read_sentences(test)) if test is not None else []
         inventory = read_wordnet(wordnet)
         centroids, report = fit(
             load_embedder(weights or None),
             inventory,
             tqdm(read_sentences(train), unit=" sentences"),
-            read_sentences(test) if test is not None else (),
+            tested,
         )
         pipe.model = SenseModel(inventory, centroids)
         nlp.to_disk(output)
@@ -68,9 +69,10 @@ def _format(report: Dict[str, Any]) -> str:
             for layer in report["tune"]["layers"]
         ),
         (
-            f"chosen: {report['layer']}, prior {report['prior']}",
+            f"layer {report['layer']}, prior {report['prior']}",
             *(report[split]["chosen"] for split in splits),
         ),
+        ("the same, from forms alone", *(report[split]["forms"] for split in splits)),
     ]
     cells = [(name, *(f"{value:.1%}" for value in values)) for name, *values in rows]
     return table(cells, header=("right senses", *splits), divider=True)

@@ -34,8 +34,8 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
 
 def read_numbers(text: str, kind: Callable[[str], Any] = float) -> List[Any]:
     """text (str): numbers with commas between. kind (Callable[[str], Any]): int or float.
-    RETURNS (List[Any]): the numbers. RAISES (typer.BadParameter): for anything else."""
+    RETURNS (List[Any]): the numbers, each once. RAISES (typer.BadParameter): for anything else."""
     try:
-        return [kind(number) for number in text.split(",")]
+        return list(dict.fromkeys(kind(number) for number in text.split(",")))
     except ValueError:
         raise typer.BadParameter(f"{text!r}: expected numbers with commas, such as 1,8") from None

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from spacy.util import minibatch
 from torch.nn import functional as F
 
@@ -44,6 +44,8 @@ def probe_layers(
         layer), both split -> accuracies in percent; of the layers by seed.
     RAISES (ValueError): EL041 if no token of a split has a label.
     """
+    if not hasattr(Token, attr):
+        raise ValueError(Errors.EL041.format(split="train", attr=attr))
     data = {name: _read(embedder, docs, attr) for name, docs in splits.items()}
     train = data["train"]
     for name, split in data.items():

@@ -40,8 +40,8 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
     results (Sequence[Result]): from `run_all`.
     RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
         "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
-        by seed; test is empty without one), "curve" (of each look at dev that all seeds
-        took: "step", "scores" in percent), "mixes" (by seed).
+        by seed; test is empty without one), "curve" (of each look at dev: "step",
+        "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
     for share in sorted({result["share"] for result in results}):
@@ -69,13 +69,20 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
 
 
 def _get_scores(group: Sequence[Result], split: str) -> List[float]:
-    return [100 * result[split][result["score"]] for result in group if result[split]]
+    scores = [(result[split] or {}).get(result["score"]) for result in group]
+    # A split without labels has no score.
+    return [100 * score for score in scores if score is not None]
 
 
 def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
+    """A run that ended keeps its last score: what it would have got is not known."""
     curves = [{line["step"]: line["score"] for line in result["curve"]} for result in group]
-    steps = set.intersection(*(set(curve) for curve in curves))
-    return [{"step": s, "scores": [100 * curve[s] for curve in curves]} for s in sorted(steps)]
+    steps = sorted({step for curve in curves for step in curve})
+
+    def read(curve: Dict[int, float], step: int) -> float:
+        return 100 * curve[max(s for s in curve if s <= step)]
+
+    return [{"step": s, "scores": [read(curve, s) for curve in curves]} for s in steps]
 
 
 def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:

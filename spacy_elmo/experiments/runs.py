@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
@@ -24,7 +25,7 @@ from thinc.api import Config, NumpyOps, set_current_ops
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..layer_weights import collect_weights
-from ..loaders import read_config
+from ..loaders import load_embedder, read_config
 from ..results import get_origin, write_json
 from .subsets import write_subset
 from .variants import Variant, get_score, make_variant
@@ -59,7 +60,7 @@ class RunSettings:
 
         RAISES (ValueError): EL065 if the folder has runs with others.
         """
-        path, mine = output / "settings.json", asdict(self)
+        path, mine = output / "settings.json", {**asdict(self), **self._hash()}
         if not path.exists():
             write_json(path, mine)
         before = srsly.read_json(path)
@@ -68,6 +69,14 @@ class RunSettings:
                 raise ValueError(
                     Errors.EL065.format(path=output, key=key, before=before.get(key), now=value)
                 )
+
+    def _hash(self) -> Dict[str, str]:
+        """Of what lies at the paths: it may have changed."""
+        found = {
+            split: blake2b(path.read_bytes(), digest_size=8).hexdigest()
+            for split, path in find_splits(Path(self.corpus)).items()
+        }
+        return {**found, "biLM": load_embedder(self.weights or None).hash_weights().hex()[:16]}
 
 
 class Run(NamedTuple):
@@ -169,13 +178,12 @@ def run_one(run: Run, settings: RunSettings, output: Path, cache: Optional[Path]
         best = spacy.load(path / "out" / "model-best")
         result = {
             "variant": run.variant.name,
-            "title": run.variant.title,
             "share": run.share,
             "seed": run.seed,
             "score": get_score(settings.component),
             "dev": best.meta["performance"],
             "test": _test(best, splits.get("test")),
-            "curve": _read_curve(path / "log.jsonl"),
+            "curve": _read_curve(path / "log.jsonl", get_score(settings.component)),
             "mixes": [m._asdict() for m in collect_weights(best)] if run.variant.places else [],
             "n_docs": n_docs,
             "seconds": round(time.perf_counter() - start, 1),
@@ -230,8 +238,11 @@ def _make_config(run: Run, settings: RunSettings, path: Path, cache: Optional[Pa
     return util.load_config_from_str(config.to_str(interpolate=False), interpolate=False)
 
 
-def _read_curve(path: Path) -> List[Dict[str, Any]]:
+def _read_curve(path: Path, score: str) -> List[Dict[str, Any]]:
     """Of each look at dev: updates, passes over the docs, score."""
-    keys = ("step", "epoch", "score")
     lines: Iterable[Dict[str, Any]] = srsly.read_jsonl(path)
-    return [{key: line[key] for key in keys} for line in lines if line["score"] is not None]
+    return [
+        {"step": line["step"], "epoch": line["epoch"], "score": line["scores"][score]}
+        for line in lines
+        if (line.get("scores") or {}).get(score) is not None
+    ]

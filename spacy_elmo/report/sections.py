@@ -1,8 +1,11 @@
 """Sections of the report: a function for each kind of experiment."""
 
+import zlib
 from pathlib import Path
 from statistics import mean
 from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import srsly
 
 from ..experiments.results import find_passing, show
 from ..figures import (
@@ -62,18 +65,22 @@ def _describe(result: Result) -> str:
     if settings:
         about.append(
             f"{settings['max_steps']} updates at most, looks at dev every "
-            f"{settings['eval_frequency']}"
+            f"{settings['eval_frequency']}, patience {settings['patience']}"
         )
+    if "seconds" in result:
+        about.append(f"{result['seconds']:,.0f} s")
     return f"({'; '.join(about)})"
 
 
 def _make_name(result: Result, kind: str) -> str:
-    letters = [c if c.isalnum() else "_" for c in result["title"].lower()]
-    return f"{kind}_{''.join(letters).strip('_')}.png"
+    """Of a picture: those of results with the same title differ by their content."""
+    letters = "".join(c if c.isalnum() else "_" for c in result["title"].lower()).strip("_")
+    number = zlib.crc32(srsly.json_dumps(result, sort_keys=True).encode("utf-8"))
+    return f"{kind}_{letters}_{number:08x}.png"
 
 
 def _make_scores(result: Result, folder: Path) -> List[Block]:
-    path = folder / _make_name(result, result.get("experiment", "scores"))
+    path = folder / _make_name(result, result["experiment"])
     plot_scores(result, path)
     rows = result["rows"]
     split = "test" if rows[0]["test"] else "dev"
@@ -119,14 +126,16 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
     without, with_elmo = (by_place[title, shares[-1]] for title in titles)
     best = max(mean(line["scores"]) for line in without["curve"])
     best_step = next(line["step"] for line in without["curve"] if mean(line["scores"]) == best)
+    most = result["settings"]["max_steps"]
     passing = find_passing(with_elmo["curve"], best)
     passed = f"after {passing} updates" if passing >= 0 else "never"
     return [
         Table(("training docs", "docs", *(f"{title}, {split}" for title in titles)), cells),
         Picture(samples, f"{result['title']}: scores by training docs, with the seeds' spread"),
         Text(
-            f"On all docs, the best mean dev score without ELMo is {best:.2f}, after {best_step} "
-            f"updates; with ELMo it is passed {passed}."
+            f"On {shares[-1]:.0%} of the docs and within {most} updates, the best mean dev score "
+            f"without ELMo is {best:.2f}, after {best_step} updates; with ELMo it is passed "
+            f"{passed}."
         ),
         Picture(updates, f"{result['title']}: dev scores by updates, with the seeds' spread"),
     ]
@@ -168,8 +177,14 @@ def _make_senses(result: Result, folder: Path) -> List[Block]:
         (f"nearest: {name}", *(f"{result[split]['layers'][layer]:.1%}" for split in splits))
         for name, layer in zip(names, layers)
     ]
-    chosen = f"elmo_senses: layer {result['layer']}, prior {result['prior']}"
-    rows.append((chosen, *(f"{result[split]['chosen']:.1%}" for split in splits)))
+    lines_of_ours = {
+        f"layer {result['layer']}, prior {result['prior']}": "chosen",
+        "the same, from forms alone": "forms",
+    }
+    rows += [
+        (name, *(f"{result[split][key]:.1%}" for split in splits))
+        for name, key in lines_of_ours.items()
+    ]
     path = folder / _make_name(result, "senses")
     last = splits[-1]
     plot_layers(
@@ -183,8 +198,10 @@ def _make_senses(result: Result, folder: Path) -> List[Block]:
         Table(("right senses", *splits), rows),
         Picture(path, f"{result['title']}: nearest mean vector, by layer"),
         Text(
-            f"Words with a sense: {sizes}. On SemCor, WordNet's first sense has seen the "
-            "answers: its order comes from counts on SemCor itself."
+            f"Words with a sense: {sizes}. Lemmas and parts of speech are given, but for the "
+            "last line, which is what elmo_senses does with nothing before it. On SemCor, "
+            "WordNet's first sense has seen the answers (its order comes from counts on SemCor "
+            "itself), and names count with their class: person, group or location."
         ),
     ]
 

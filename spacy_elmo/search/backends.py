@@ -15,7 +15,6 @@ except ImportError:
 
 BACKENDS = ("numpy", "faiss")
 _N_ROWS = 100_000
-_FAISS_FILE = "vectors.faiss"
 
 
 def search_arrays(arrays: List[NDArray], query: NDArray, n: int) -> List[Tuple[int, float]]:
@@ -39,24 +38,24 @@ def search_arrays(arrays: List[NDArray], query: NDArray, n: int) -> List[Tuple[i
     return [(-row, score) for score, row in best]
 
 
-def write_faiss(folder: Path, arrays: List[NDArray]) -> None:
+def write_faiss(path: Path, arrays: List[NDArray]) -> None:
     """Write faiss's file, an exact index of products.
 
-    folder (Path): of the index.
+    path (Path): where.
     arrays (List[NDArray]): the vectors.
     RAISES (ValueError): EL045 without faiss.
     """
     index = _require_faiss().IndexFlatIP(arrays[0].shape[1])
     for array in arrays:
         index.add(np.ascontiguousarray(array))
-    beside = folder / f"{_FAISS_FILE}.partial"
+    beside = path.with_suffix(".partial")
     faiss.write_index(index, str(beside))
-    beside.replace(folder / _FAISS_FILE)
+    beside.replace(path)
 
 
-def search_faiss(folder: Path, query: NDArray, n: int) -> List[Tuple[int, float]]:
+def search_faiss(path: Path, query: NDArray, n: int) -> List[Tuple[int, float]]:
     """See `search_arrays`. RAISES (ValueError): EL045 without faiss."""
-    index = _require_faiss().read_index(str(folder / _FAISS_FILE))
+    index = _require_faiss().read_index(str(path))
     scores, rows = index.search(query[None], n)
     return [(int(row), float(score)) for row, score in zip(rows[0], scores[0]) if row >= 0]
 

@@ -81,22 +81,23 @@ class SentenceEncoder:
         return int(np.argmax(self._finish(layers[self.layer]) @ vector))
 
 
-def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
+def fit_transform(X: NDArray, weighting: str) -> Transform:
     """Find what makes averages comparable.
 
     X (NDArray): averages of sentences, shape (n, width).
     weighting (str): one of `WEIGHTINGS`. "sif" takes their common direction out (the first
-        right singular vector), "whitened" gives all directions the same variance.
-    RETURNS (Optional[Transform]): None for "mean".
+        right singular vector), "whitened" gives all directions the same variance, if there
+        are at least as many sentences as directions.
+    RETURNS (Transform): which changes nothing for "mean".
     """
     width = X.shape[1]
     if weighting == "sif":
         common = np.linalg.svd(X, full_matrices=False)[2][0]
         return Transform(np.zeros(width, "float32"), np.eye(width) - np.outer(common, common))
-    if weighting == "whitened":
+    if weighting == "whitened" and len(X) >= width:
         centre = X.mean(axis=0)
         _, scales, directions = np.linalg.svd(X - centre, full_matrices=False)
         scales = scales + _RIDGE * scales[0]
-        # One sentence, or equal ones, have no directions.
+        # Equal sentences have no directions.
         return Transform(centre, directions.T / np.where(scales == 0, 1.0, scales))
-    return None
+    return Transform(np.zeros(width, "float32"), np.eye(width, dtype="float32"))

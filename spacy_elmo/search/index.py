@@ -8,7 +8,7 @@ are of the text that came first, so that what is added later is comparable.
 
 from collections import Counter
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple
 
@@ -18,7 +18,7 @@ from spacy.util import minibatch
 
 from ..bilm.embedder import Embedder
 from ..checkpoints.files import write_beside
-from ..checks import require_known
+from ..checks import require_known, require_layer
 from ..errors import Errors
 from ..results import write_json
 from .backends import BACKENDS, search_arrays, search_faiss, write_faiss
@@ -75,13 +75,15 @@ class SearchIndex:
         weighting (str): one of `WEIGHTINGS`.
         backend (str): one of `BACKENDS`.
         lang (str), weights (str): noted, for who searches.
-        RAISES (ValueError): EL044 if the folder has an index of another kind, EL017 for an
-            unknown weighting or backend.
+        RAISES (ValueError): EL044 if the folder has an index of another kind, EL017 for a
+            layer, weighting or backend that does not exist.
         """
+        n_layers = embedder.bilm.config.n_layers
+        require_layer(layer, n_layers)
         require_known("weighting", weighting, WEIGHTINGS)
         require_known("backend", backend, BACKENDS)
         meta = {
-            "layer": layer,
+            "layer": layer % n_layers,
             "weighting": weighting,
             "backend": backend,
             "lang": lang,
@@ -130,22 +132,40 @@ class SearchIndex:
             raise ValueError(Errors.EL094.format(path=source))
         content = "\n".join(srsly.json_dumps(words) for words in found).encode("utf-8")
         digest = blake2b(content, digest_size=16).hexdigest()
-        others = [part for part in self.meta["parts"] if part["source"] != source]
-        known = [part for part in self.meta["parts"] if part["source"] == source]
-        if known and known[0]["name"] == digest:
+        known = {part["source"]: part["name"] for part in self.meta["parts"]}
+        if known.get(source) == digest:
             return 0
         self.prepare(found)
         vectors = [self.encoder.encode(part) for part in minibatch(found, _N_SENTENCES)]
         np.save(self.folder / f"{digest}.npy", np.concatenate(vectors), allow_pickle=False)
         write_beside(self.folder / f"{digest}.jsonl", content)
         part = {"source": source, "name": digest, "n_sentences": len(found)}
-        meta = {**self.meta, "parts": [*others, part]}
-        if meta["backend"] == "faiss":
-            write_faiss(self.folder, _load(self.folder, meta))
-        write_json(self.folder / _META, meta)
-        self.meta = meta
-        self._remove_others()
+        self._write([*(p for p in self.meta["parts"] if p["source"] != source), part])
         return len(found)
+
+    def remove(self, source: str) -> None:
+        """source (str): whose sentences go, if it is there."""
+        parts = [part for part in self.meta["parts"] if part["source"] != source]
+        if len(parts) < len(self.meta["parts"]):
+            self._write(parts)
+
+    def _write(self, parts: List[Dict[str, Any]]) -> None:
+        """Make other parts valid, and then remove what nobody reads any more."""
+        before, self.meta = self.meta, {**self.meta, "parts": parts}
+        try:
+            if self.meta["backend"] == "faiss" and parts:
+                write_faiss(self.folder / _name_faiss(self.meta), _load(self.folder, self.meta))
+            write_json(self.folder / _META, self.meta)
+        except BaseException:
+            self.meta = before
+            raise
+        names = {part["name"] for part in parts}
+        for part in before["parts"]:
+            if part["name"] not in names:
+                (self.folder / f"{part['name']}.npy").unlink(missing_ok=True)
+                (self.folder / f"{part['name']}.jsonl").unlink(missing_ok=True)
+        if _name_faiss(before) != _name_faiss(self.meta):
+            (self.folder / _name_faiss(before)).unlink(missing_ok=True)
 
     def prepare(self, sentences: Iterable[List[str]]) -> None:
         """Count words, and fit what makes averages comparable, where that is needed and
@@ -157,27 +177,16 @@ class SearchIndex:
         encoder, weighting = self.encoder, self.meta["weighting"]
         if weighting == "mean" or encoder.transform is not None:
             return
-        counts: Counter = Counter()
-        first: List[List[str]] = []
-        for words in sentences:
-            counts.update(word.lower() for word in words)
-            if len(first) < _N_FITTED:
-                first.append(list(words))
-        if not counts:
+        rest = iter(sentences)
+        first = [list(words) for words in islice(rest, _N_FITTED)]
+        if not any(first):
             raise ValueError(Errors.EL094.format(path="the corpus"))
         if weighting == "sif":
-            encoder.counts = dict(counts)
+            encoder.counts = dict(Counter(w.lower() for words in chain(first, rest) for w in words))
             write_json(self.folder / "words.json", encoder.counts)
         parts = [encoder.average(part) for part in minibatch(first, _N_SENTENCES)]
         encoder.transform = fit_transform(np.concatenate(parts), weighting)
-        assert encoder.transform is not None
         np.savez(self.folder / "transform.npz", **encoder.transform._asdict())
-
-    def _remove_others(self) -> None:
-        names = {part["name"] for part in self.meta["parts"]}
-        for path in (*self.folder.glob("*.jsonl"), *self.folder.glob("*.npy")):
-            if path.stem not in names:
-                path.unlink()
 
     def search(self, words: List[str], n: int = 10) -> List[Hit]:
         """Rank the sentences by their cosine with a query.
@@ -188,10 +197,12 @@ class SearchIndex:
         RAISES (ValueError): EL046 for a query without words, EL045 without faiss.
         """
         if not words:
-            raise ValueError(Errors.EL046.format(query=""))
+            raise ValueError(Errors.EL046)
         query = self.encoder.encode([words])[0]
-        if self.meta["backend"] == "faiss":
-            found = search_faiss(self.folder, query, n)
+        if not self.meta["parts"]:
+            found = []
+        elif self.meta["backend"] == "faiss":
+            found = search_faiss(self.folder / _name_faiss(self.meta), query, n)
         else:
             found = search_arrays(_load(self.folder, self.meta), query, n)
         return [self._make_hit(row, score, query) for row, score in found]
@@ -212,6 +223,12 @@ def read_meta(folder: Path) -> Dict[str, Any]:
     if not (folder / _META).is_file():
         raise ValueError(Errors.EL043.format(path=folder))
     return srsly.read_json(folder / _META)
+
+
+def _name_faiss(meta: Dict[str, Any]) -> str:
+    """Of the file with the vectors of exactly these parts, in this order."""
+    names = " ".join(part["name"] for part in meta["parts"])
+    return f"{blake2b(names.encode(), digest_size=16).hexdigest()}.faiss"
 
 
 def _load(folder: Path, meta: Dict[str, Any]) -> List[Any]:

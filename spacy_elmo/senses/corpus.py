@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import BinaryIO, Iterator, List, NamedTuple, Tuple
 
 from ..corpora.files import DAMAGED, open_binary
 from ..errors import Errors
@@ -37,19 +37,29 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
         token.
     YIELDS (Sentence): with the tokens cut into words.
     RAISES (ValueError): EL069 for a file without such lines, EL082 for .zst without its
-        package.
+        package, EL083 for a damaged file.
     """
-    n_read = 0
-    try:
-        with open_binary(path) as lines:
-            for line in lines:
-                yield _make_sentence(json.loads(line), n_read)
-                n_read += 1
-    except (*DAMAGED, KeyError, TypeError, IndexError, ValueError) as err:
-        error = f"{type(err).__name__}: {err}"
-        raise ValueError(Errors.EL069.format(path=path, line=n_read + 1, error=error)) from err
-    if not n_read:
+    is_empty = True
+    with open_binary(path) as lines:
+        for i, line in enumerate(_read_lines(lines, path)):
+            if not line.strip():
+                continue
+            try:
+                sentence = _make_sentence(json.loads(line), i)
+            except (KeyError, TypeError, IndexError, ValueError) as err:
+                error = f"{type(err).__name__}: {err}"
+                raise ValueError(Errors.EL069.format(path=path, line=i + 1, error=error)) from err
+            is_empty = False
+            yield sentence
+    if is_empty:
         raise ValueError(Errors.EL069.format(path=path, line=1, error="there is none"))
+
+
+def _read_lines(lines: BinaryIO, path: Path) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except DAMAGED as err:
+        raise ValueError(Errors.EL083.format(path=path, error=err)) from err
 
 
 def _make_sentence(line: dict, i: int) -> Sentence:

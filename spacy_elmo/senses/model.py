@@ -31,6 +31,8 @@ class SenseModel:
         if not keys:
             return ""
         none = no_sense_of(form)
+        if pos and not any(key in self.centroids.rows for key in keys):
+            return keys[0]
         vector = choose_layer(layers, self.centroids.layer)
         chosen = self.centroids.choose(vector, [*keys, none])
         return "" if chosen == none else chosen

@@ -10,6 +10,7 @@ from ..errors import Errors
 from .centroids import Centroids, Layer, Sums, choose_layer, get_options, no_sense_of
 from .corpus import Instance, Sentence
 from .inventory import Inventory
+from .model import SenseModel
 
 _N_SENTENCES = 512
 # One doc in so many is set aside to choose the layer and the prior on.
@@ -18,10 +19,11 @@ _PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class _Seen(NamedTuple):
-    """An instance whose layers, shape (n_layers, width), were computed."""
+    """An instance whose layers, shape (n_layers, width), were computed; its first word."""
 
     instance: Instance
     layers: NDArray
+    form: str
 
 
 def train_senses(
@@ -38,7 +40,9 @@ def train_senses(
     sentences (Iterable[Sentence]): to train on.
     test (Iterable[Sentence]): to measure on, once; none to leave it out.
     RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
-        `_measure`, under "tune" and "test", and "layer", "prior", "n_senses".
+        `_measure`, under "tune" and "test", "layer", "prior", "n_senses". "chosen" is that
+        of layer and prior, given lemmas and parts of speech; "forms" that of the component
+        without them, on the words that have a sense, parts of several words left out.
     RAISES (ValueError): EL058 if there are too few docs with senses.
     """
     config = embedder.bilm.config
@@ -58,6 +62,7 @@ def train_senses(
     tune = _measure(sums, inventory, instances, options)
     layer, prior = _choose(sums, inventory, instances, options)
     tune["chosen"] = _score(sums.make(layer, prior), inventory, instances)
+    tune["forms"] = _score_forms(sums.make(layer, prior), inventory, instances)
     for held in held_out:
         _add(sums, inventory, *held)
     tested = [
@@ -70,6 +75,7 @@ def train_senses(
     if tested:
         report["test"] = _measure(sums, inventory, tested, options)
         report["test"]["chosen"] = _score(best, inventory, tested)
+        report["test"]["forms"] = _score_forms(best, inventory, tested)
     return best, {**report, "n_senses": len(best.counts)}
 
 
@@ -85,7 +91,8 @@ def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -
         keys = tuple(key for key in instance.keys if key in inventory.glosses)
         if keys:
             vectors = layers[:, instance.start : instance.end].mean(axis=1)
-            yield _Seen(instance._replace(keys=keys), vectors)
+            form = sentence.words[instance.start]
+            yield _Seen(instance._replace(keys=keys), vectors, form)
 
 
 def _add(
@@ -95,7 +102,7 @@ def _add(
     layers: NDArray,
     seen: Sequence[_Seen],
 ) -> None:
-    for instance, vectors in seen:
+    for instance, vectors, _ in seen:
         for key in instance.keys:
             sums.add(key, vectors)
     # What open-class words are not marked have no sense: auxiliaries, particles, names.
@@ -126,7 +133,7 @@ def _measure(
     nearest centroid without a prior), "n_instances", "seen" (share that has a centroid)."""
     right_first = right_frequent = n_seen = 0
     centroids = sums.make(options[0], 0.0)
-    for instance, _ in instances:
+    for instance, *_ in instances:
         keys = _get_keys(inventory, instance)
         right_first += keys[:1] != [] and keys[0] in instance.keys
         counts = [(centroids.counts[centroids.rows[k]], k) for k in keys if k in centroids.rows]
@@ -147,12 +154,19 @@ def _measure(
 
 def _score(centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]) -> float:
     n_right = 0
-    for instance, layers in instances:
+    for instance, layers, _ in instances:
         keys = _get_keys(inventory, instance)
         if keys:
             vector = choose_layer(layers, centroids.layer)
             n_right += centroids.choose(vector, keys) in instance.keys
     return n_right / len(instances)
+
+
+def _score_forms(centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]) -> float:
+    model = SenseModel(inventory, centroids)
+    single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
+    n_right = sum(model.choose(seen.form, seen.layers) in seen.instance.keys for seen in single)
+    return n_right / max(1, len(single))
 
 
 def _get_keys(inventory: Inventory, instance: Instance) -> List[str]:

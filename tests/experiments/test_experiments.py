@@ -208,7 +208,9 @@ def test_summaries_average_what_differs_in_the_seed():
 
     assert plain["dev"] == [25.0] and plain["test"] == []
     assert elmo["seeds"] == [0, 1] and elmo["dev"] == [50.0, 75.0]
-    assert [line["step"] for line in elmo["curve"]] == [0, 1]
+    # A run that ended keeps its last score.
+    assert [line["step"] for line in elmo["curve"]] == [0, 1, 2]
+    np.testing.assert_allclose(elmo["curve"][2]["scores"], [41.0, 67.0])
     np.testing.assert_allclose(elmo["curve"][1]["scores"], [41.0, 66.0])
     assert find_passing(elmo["curve"], 53.0) == 1
     assert find_passing(elmo["curve"], 90.0) == -1
