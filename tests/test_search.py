@@ -138,6 +138,32 @@ def test_sources_are_added_passed_over_and_replaced(embedder, tmp_path, backend)
     assert len(list((tmp_path / "x").glob("*.npy"))) == 2
 
 
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+def test_files_of_others_stay_and_sources_can_go(embedder, tmp_path, backend):
+    for name in ("corpus.jsonl", "mine.npy", "mine.faiss"):
+        (tmp_path / name).write_text("mine")
+    index = create(tmp_path, embedder, backend=backend)
+    index.add("a", SENTENCES)
+    index.add("b", [["tea"]])
+
+    index.remove("a")
+    index.remove("unknown")
+
+    assert texts(SearchIndex.open(tmp_path, embedder).search(["ham"])) == [["tea"]]
+    assert all((tmp_path / n).read_text() == "mine" for n in ("corpus.jsonl", "mine.faiss"))
+    index.remove("b")
+    assert SearchIndex.open(tmp_path, embedder).search(["ham"]) == []
+    assert len(list(tmp_path.glob("*.npy"))) == len(list(tmp_path.glob("*.faiss"))) == 1
+
+
+def test_layers_are_named_one_way(embedder, tmp_path):
+    create(tmp_path / "x", embedder, layer=-1).add("a", SENTENCES)
+
+    assert create(tmp_path / "x", embedder, layer=2).meta["layer"] == 2
+    with pytest.raises(ValueError, match="EL017.*layer = 3"):
+        create(tmp_path / "y", embedder, layer=3)
+
+
 def test_what_is_added_later_is_weighed_as_before(embedder, tmp_path):
     index = create(tmp_path / "x", embedder, weighting="sif")
     index.add("a", SENTENCES)
@@ -149,8 +175,9 @@ def test_what_is_added_later_is_weighed_as_before(embedder, tmp_path):
     assert index.search(["ham"], n=1)[0] == before
 
 
-def test_a_broken_run_leaves_the_index_as_it_was(embedder, tmp_path, monkeypatch):
-    index = create(tmp_path / "x", embedder)
+@pytest.mark.parametrize("backend", backends.BACKENDS)
+def test_a_broken_run_leaves_the_index_as_it_was(embedder, tmp_path, monkeypatch, backend):
+    index = create(tmp_path / "x", embedder, backend=backend)
     index.add("a", SENTENCES)
     expected = index.search(["ham"], n=99)
 

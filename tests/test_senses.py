@@ -1,5 +1,6 @@
 """Word senses: WordNet, centroids, the component "elmo_senses" and its command."""
 
+import lzma
 import pickle
 
 import numpy as np
@@ -103,6 +104,17 @@ def test_a_missing_wordnet_is_said(tmp_path, monkeypatch):
         read_wordnet(tmp_path)
 
 
+def test_empty_lines_are_passed_over_and_damage_is_said(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('\n{"tokens": ["a"], "instances": []}\n\n')
+    assert len(list(read_sentences(path))) == 1
+
+    packed = tmp_path / "x.jsonl.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes() * 99)[:-9])
+    with pytest.raises(ValueError, match="EL083"):
+        list(read_sentences(packed))
+
+
 def test_tokens_of_several_words_are_cut(tmp_path):
     line = {"tokens": ["in", "New_York", "_"], "instances": [[1, "new_york", "NNP", ["k"]]]}
     srsly.write_jsonl(tmp_path / "x.jsonl", [line])
@@ -172,6 +184,7 @@ def test_training_learns_what_contexts_tell(embedder, inventory, corpus):
     # The word layer sees no context; the others do.
     assert report["test"]["layers"]["0"] == pytest.approx(0.75)
     assert report["test"]["layers"]["1"] == report["test"]["chosen"] == 1.0
+    assert report["test"]["forms"] == 1.0
     assert report["n_senses"] == len(centroids.counts) == len(centroids.rows)
     assert centroids.counts[centroids.rows[RIVER]] == 20
     assert centroids.counts[centroids.rows[no_sense_of("in")]] == 40
@@ -233,6 +246,16 @@ def test_annotation_of_others_is_used(trained):
     doc = Doc(trained.vocab, words=["money", "bank"], pos=["X", "VERB"], lemmas=["money", "bank"])
 
     assert [token._.sense for token in trained(doc)] == [None, TRADE]
+
+
+def test_given_a_part_of_speech_unseen_senses_are_possible(inventory):
+    sums = Sums(1, 2)
+    sums.add(no_sense_of("mouse"), np.ones((1, 2)))
+    model = SenseModel(inventory, sums.make(0, 0.0))
+
+    assert model.choose("mouse", np.ones((1, 2)), pos="n") == "mouse%1:00:00::"
+    assert model.choose("mouse", np.ones((1, 2))) == ""
+    assert model.choose("mouse", np.ones((1, 2)), pos="-") == ""
 
 
 def test_senses_survive_all_ways_of_saving(trained, tmp_path):

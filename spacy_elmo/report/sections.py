@@ -1,5 +1,6 @@
 """Sections of the report: a function for each kind of experiment."""
 
+import re
 import zlib
 from pathlib import Path
 from statistics import mean
@@ -74,9 +75,9 @@ def _describe(result: Result) -> str:
 
 def _make_name(result: Result, kind: str) -> str:
     """Of a picture: those of results with the same title differ by their content."""
-    letters = "".join(c if c.isalnum() else "_" for c in result["title"].lower()).strip("_")
+    words = re.findall("[a-z0-9]+", result["title"].lower())
     number = zlib.crc32(srsly.json_dumps(result, sort_keys=True).encode("utf-8"))
-    return f"{kind}_{letters}_{number:08x}.png"
+    return f"{'_'.join([kind, *words])}_{number:08x}.png"
 
 
 def _make_scores(result: Result, folder: Path) -> List[Block]:

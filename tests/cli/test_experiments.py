@@ -75,12 +75,15 @@ def test_reports_of_nothing_are_refused(tmp_path):
 
 def test_bad_settings_are_said(corpus, tmp_path):
     out = tmp_path / "out"
+    out.mkdir()
     assert "EL064" in run("elmo", "experiment", "best", corpus, out, exit_code=1)
     assert "EL066" in run("elmo", "experiment", "gain", tmp_path, out, exit_code=1)
     assert "EL061" in run(
         "elmo", "experiment", "gain", corpus, out, "--component", "eggs", exit_code=1
     )
     run("elmo", "experiment", "gain", corpus, out, "--seeds", "a", exit_code=2)
+    run("elmo", "experiment", "samples", corpus, out, "--shares", "0,50", exit_code=2)
+    run("elmo", "report", out, tmp_path / "x.html", exit_code=2)
     assert "EL066" in run("elmo", "probe", tmp_path, exit_code=1)
 
 

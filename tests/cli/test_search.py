@@ -26,6 +26,7 @@ def test_what_is_indexed_is_found(weights, tmp_path, backend):
     text.mkdir()
     (text / "a.txt").write_text("Green eggs and ham. I like tea.\n" + "long " * 40 + "river\n")
     (text / "b.txt").write_text("The bank of the river.\n")
+    (text / "empty.txt").write_text("\n")
 
     command = ["elmo", "index", text, index, "--weights", weights, "--backend", backend]
     first = run(*command)

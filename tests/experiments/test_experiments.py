@@ -176,6 +176,10 @@ def test_runs_of_other_settings_are_not_mixed(corpus, weights, tmp_path):
 
     with pytest.raises(ValueError, match="EL065.*max_steps = 4, not 5"):
         list(run_all([], make_settings(corpus, weights, max_steps=5), tmp_path / "out"))
+    # The same path, other docs.
+    DocBin(docs=make_docs(3)).to_disk(corpus / "train.spacy")
+    with pytest.raises(ValueError, match="EL065.*train"):
+        list(run_all([], settings, tmp_path / "out"))
     (corpus / "dev.spacy").unlink()
     with pytest.raises(ValueError, match="EL066.*dev.spacy"):
         list(run_all([], settings, tmp_path / "out"))
@@ -245,9 +249,18 @@ def test_a_probe_finds_what_a_layer_knows():
     assert again == report
 
 
-def test_a_probe_of_nothing_is_said():
+@pytest.mark.parametrize("attr", ["pos_", "eggs"])
+def test_a_probe_of_nothing_is_said(attr):
     embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
     docs = list(make_docs(3))
 
-    with pytest.raises(ValueError, match="EL041.*pos_"):
-        probe_layers(embedder, {"train": docs, "dev": docs}, "pos_", [0])
+    with pytest.raises(ValueError, match=f"EL041.*{attr}"):
+        probe_layers(embedder, {"train": docs, "dev": docs}, attr, [0])
+
+
+def test_a_split_without_labels_has_no_score():
+    result = {**make_result("input", 0, 0.5, [0]), "test": {"tag_acc": None}}
+
+    (row,) = summarise(choose_variants("gain", 2), [result])
+
+    assert row["dev"] == [50.0] and row["test"] == []
