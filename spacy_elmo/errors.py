@@ -133,10 +133,27 @@ class Errors(metaclass=ErrorsWithCodes):
         "sentences. Add a sentencizer or senter before elmo (in training also to [training] "
         "annotating_components), or use spacy-elmo.window_spans.v1."
     )
+    # Probes
     EL041 = (
         "No token of the {split} docs has '{attr}', so there is nothing to learn. Give docs "
         "that are annotated, or name another attribute, such as tag_ or pos_."
     )
+    # Search and reports
+    EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
+    EL044 = (
+        "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
+        "different kinds cannot be compared. Give another folder, or the same settings."
+    )
+    EL045 = (
+        "Searching this index needs the package faiss-cpu. Install it with "
+        '`pip install "spacy-elmo[search]"`.'
+    )
+    EL046 = "There is no word in the query. Give some text."
+    EL047 = (
+        "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
+        "experiment`, and give its folder."
+    )
+    # What is read of docs
     EL050 = (
         "The tokens of a doc ('{text}') were changed after elmo ran, so its vectors do not "
         'belong to them. Run elmo once more: `doc = nlp.get_pipe("elmo")(doc)`.'
@@ -160,9 +177,11 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL056 = "Whitespace in '{text}' has no substitutes."
     EL057 = "No sentence of the corpus has '{word}'. Give more text, or look at all words."
+    # Senses
     EL058 = (
-        "There are {n_docs} docs with senses; at least 10 are needed, since a tenth of them "
-        'chooses the layer. Say in "id" which doc a sentence is of, or leave "id" out.'
+        "There are {n_docs} docs, or too few senses in them; at least 10 are needed, since a "
+        'tenth of them chooses the layer. Say in "id" which doc a sentence is of, or leave '
+        '"id" out.'
     )
     EL059 = (
         "The component '{name}' has no senses. Train them with `python -m spacy elmo "
@@ -184,7 +203,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "component elmo."
     )
 
-    # Experiments
+    # Experiments and senses
     EL064 = "There is no experiment '{suite}', only: {known}."
     EL065 = (
         "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
@@ -252,21 +271,6 @@ class Errors(metaclass=ErrorsWithCodes):
         'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
     )
     # Pretraining
-    # Search
-    EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
-    EL044 = (
-        "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
-        "different kinds cannot be compared. Give another folder, or the same settings."
-    )
-    EL045 = (
-        "Searching this index needs the package faiss-cpu. Install it with "
-        '`pip install "spacy-elmo[search]"`.'
-    )
-    EL046 = "There is no word in the query. Give some text."
-    EL047 = (
-        "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
-        "experiment`, and give its folder."
-    )
     EL090 = "[{section}] has no '{key}', only: {known}."
     EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
     EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
