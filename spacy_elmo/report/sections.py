@@ -161,6 +161,8 @@ def _make_weights(result: Result, folder: Path) -> List[Block]:
 
 
 _PLACES = ("input", "output")
+# Words of a context to show on each side.
+_N_AROUND = 8
 
 
 def _make_senses(result: Result, folder: Path) -> List[Block]:
@@ -243,7 +245,10 @@ def _make_neighbors(result: Result, folder: Path) -> List[Block]:
 
 
 def _mark(words: Sequence[str], position: int) -> str:
-    return " ".join(f"[{word}]" if i == position else word for i, word in enumerate(words))
+    start, end = max(0, position - _N_AROUND), position + _N_AROUND + 1
+    marked = [f"[{word}]" if i == position else word for i, word in enumerate(words)]
+    dots = "… " if start else "", " …" if end < len(words) else ""
+    return f"{dots[0]}{' '.join(marked[start:end])}{dots[1]}"
 
 
 def _make_search(result: Result, folder: Path) -> List[Block]:
