@@ -242,7 +242,7 @@ def _read_curve(path: Path, score: str) -> List[Dict[str, Any]]:
     """Of each look at dev: updates, passes over the docs, score."""
     lines: Iterable[Dict[str, Any]] = srsly.read_jsonl(path)
     return [
-        {"step": line["step"], "epoch": line["epoch"], "score": line["scores"][score]}
+        {"step": line["step"], "epoch": line["epoch"], "score": line["scores"][score] / 100}
         for line in lines
         if (line.get("scores") or {}).get(score) is not None
     ]
