@@ -239,7 +239,7 @@ def _make_config(run: Run, settings: RunSettings, path: Path, cache: Optional[Pa
 
 
 def _read_curve(path: Path, score: str) -> List[Dict[str, Any]]:
-    """Of each look at dev: updates, passes over the docs, score."""
+    """Of each look at dev: updates, passes over the docs, score (in percent in the log)."""
     lines: Iterable[Dict[str, Any]] = srsly.read_jsonl(path)
     return [
         {"step": line["step"], "epoch": line["epoch"], "score": line["scores"][score] / 100}
