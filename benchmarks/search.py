@@ -4,7 +4,6 @@ Settings are chosen on the first articles, and measured once on the others.
 """
 
 import json
-import lzma
 import time
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,8 @@ import spacy
 import typer
 
 from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.corpora.cutting import split_words
+from spacy_elmo.corpora.files import open_binary
 from spacy_elmo.loaders import load_embedder
 from spacy_elmo.results import write_result
 from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, fit_transform
@@ -36,8 +37,7 @@ def main(
     articles = read_articles(squad)[: limit or None]
     if len(articles) <= n_tune:
         raise typer.BadParameter(f"more than {n_tune} articles are needed")
-    parts = {"tune": articles[:n_tune], "test": articles[n_tune:]}
-    tune, test = (Data.read(part) for part in parts.values())
+    tune, test = Data.read(articles[:n_tune]), Data.read(articles[n_tune:])
     embedder = load_embedder(weights or None)
     settings = [
         {"layer": layer, "weighting": weighting, "unit": unit}
@@ -66,8 +66,8 @@ def main(
 
 def read_articles(path: Path) -> List[Any]:
     """RETURNS (List[Any]): SQuAD's articles."""
-    content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-    return json.loads(content)["data"]
+    with open_binary(path) as content:
+        return json.load(content)["data"]
 
 
 class Data:
@@ -85,17 +85,16 @@ class Data:
     def read(cls, articles: Sequence[Any]) -> "Data":
         """RETURNS (Data): tokenized."""
         tokenizer = spacy.blank("en").tokenizer
-        data = cls([], [], [])
-        answers = []
+        paragraphs: List[List[Words]] = []
+        questions: List[Words] = []
+        answers: List[int] = []
         for paragraph in (p for article in articles for p in article["paragraphs"]):
-            words = [t.text for t in tokenizer(paragraph["context"]) if not t.is_space]
+            words = split_words(tokenizer, paragraph["context"])
             for question in paragraph["qas"]:
-                asked = tokenizer(question["question"])
-                data.questions.append([t.text for t in asked if not t.is_space])
-                answers.append(len(data.paragraphs))
-            data.paragraphs.append(list(cut_sentences(words)))
-        data.answers = np.array(answers)
-        return data
+                questions.append(split_words(tokenizer, question["question"]))
+                answers.append(len(paragraphs))
+            paragraphs.append(list(cut_sentences(words)))
+        return cls(paragraphs, questions, answers)
 
     def measure(self, rank: Callable[["Data"], np.ndarray]) -> Dict[str, float]:
         """rank (Callable): scores of all paragraphs, shape (n_questions, n_paragraphs).

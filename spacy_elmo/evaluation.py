@@ -7,7 +7,7 @@ import srsly
 
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.reader import read_words
-from .corpora.corpus import cutter_maker, read_sequences
+from .corpora.corpus import TOKENIZER, cutter_maker, read_sequences
 from .errors import Errors
 from .language_model import load_language_model
 from .pretraining.perplexity import Scorer, measure
@@ -60,7 +60,7 @@ def evaluate_checkpoint(
     stream = before.get("stream", False) if stream is None else stream
     limit = before.get("limit", 0) if limit is None else limit
     lang = lang or meta.get("lang", "en")
-    tokenizer = meta.get("tokenizer") or {"@tokenizers": "spacy.Tokenizer.v1"}
+    tokenizer = meta.get("tokenizer") or TOKENIZER
     make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
     sequences = sample(list(read_sequences(text, make_cutter)), limit)
     if not sequences:

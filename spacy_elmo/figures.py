@@ -3,9 +3,10 @@
 import warnings
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List
 
 from .errors import Errors, Warnings
+from .snippets import mark_word
 
 try:
     from matplotlib import font_manager
@@ -14,6 +15,8 @@ try:
 except ImportError:
     Figure = None  # type: ignore[assignment,misc]
 
+# Words of a context to show on each side.
+_N_AROUND = 3
 # The first that has a letter draws it: matplotlib's own, then those of common systems for
 # Korean, Japanese and Chinese.
 _FAMILIES = (
@@ -264,7 +267,10 @@ def plot_contexts(found: Dict[str, Any], path: Path) -> None:
                 x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
             )
             axes.annotate(
-                _shorten(item["words"], item["position"]),
+                # A dollar sign would begin a formula.
+                mark_word(item["words"], item["position"], n_around=_N_AROUND, ellipsis="").replace(
+                    "$", r"\$"
+                ),
                 (x, y),
                 xytext=(4, 4),
                 textcoords="offset points",
@@ -277,13 +283,6 @@ def plot_contexts(found: Dict[str, Any], path: Path) -> None:
     axes.set_yticks([])
     axes.set_title("Contexts by their vectors: the first two principal components")
     _save(figure, path)
-
-
-def _shorten(words: Sequence[str], position: int, n_around: int = 3) -> str:
-    start, end = max(0, position - n_around), position + n_around + 1
-    marked = [f"[{word}]" if i == position else word for i, word in enumerate(words)]
-    # A dollar sign would begin a formula.
-    return " ".join(marked[start:end]).replace("$", r"\$")
 
 
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:

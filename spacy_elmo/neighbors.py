@@ -14,6 +14,7 @@ from spacy.util import minibatch
 from .bilm.embedder import Embedder
 from .corpora.static_vectors import StaticVectors
 from .errors import Errors
+from .similarity import normalise
 
 # Sentences that are embedded at a time.
 _N_SENTENCES = 512
@@ -83,7 +84,7 @@ def find_contexts(
     """
     asked = [list(words) for words, _ in queries]
     vectors = [
-        _normalise(array[layer])[position]
+        normalise(array[layer])[position]
         for array, (_, position) in zip(embedder.embed(asked), queries)
     ]
     found = [Query(words, p, v, []) for words, (_, p), v in zip(asked, queries, vectors)]
@@ -101,7 +102,7 @@ def find_contexts(
 
     for part in minibatch(choose(), _N_SENTENCES):
         for words, array in zip(part, embedder.embed(part)):
-            X = _normalise(array[layer])
+            X = normalise(array[layer])
             for query, heap in zip(found, heaps):
                 context = _find_best(query, words, X, same_word)
                 if context is not None:
@@ -131,11 +132,6 @@ def _find_best(query: Query, words: List[str], X: NDArray, same_word: bool) -> O
     )
 
 
-def _normalise(X: NDArray) -> NDArray:
-    norms = np.linalg.norm(X, axis=-1, keepdims=True)
-    return X / np.where(norms == 0, 1.0, norms)
-
-
 def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[str, float]]:
     """Find the words whose static vectors are nearest.
 
@@ -149,7 +145,7 @@ def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[
     row = rows.get(word, rows.get(word.lower()))
     if row is None:
         return []
-    X = _normalise(vectors.vectors)
+    X = normalise(vectors.vectors)
     cosines = X @ X[row]
     best = [i for i in np.argsort(-cosines)[: n + 1] if i != row][:n]
     return [(vectors.words[i], float(cosines[i])) for i in best]

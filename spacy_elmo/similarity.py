@@ -1,7 +1,9 @@
-"""Compare a word's vectors in different sentences."""
+"""Compare vectors: of a word in different sentences, or any."""
 
 from typing import List
 
+import numpy as np
+from numpy.typing import NDArray
 from spacy.tokens import Doc, Token
 from thinc.api import get_array_module
 
@@ -20,6 +22,13 @@ def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
     xp = get_array_module(vectors[0])
     rows = xp.stack([vector / xp.linalg.norm(vector) for vector in vectors])
     return (rows @ rows.T).tolist()
+
+
+def normalise(X: NDArray) -> NDArray:
+    """X (NDArray): vectors, shape (..., width). RETURNS (NDArray): the same of length 1;
+    those of zeros stay zeros."""
+    norms = np.linalg.norm(X, axis=-1, keepdims=True)
+    return X / np.where(norms == 0, 1.0, norms)
 
 
 def find_token(doc: Doc, word: str) -> Token:

@@ -19,6 +19,7 @@ RANKS = {
     "activation_cache": 2,
     "characters": 1,
     "sentences": 1,
+    "snippets": 1,
     "batch": 2,
     "bilm": 3,
     "checkpoints": 4,
@@ -67,6 +68,7 @@ TORCH = {
     "experiments",
 }
 NO_SPACY = {
+    "snippets",
     "checks",
     "registry",
     "activation_cache",

@@ -1,7 +1,5 @@
 """Unpack WordNet's dict folder, GloVe vectors and SQuAD's questions."""
 
-import gzip
-import lzma
 import re
 import shutil
 import tarfile
@@ -11,6 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 import typer
+
+from spacy_elmo.corpora.files import open_binary
 
 _RANK = re.compile(r"words(\d+)-")
 
@@ -31,7 +31,7 @@ def main(
     with (output / "glove.txt").open("wb") as vectors:
         vectors.writelines(islice(read_glove(source / "vectors"), n_words))
     questions = find(source / "qa", "**/dev-v1.1*json*")
-    with open_any(questions) as packed, (output / "squad.json").open("wb") as plain:
+    with open_binary(questions) as packed, (output / "squad.json").open("wb") as plain:
         shutil.copyfileobj(packed, plain)
     print(f"Wrote {output}")
 
@@ -42,11 +42,6 @@ def find(folder: Path, pattern: str) -> Path:
     if not found:
         raise FileNotFoundError(f"There is no {pattern} in {folder}")
     return found[0]
-
-
-def open_any(path: Path):
-    """path (Path): a file. RETURNS (BinaryIO): its bytes, decompressed."""
-    return {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)(path, "rb")
 
 
 def read_glove(folder: Path) -> Iterator[bytes]:
@@ -60,7 +55,7 @@ def read_glove(folder: Path) -> Iterator[bytes]:
     parts = sorted(folder.glob("**/glove*.txt.xz"), key=lambda p: int(_RANK.findall(p.name)[0]))
     if not parts:
         raise FileNotFoundError(f"There is no glove.6B.zip in {folder}")
-    yield from chain.from_iterable(open_any(path) for path in parts)
+    yield from chain.from_iterable(open_binary(path) for path in parts)
 
 
 if __name__ == "__main__":

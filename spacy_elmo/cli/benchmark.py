@@ -60,11 +60,13 @@ def _read_numbers(text: str) -> List[int]:
 def _read_sentences(path: Path, lang: str, n_tokens: int) -> List[List[str]]:
     import spacy
 
+    from ..corpora.cutting import split_words
+
     nlp = spacy.blank(lang)
     sentences: List[List[str]] = []
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            words = [token.text for token in nlp.tokenizer(line) if not token.is_space]
+            words = split_words(nlp.tokenizer, line)
             if n_tokens <= 0:
                 break
             n_tokens -= len(words)

@@ -24,7 +24,7 @@ def index(
     have not changed are passed over."""
     from tqdm import tqdm
 
-    from ..corpora.corpus import cutter_maker, read_sequences
+    from ..corpora.corpus import TOKENIZER, cutter_maker, read_sequences
     from ..corpora.texts import TextSource
     from ..loaders import load_embedder
     from ..search.index import SearchIndex
@@ -39,7 +39,7 @@ def index(
             lang=lang,
             weights=weights,
         )
-        make_cutter = cutter_maker(lang, {"@tokenizers": "spacy.Tokenizer.v1"})
+        make_cutter = cutter_maker(lang, TOKENIZER)
         opened.prepare(read_sequences(text, make_cutter))
         for source in TextSource(text, seed=0).files:
             sentences: List[List[str]] = list(

@@ -1,5 +1,6 @@
 """`python -m spacy elmo neighbors`: where else a word is used like this."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
@@ -38,6 +39,7 @@ def neighbors(
     from ..loaders import load_embedder
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
     from ..results import write_result
+    from ..snippets import mark_word
 
     with exit_on_error():
         tokenize, sequences = _open(corpus, lang, limit)
@@ -50,17 +52,20 @@ def neighbors(
         found = find_contexts(embedder, queries, sequences, n=n, layer=layer, same_word=same_word)
         if html is not None:
             write_beside(html, render_html(found, static).encode("utf-8"))
+        summary = summarise(found, static)
         if output is not None:
-            plot_contexts(summarise(found, static), output)
+            plot_contexts(summary, output)
         if json is not None:
-            write_result(json, "neighbors", title or token, summarise(found, static))
+            write_result(json, "neighbors", title or token, summary)
     if vectors:
         print(color(f"Static vectors: {token}", bold=True))
         print("  " + (", ".join(f"{word} {cosine:.2f}" for word, cosine in static) or "unknown"))
+    cyan, green = (partial(color, fg=name, bold=True) for name in ("cyan", "green"))
     for query in found:
-        print("\n" + _mark(query.words, query.position, "cyan"))
+        print("\n" + mark_word(query.words, query.position, cyan))
         for context in query.contexts:
-            print(f"  {context.similarity:.2f}  {_mark(context.words, context.position, 'green')}")
+            shown = mark_word(context.words, context.position, green)
+            print(f"  {context.similarity:.2f}  {shown}")
     for path in (html, output, json):
         if path is not None:
             msg.good(f"Wrote {path}")
@@ -69,15 +74,11 @@ def neighbors(
 def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
-    from ..corpora.corpus import cutter_maker, make_tokenizer, read_sequences
+    from ..corpora.corpus import TOKENIZER, cutter_maker, make_tokenizer, read_sequences
+    from ..corpora.cutting import split_words
 
-    block = {"@tokenizers": "spacy.Tokenizer.v1"}
-    tokenizer = make_tokenizer(lang, block)
-
-    def tokenize(text: str) -> List[str]:
-        return [token.text for token in tokenizer(text) if not token.is_space]
-
-    return tokenize, islice(read_sequences(corpus, cutter_maker(lang, block)), limit or None)
+    tokenize = partial(split_words, make_tokenizer(lang, TOKENIZER))
+    return tokenize, islice(read_sequences(corpus, cutter_maker(lang, TOKENIZER)), limit or None)
 
 
 def _find(words: List[str], token: str) -> Tuple[List[str], int]:
@@ -86,8 +87,3 @@ def _find(words: List[str], token: str) -> Tuple[List[str], int]:
     if token not in words:
         raise ValueError(Errors.EL053.format(word=token, text=" ".join(words)[:100]))
     return words, words.index(token)
-
-
-def _mark(words: List[str], position: int, name: str) -> str:
-    marked = color(words[position], fg=name, bold=True)
-    return " ".join([*words[:position], marked, *words[position + 1 :]])

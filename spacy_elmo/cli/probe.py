@@ -1,7 +1,7 @@
 """`python -m spacy elmo probe`: what each layer knows of a label."""
 
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg, table
@@ -26,6 +26,7 @@ def probe(
 
     from ..experiments.probe import probe_layers
     from ..experiments.runs import find_splits
+    from ..experiments.tables import tabulate_probe
     from ..loaders import load_embedder
     from ..results import write_result
 
@@ -36,20 +37,8 @@ def probe(
             for name, path in find_splits(corpus).items()
         }
         report = probe_layers(load_embedder(weights or None), docs, attr, read_numbers(seeds, int))
-    print(_format(report))
+    cells = tabulate_probe(report)
+    print(table(cells.rows, header=cells.header, divider=True))
     if json is not None:
         write_result(json, "probe", title or corpus.name, {"attr": attr, **report})
         msg.good(f"Wrote {json}")
-
-
-def _format(report: Dict[str, Any]) -> str:
-    from ..experiments.results import show
-    from ..figures import name_layers
-
-    rows = [("word alone", *(f"{report['frequent'][s]:.2f}" for s in report["splits"]))]
-    names = name_layers(len(report["layers"]))
-    rows += [
-        (name, *(show(scores[s]) for s in report["splits"]))
-        for name, scores in zip(names, report["layers"])
-    ]
-    return table(rows, header=("layer", *report["splits"]), divider=True)

@@ -1,5 +1,6 @@
 """`python -m spacy elmo search`: sentences that are like a query."""
 
+from functools import partial
 from pathlib import Path
 from typing import Optional
 
@@ -19,27 +20,22 @@ def search(
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
-    from ..corpora.corpus import make_tokenizer
+    from ..corpora.corpus import TOKENIZER, make_tokenizer
+    from ..corpora.cutting import split_words
     from ..loaders import load_embedder
     from ..results import write_json
-    from ..search.index import Hit, SearchIndex, read_meta
-
-    def show(hit: Hit) -> str:
-        start, end = max(0, hit.nearest - _N_AROUND), hit.nearest + _N_AROUND + 1
-        words = [
-            color(word, fg="green", bold=True) if i == hit.nearest else word
-            for i, word in enumerate(hit.words)
-        ]
-        dots = ("… " if start else "", " …" if end < len(words) else "")
-        return f"{dots[0]}{' '.join(words[start:end])}{dots[1]}"
+    from ..search.index import SearchIndex, read_meta
+    from ..snippets import mark_word
 
     with exit_on_error():
         meta = read_meta(folder)
         index = SearchIndex.open(folder, load_embedder(meta["weights"] or None))
-        tokenizer = make_tokenizer(meta["lang"], {"@tokenizers": "spacy.Tokenizer.v1"})
-        hits = index.search([t.text for t in tokenizer(query) if not t.is_space], n)
+        tokenizer = make_tokenizer(meta["lang"], TOKENIZER)
+        hits = index.search(split_words(tokenizer, query), n)
+    green = partial(color, fg="green", bold=True)
     for hit in hits:
-        print(f"{hit.score:.3f}  {show(hit)}\n       {hit.source}, sentence {hit.number:,}")
+        snippet = mark_word(hit.words, hit.nearest, green, n_around=_N_AROUND)
+        print(f"{hit.score:.3f}  {snippet}\n       {hit.source}, sentence {hit.number:,}")
     if json is not None:
         write_json(json, [hit._asdict() for hit in hits])
         msg.good(f"Wrote {json}")

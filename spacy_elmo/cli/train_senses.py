@@ -1,7 +1,7 @@
 """`python -m spacy elmo train-senses`: a component that tells word senses apart."""
 
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import typer
 from wasabi import msg, table
@@ -28,7 +28,9 @@ def train_senses(
     import spacy
     from tqdm import tqdm
 
-    from ..loaders import load_embedder, pipe_config
+    from ..experiments.tables import tabulate_senses
+    from ..layers.elmo_layers import get_embedder
+    from ..loaders import pipe_config
     from ..results import write_result
     from ..senses.corpus import read_sentences
     from ..senses.model import SenseModel
@@ -45,34 +47,16 @@ def train_senses(
         tested = list(read_sentences(test)) if test is not None else []
         inventory = read_wordnet(wordnet)
         centroids, report = fit(
-            load_embedder(weights or None),
+            get_embedder(elmo.model),
             inventory,
             tqdm(read_sentences(train), unit=" sentences"),
             tested,
         )
         pipe.model = SenseModel(inventory, centroids)
         nlp.to_disk(output)
-    print(_format(report))
+    cells = tabulate_senses(report)
+    print(table(cells.rows, header=cells.header, divider=True))
     msg.good(f"Wrote {output}")
     if json is not None:
         write_result(json, "senses", title or train.stem, report)
         msg.good(f"Wrote {json}")
-
-
-def _format(report: Dict[str, Any]) -> str:
-    splits = [split for split in ("tune", "test") if report[split]]
-    rows = [
-        ("first sense", *(report[split]["first"] for split in splits)),
-        ("most frequent", *(report[split]["frequent"] for split in splits)),
-        *(
-            (f"nearest, layer {layer}", *(report[split]["layers"][layer] for split in splits))
-            for layer in report["tune"]["layers"]
-        ),
-        (
-            f"layer {report['layer']}, prior {report['prior']}",
-            *(report[split]["chosen"] for split in splits),
-        ),
-        ("the same, from forms alone", *(report[split]["forms"] for split in splits)),
-    ]
-    cells = [(name, *(f"{value:.1%}" for value in values)) for name, *values in rows]
-    return table(cells, header=("right senses", *splits), divider=True)

@@ -14,6 +14,9 @@ from .files import STDIN, spool_path, spool_stdin
 from .texts import Chunk, TextSource
 from .workers import cut_all
 
+# For any language, with no other package: what a text is cut with unless it is said.
+TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
+
 
 class Corpus:
     """Read sources side by side, each as often as its weight says, and cut their texts.

@@ -3,6 +3,7 @@
 from typing import Any, Callable, List, Sequence
 
 import numpy as np
+from spacy.tokens import Doc
 
 from ..checks import require_least
 from ..errors import Errors
@@ -12,6 +13,12 @@ CUTS = ("sentences", "lines", "windows")
 
 # Words that a tokenizer may know, some hundred bytes each.
 _MOST_WORDS = 100_000
+
+
+def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
+    """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
+    words, as the biLM reads them: whitespace is none."""
+    return [token.text for token in tokenizer(text) if not token.is_space]
 
 
 class Cutter:
@@ -78,6 +85,4 @@ class Cutter:
     def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
         if len(self.tokenizer.vocab) > _MOST_WORDS:
             self.tokenizer = self.make_tokenizer()
-        return [
-            [token.text for token in self.tokenizer(text) if not token.is_space] for text in texts
-        ]
+        return [split_words(self.tokenizer, text) for text in texts]

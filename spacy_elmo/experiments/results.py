@@ -44,11 +44,12 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
         "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
+    ordered = sorted(results, key=lambda result: result["seed"])
     for share in sorted({result["share"] for result in results}):
         for variant in variants:
             group = [
                 result
-                for result in sorted(results, key=lambda result: result["seed"])
+                for result in ordered
                 if result["variant"] == variant.name and result["share"] == share
             ]
             if not group:

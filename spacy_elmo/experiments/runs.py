@@ -58,7 +58,8 @@ class RunSettings:
     def fix(self, output: Path) -> None:
         """Note the settings in a folder, or hold them against what it says.
 
-        RAISES (ValueError): EL065 if the folder has runs with others.
+        RAISES (ValueError): EL065 if the folder has runs with others, EL066 for a missing
+            corpus.
         """
         path, mine = output / "settings.json", {**asdict(self), **self._hash()}
         if not path.exists():
@@ -115,7 +116,6 @@ def run_all(
     YIELDS (Dict[str, Any]): result of each run, those that were there first.
     RAISES (ValueError): EL065 for other settings, EL066 for a missing corpus.
     """
-    find_splits(Path(settings.corpus))
     settings.fix(output)
     done = [output / f"{run.name}.json" for run in runs]
     yield from (srsly.read_json(path) for path in done if path.exists())

@@ -7,6 +7,7 @@ from spacy.language import Language
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
+from ..corpora.corpus import TOKENIZER
 from ..errors import Errors
 from ..presets import make_config
 
@@ -93,7 +94,7 @@ def make_variant(
     """
     config = make_config("word_features", [component], lang=lang, shape=shape, loader=loader)
     # spaCy's own for some languages needs more packages; the data is tokenized.
-    config["nlp"]["tokenizer"] = {"@tokenizers": "spacy.Tokenizer.v1"}
+    config["nlp"]["tokenizer"] = dict(TOKENIZER)
     model = config["components"][component]["model"]
     if variant.places:
         listener = {k: v for k, v in model["tok2vec"]["input"].items() if k != "mix_l2"}

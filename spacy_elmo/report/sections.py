@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import srsly
 
 from ..experiments.results import find_passing, show
+from ..experiments.tables import tabulate_probe, tabulate_senses
 from ..figures import (
     name_layers,
     plot_contexts,
@@ -18,6 +19,7 @@ from ..figures import (
     plot_updates,
     plot_weights,
 )
+from ..snippets import mark_word
 from .blocks import Block, Heading, Picture, Section, Table, Text
 from .paper import PAPER
 
@@ -166,39 +168,21 @@ _N_AROUND = 8
 
 
 def _make_senses(result: Result, folder: Path) -> List[Block]:
-    splits = [split for split in ("tune", "test") if result[split]]
-    lines = {
-        "first sense of the inventory": "first",
-        "most frequent sense of training": "frequent",
-    }
-    rows = [
-        (name, *(f"{result[split][key]:.1%}" for split in splits)) for name, key in lines.items()
-    ]
-    layers = list(result["tune"]["layers"])
-    names = [*name_layers(len(layers) - 1), "average"]
-    rows += [
-        (f"nearest: {name}", *(f"{result[split]['layers'][layer]:.1%}" for split in splits))
-        for name, layer in zip(names, layers)
-    ]
-    lines_of_ours = {
-        f"layer {result['layer']}, prior {result['prior']}": "chosen",
-        "the same, from forms alone": "forms",
-    }
-    rows += [
-        (name, *(f"{result[split][key]:.1%}" for split in splits))
-        for name, key in lines_of_ours.items()
-    ]
+    cells = tabulate_senses(result)
+    splits = cells.header[1:]
+    layers = result[splits[-1]]["layers"]
+    baselines = {"first sense": "first", "most frequent": "frequent"}
     path = folder / _make_name(result, "senses")
     last = splits[-1]
     plot_layers(
-        dict(zip(names, ([100 * result[last]["layers"][layer]] for layer in layers))),
-        {name: 100 * result[last][key] for name, key in lines.items()},
+        dict(zip([*name_layers(len(layers) - 1), "average"], ([100 * v] for v in layers.values()))),
+        {name: 100 * result[last][key] for name, key in baselines.items()},
         f"right senses, % ({last})",
         path,
     )
     sizes = ", ".join(f"{result[s]['n_instances']:,} in {s}" for s in splits)
     return [
-        Table(("right senses", *splits), rows),
+        Table(*cells),
         Picture(path, f"{result['title']}: nearest mean vector, by layer"),
         Text(
             f"Words with a sense: {sizes}. Lemmas and parts of speech are given, but for the "
@@ -210,22 +194,17 @@ def _make_senses(result: Result, folder: Path) -> List[Block]:
 
 
 def _make_probe(result: Result, folder: Path) -> List[Block]:
-    splits = result["splits"]
     names = name_layers(len(result["layers"]))
-    rows = [("most frequent of the word", *(f"{result['frequent'][s]:.2f}" for s in splits))]
-    rows += [
-        (name, *(show(scores[s]) for s in splits)) for name, scores in zip(names, result["layers"])
-    ]
     path = folder / _make_name(result, "probe")
-    last = splits[-1]
+    last = result["splits"][-1]
     plot_layers(
         {name: scores[last] for name, scores in zip(names, result["layers"])},
-        {"most frequent of the word": result["frequent"][last]},
+        {"word alone": result["frequent"][last]},
         f"accuracy, % ({last})",
         path,
     )
     caption = f"{result['title']}: linear classifier of {result['attr']} on one layer"
-    return [Table((result["attr"], *splits), rows), Picture(path, caption)]
+    return [Table(*tabulate_probe(result)), Picture(path, caption)]
 
 
 def _make_neighbors(result: Result, folder: Path) -> List[Block]:
@@ -234,21 +213,15 @@ def _make_neighbors(result: Result, folder: Path) -> List[Block]:
         words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
         blocks.append(Text(f"Nearest words by static vectors: {words}."))
     for query in result["queries"]:
-        rows = [
-            (f"{context['similarity']:.2f}", _mark(context["words"], context["position"]))
-            for context in query["contexts"]
-        ]
-        blocks.append(Table(("cosine", _mark(query["words"], query["position"])), rows))
+        rows = [(f"{context['similarity']:.2f}", _show(context)) for context in query["contexts"]]
+        blocks.append(Table(("cosine", _show(query)), rows))
     path = folder / _make_name(result, "neighbors")
     plot_contexts(result, path)
     return [*blocks, Picture(path, f"{result['title']}: two principal components")]
 
 
-def _mark(words: Sequence[str], position: int) -> str:
-    start, end = max(0, position - _N_AROUND), position + _N_AROUND + 1
-    marked = [f"[{word}]" if i == position else word for i, word in enumerate(words)]
-    dots = "… " if start else "", " …" if end < len(words) else ""
-    return f"{dots[0]}{' '.join(marked[start:end])}{dots[1]}"
+def _show(token: Dict[str, Any]) -> str:
+    return mark_word(token["words"], token["position"], n_around=_N_AROUND)
 
 
 def _make_search(result: Result, folder: Path) -> List[Block]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bilm.embedder import Embedder
+from ..similarity import normalise
 
 # Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"; Su et al.
 # 2021, "Whitening Sentence Representations".
@@ -62,8 +63,7 @@ class SentenceEncoder:
     def _finish(self, X: NDArray) -> NDArray:
         if self.transform is not None:
             X = (X - self.transform.centre) @ self.transform.matrix
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
-        return (X / np.where(norms == 0, 1.0, norms)).astype("float32")
+        return normalise(X).astype("float32")
 
     def _weigh(self, word: str, total: int) -> float:
         if self.counts is None:

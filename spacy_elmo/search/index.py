@@ -212,8 +212,9 @@ class SearchIndex:
             if row < part["n_sentences"]:
                 break
             row -= part["n_sentences"]
-        lines = srsly.read_jsonl(self.folder / f"{part['name']}.jsonl")
-        words = next(islice(lines, row, None))
+        with (self.folder / f"{part['name']}.jsonl").open("rb") as lines:
+            # The lines before it are passed over, not parsed.
+            words = srsly.json_loads(next(islice(lines, row, None)))
         return Hit(score, part["source"], row + 1, words, self.encoder.find_token(words, query))
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import srsly
 from numpy.typing import NDArray
 
+from ..similarity import normalise
+
 Layer = Union[int, str]
 AVERAGE = "average"
 # On disk, too: as exact as the choice needs.
@@ -54,7 +56,7 @@ class Centroids:
         keys (Sequence[str]): senses that are possible, the first sense first.
         RETURNS (str): one of them; the first if none was seen in training.
         """
-        scored = self.score(vector, keys)
+        scored = self._score(vector, keys)
         return max(scored)[2] if scored else keys[0]
 
     def to_bytes(self) -> bytes:
@@ -66,14 +68,14 @@ class Centroids:
         """data (bytes): from `to_bytes`. RETURNS (Centroids): the same."""
         return cls(**srsly.msgpack_loads(data))
 
-    def score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
+    def _score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
         """vector (NDArray): shape (width,). keys (Sequence[str]): senses. RETURNS
         (List[Tuple[float, int, str]]): of those seen, score, minus the place, sense."""
         seen = [(i, key, self.rows[key]) for i, key in enumerate(keys) if key in self.rows]
         if not seen:
             return []
         chosen = self.vectors[[row for *_, row in seen]].astype("float32")
-        cosines = chosen @ (vector / (float(np.linalg.norm(vector)) or 1.0))
+        cosines = chosen @ normalise(vector)
         return [
             (float(cosine) + self.prior * float(np.log(self.counts[row])), -i, key)
             for cosine, (i, key, row) in zip(cosines, seen)
@@ -102,6 +104,5 @@ class Sums:
         """layer (Layer), prior (float): see `Centroids`. RETURNS (Centroids): of all that
         was added so far."""
         means = choose_layer(self._layers[: len(self.rows)], layer)
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        vectors = (means / np.where(norms == 0, 1.0, norms)).astype(_DTYPE)
+        vectors = normalise(means).astype(_DTYPE)
         return Centroids(layer, prior, vectors, list(self.counts), dict(self.rows))

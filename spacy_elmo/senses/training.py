@@ -1,5 +1,6 @@
 """Train senses from sense-annotated sentences, and measure each layer."""
 
+from dataclasses import replace
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from numpy.typing import NDArray
@@ -19,9 +20,12 @@ _PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class _Seen(NamedTuple):
-    """An instance whose layers, shape (n_layers, width), were computed; its first word."""
+    """instance (Instance): a word with a sense. candidates (List[str]): senses that it can
+    have, the first sense first. layers (NDArray): shape (n_layers, width). form (str): its
+    first word."""
 
     instance: Instance
+    candidates: List[str]
     layers: NDArray
     form: str
 
@@ -59,10 +63,9 @@ def train_senses(
     if not sums.rows or not instances:
         raise ValueError(Errors.EL058.format(n_docs=len(docs)))
     options = get_options(config.n_layers)
-    tune = _measure(sums, inventory, instances, options)
-    layer, prior = _choose(sums, inventory, instances, options)
-    tune["chosen"] = _score(sums.make(layer, prior), inventory, instances)
-    tune["forms"] = _score_forms(sums.make(layer, prior), inventory, instances)
+    tune = _measure(sums, instances, options)
+    layer, prior = _choose(sums, instances, options)
+    tune.update(_measure_chosen(sums.make(layer, prior), inventory, instances))
     for held in held_out:
         _add(sums, inventory, *held)
     tested = [
@@ -73,9 +76,10 @@ def train_senses(
     report: Dict[str, Any] = {"layer": layer, "prior": prior, "tune": tune, "test": {}}
     best = sums.make(layer, prior)
     if tested:
-        report["test"] = _measure(sums, inventory, tested, options)
-        report["test"]["chosen"] = _score(best, inventory, tested)
-        report["test"]["forms"] = _score_forms(best, inventory, tested)
+        report["test"] = {
+            **_measure(sums, tested, options),
+            **_measure_chosen(best, inventory, tested),
+        }
     return best, {**report, "n_senses": len(best.counts)}
 
 
@@ -91,8 +95,9 @@ def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -
         keys = tuple(key for key in instance.keys if key in inventory.glosses)
         if keys:
             vectors = layers[:, instance.start : instance.end].mean(axis=1)
+            candidates = [key for key, _ in inventory.find(instance.lemma, instance.pos)]
             form = sentence.words[instance.start]
-            yield _Seen(instance._replace(keys=keys), vectors, form)
+            yield _Seen(instance._replace(keys=keys), candidates, vectors, form)
 
 
 def _add(
@@ -102,72 +107,65 @@ def _add(
     layers: NDArray,
     seen: Sequence[_Seen],
 ) -> None:
-    for instance, vectors, _ in seen:
-        for key in instance.keys:
-            sums.add(key, vectors)
+    for each in seen:
+        for key in each.instance.keys:
+            sums.add(key, each.layers)
     # What open-class words are not marked have no sense: auxiliaries, particles, names.
-    marked = {i for each in sentence.instances for i in range(each.start, each.end)}
+    marked = {i for place in sentence.instances for i in range(place.start, place.end)}
     for i, word in enumerate(sentence.words):
         if i not in marked and inventory.has_form(word):
             sums.add(no_sense_of(word), layers[:, i])
 
 
 def _choose(
-    sums: Sums, inventory: Inventory, instances: Sequence[_Seen], options: Sequence[Layer]
+    sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]
 ) -> Tuple[Layer, float]:
-    scores = {
-        (i, -prior): _score(sums.make(layer, prior), inventory, instances)
-        for i, layer in enumerate(options)
-        for prior in _PRIORS
-    }
+    scores = {}
+    for i, layer in enumerate(options):
+        centroids = sums.make(layer, 0.0)
+        for prior in _PRIORS:
+            scores[i, -prior] = _score(replace(centroids, prior=prior), instances)
     # Ties go to the higher layer and the smaller prior.
     i, prior = max(scores, key=lambda pair: (scores[pair], pair))
     return options[i], -prior
 
 
-def _measure(
-    sums: Sums, inventory: Inventory, instances: Sequence[_Seen], options: Sequence[Layer]
-) -> Dict[str, Any]:
+def _measure(sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]) -> Dict[str, Any]:
     """RETURNS (Dict[str, Any]): shares of right senses: "first" (the inventory's first
     sense), "frequent" (the most frequent of training), "layers" (of each option, the
     nearest centroid without a prior), "n_instances", "seen" (share that has a centroid)."""
     right_first = right_frequent = n_seen = 0
-    centroids = sums.make(options[0], 0.0)
-    for instance, *_ in instances:
-        keys = _get_keys(inventory, instance)
-        right_first += keys[:1] != [] and keys[0] in instance.keys
-        counts = [(centroids.counts[centroids.rows[k]], k) for k in keys if k in centroids.rows]
+    for instance, candidates, *_ in instances:
+        first = next(iter(candidates), "")
+        right_first += first in instance.keys
+        counts = [(sums.counts[sums.rows[k]], k) for k in candidates if k in sums.rows]
         n_seen += bool(counts)
         # `max` keeps the first of equals, which is the inventory's order.
-        frequent = max(counts, key=lambda pair: pair[0])[1] if counts else next(iter(keys), "")
+        frequent = max(counts, key=lambda pair: pair[0])[1] if counts else first
         right_frequent += frequent in instance.keys
     return {
         "n_instances": len(instances),
         "seen": n_seen / len(instances),
         "first": right_first / len(instances),
         "frequent": right_frequent / len(instances),
-        "layers": {
-            str(layer): _score(sums.make(layer, 0.0), inventory, instances) for layer in options
-        },
+        "layers": {str(layer): _score(sums.make(layer, 0.0), instances) for layer in options},
     }
 
 
-def _score(centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]) -> float:
-    n_right = 0
-    for instance, layers, _ in instances:
-        keys = _get_keys(inventory, instance)
-        if keys:
-            vector = choose_layer(layers, centroids.layer)
-            n_right += centroids.choose(vector, keys) in instance.keys
-    return n_right / len(instances)
-
-
-def _score_forms(centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]) -> float:
+def _measure_chosen(
+    centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]
+) -> Dict[str, float]:
+    """RETURNS (Dict[str, float]): "chosen" and "forms", see `train_senses`."""
     model = SenseModel(inventory, centroids)
     single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
     n_right = sum(model.choose(seen.form, seen.layers) in seen.instance.keys for seen in single)
-    return n_right / max(1, len(single))
+    return {"chosen": _score(centroids, instances), "forms": n_right / max(1, len(single))}
 
 
-def _get_keys(inventory: Inventory, instance: Instance) -> List[str]:
-    return [key for key, _ in inventory.find(instance.lemma, instance.pos)]
+def _score(centroids: Centroids, instances: Sequence[_Seen]) -> float:
+    n_right = 0
+    for instance, candidates, layers, _ in instances:
+        if candidates:
+            vector = choose_layer(layers, centroids.layer)
+            n_right += centroids.choose(vector, candidates) in instance.keys
+    return n_right / len(instances)
