@@ -1,8 +1,18 @@
 import pytest
+import srsly
+import torch
 from hypothesis import HealthCheck, settings
+from spacy.tokens import DocBin
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
 
 from .toy import make_options, make_weights, write_model
-from .util import INTERIM, SHARED, make_nlp
+from .toy_corpora import make_docs
+from .toy_wordnet import make_lines, write_wordnet
+from .util import INTERIM, SHAPE, SHARED, make_nlp
 
 settings.register_profile(
     "default",
@@ -26,6 +36,44 @@ def toy_folder(tmp_path):
 def nlp():
     """A pipeline with a tiny random elmo."""
     return make_nlp()
+
+
+@pytest.fixture
+def embedder():
+    """A tiny random biLM, the same each time."""
+    torch.manual_seed(0)
+    return Embedder(BiLM(BiLMConfig(**SHAPE)))
+
+
+@pytest.fixture
+def weights(embedder, tmp_path):
+    """Folder of the same."""
+    write_native(embedder.bilm, tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.fixture
+def tagged_corpus(tmp_path):
+    """Folder with train, dev and test of tagged docs."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for i, split in enumerate(("train", "dev", "test")):
+        DocBin(docs=make_docs(30, i), store_user_data=True).to_disk(folder / f"{split}.spacy")
+    return folder
+
+
+@pytest.fixture
+def wordnet_folder(tmp_path):
+    """A WordNet of a few words."""
+    return write_wordnet(tmp_path / "dict")
+
+
+@pytest.fixture
+def sense_corpus(tmp_path):
+    """A file of sentences with senses."""
+    path = tmp_path / "senses.jsonl"
+    srsly.write_jsonl(path, make_lines())
+    return path
 
 
 @pytest.fixture(scope="session")

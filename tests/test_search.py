@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +22,6 @@ SENTENCES = [
     ["Ham", "ham"],
     ["the", "the", "river"],
 ]
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    torch.manual_seed(0)
-    return Embedder(BiLM(BiLMConfig(**SHAPE)))
 
 
 def create(folder, embedder, **changes):

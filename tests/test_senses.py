@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.senses import wordnet
 from spacy_elmo.senses.centroids import Centroids, Sums, no_sense_of
@@ -24,42 +20,13 @@ from spacy_elmo.senses.model import SenseModel
 from spacy_elmo.senses.training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
 
-from .toy_wordnet import MONEY, RIVER, TRADE, write_wordnet
-from .util import SHAPE, make_nlp
+from .toy_wordnet import MONEY, RIVER, TRADE, make_lines
+from .util import make_nlp
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return write_wordnet(tmp_path / "dict")
-
-
-@pytest.fixture
-def inventory(folder):
-    return read_wordnet(folder)
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    torch.manual_seed(0)
-    return Embedder(BiLM(BiLMConfig(**SHAPE)))
-
-
-def make_lines(n_docs=20):
-    """Sentences in which the neighbours of "bank" tell its sense; "in" is no inch."""
-    lines = []
-    for i in range(n_docs):
-        for words, key in (("the river bank in green", RIVER), ("my money bank in green", MONEY)):
-            tokens = [*words.split(), "."]
-            instances = [[2, "bank", "NN", [key]], [4, "green", "JJ", ["green%3:00:00::"]]]
-            lines.append({"id": f"d{i}.s1", "tokens": tokens, "instances": instances})
-    return lines
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "senses.jsonl"
-    srsly.write_jsonl(path, make_lines())
-    return path
+def inventory(wordnet_folder):
+    return read_wordnet(wordnet_folder)
 
 
 def test_wordnet_is_read_whole(inventory):
@@ -173,10 +140,10 @@ def test_a_large_prior_chooses_what_is_frequent():
     assert sums.make(0, 9.0).choose(near_rare, ["rare", "frequent"]) == "frequent"
 
 
-def test_training_learns_what_contexts_tell(embedder, inventory, corpus):
-    test = list(read_sentences(corpus))[:6]
+def test_training_learns_what_contexts_tell(embedder, inventory, sense_corpus):
+    test = list(read_sentences(sense_corpus))[:6]
 
-    centroids, report = train_senses(embedder, inventory, read_sentences(corpus), test)
+    centroids, report = train_senses(embedder, inventory, read_sentences(sense_corpus), test)
 
     assert report["tune"]["n_instances"] == 8 and report["test"]["n_instances"] == 12
     # Half of the banks are no rivers.
@@ -190,13 +157,13 @@ def test_training_learns_what_contexts_tell(embedder, inventory, corpus):
     assert centroids.counts[centroids.rows[no_sense_of("in")]] == 40
 
 
-def test_senses_of_another_version_are_passed_over(embedder, inventory, corpus):
+def test_senses_of_another_version_are_passed_over(embedder, inventory, sense_corpus):
     def train(change):
         lines = make_lines()
         for line in lines:
             change(line["instances"][1])
-        srsly.write_jsonl(corpus, lines)
-        return train_senses(embedder, inventory, read_sentences(corpus))
+        srsly.write_jsonl(sense_corpus, lines)
+        return train_senses(embedder, inventory, read_sentences(sense_corpus))
 
     without, _ = train(lambda instance: instance.__setitem__(3, []))
     unknown, report = train(lambda instance: instance.__setitem__(3, ["green%9:99:99::"]))
@@ -214,12 +181,12 @@ def test_too_few_docs_are_said(embedder, inventory, tmp_path):
 
 
 @pytest.fixture
-def trained(embedder, inventory, corpus, tmp_path):
+def trained(embedder, inventory, sense_corpus, tmp_path):
     """A pipeline as `train-senses` writes it."""
     write_native(embedder.bilm, tmp_path / "weights")
     nlp = make_nlp(store_layers=True)
     nlp.get_pipe("elmo").load(tmp_path / "weights")
-    centroids, _ = train_senses(embedder, inventory, read_sentences(corpus))
+    centroids, _ = train_senses(embedder, inventory, read_sentences(sense_corpus))
     nlp.add_pipe("elmo_senses").model = SenseModel(inventory, centroids)
     return nlp
 

@@ -44,3 +44,14 @@ def write_wordnet(folder):
     counts[2:2] = [f"{RIVER} 1 2", f"{MONEY} 2 1"]
     (folder / "cntlist.rev").write_text("".join(f"{line}\n" for line in sorted(counts)))
     return folder
+
+
+def make_lines(n_docs=20):
+    """Sentences in which the neighbours of "bank" tell its sense; "in" is no inch."""
+    lines = []
+    for i in range(n_docs):
+        for words, key in (("the river bank in green", RIVER), ("my money bank in green", MONEY)):
+            tokens = [*words.split(), "."]
+            instances = [[2, "bank", "NN", [key]], [4, "green", "JJ", ["green%3:00:00::"]]]
+            lines.append({"id": f"d{i}.s1", "tokens": tokens, "instances": instances})
+    return lines

@@ -4,54 +4,25 @@ import json
 
 import pytest
 import srsly
-import torch
-from spacy.tokens import DocBin
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.native import write_native
-
-from ..experiments.test_experiments import make_docs
-from ..util import SHAPE
 from .test_commands import run
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for i, split in enumerate(("train", "dev", "test")):
-        DocBin(docs=make_docs(30, i)).to_disk(folder / f"{split}.spacy")
-    return folder
-
-
-@pytest.fixture
-def weights(tmp_path):
-    torch.manual_seed(0)
-    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
-    return tmp_path / "weights"
-
-
 @pytest.mark.slow
-def test_experiments_end_in_a_report(corpus, weights, tmp_path):
+def test_experiments_end_in_a_report(tagged_corpus, weights, tmp_path):
     output, report = tmp_path / "out", tmp_path / "docs" / "report.md"
     quick = ["--weights", weights, "--max-steps", 2, "--eval-frequency", 1, "--title", "Toy <b>"]
 
-    printed = run("elmo", "experiment", "samples", corpus, output, *quick, "--shares", "10,100",
-                  "--seeds", "0,1", "--n-jobs", 2)  # fmt: skip
+    printed = run(
+        "elmo", "experiment", "samples", tagged_corpus, output, *quick, "--shares", "10,100",
+        "--seeds", "0,1", "--n-jobs", 2,
+    )  # fmt: skip
     for suite in ("gain", "placement"):
-        run("elmo", "experiment", suite, corpus, output, *quick, "--seeds", "0")
+        run("elmo", "experiment", suite, tagged_corpus, output, *quick, "--seeds", "0")
     run(
-        "elmo",
-        "probe",
-        corpus,
-        "--weights",
-        weights,
-        "--seeds",
-        "0",
-        "--json",
-        tmp_path / "out/probe.json",
-    )
+        "elmo", "probe", tagged_corpus, "--weights", weights, "--seeds", "0",
+        "--json", output / "probe.json",
+    )  # fmt: skip
     run("elmo", "report", output, report, "--title", "Ours")
 
     assert "with ELMo" in printed and "seed 1: dev" in printed
@@ -73,24 +44,25 @@ def test_reports_of_nothing_are_refused(tmp_path):
     assert "EL047" in run("elmo", "report", tmp_path, tmp_path / "x.md", exit_code=1)
 
 
-def test_bad_settings_are_said(corpus, tmp_path):
+def test_bad_settings_are_said(tagged_corpus, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    assert "EL064" in run("elmo", "experiment", "best", corpus, out, exit_code=1)
+    assert "EL064" in run("elmo", "experiment", "best", tagged_corpus, out, exit_code=1)
     assert "EL066" in run("elmo", "experiment", "gain", tmp_path, out, exit_code=1)
     assert "EL061" in run(
-        "elmo", "experiment", "gain", corpus, out, "--component", "eggs", exit_code=1
+        "elmo", "experiment", "gain", tagged_corpus, out, "--component", "eggs", exit_code=1
     )
-    run("elmo", "experiment", "gain", corpus, out, "--seeds", "a", exit_code=2)
-    run("elmo", "experiment", "samples", corpus, out, "--shares", "0,50", exit_code=2)
+    run("elmo", "experiment", "gain", tagged_corpus, out, "--seeds", "a", exit_code=2)
+    run("elmo", "experiment", "samples", tagged_corpus, out, "--shares", "0,50", exit_code=2)
     run("elmo", "report", out, tmp_path / "x.html", exit_code=2)
     assert "EL066" in run("elmo", "probe", tmp_path, exit_code=1)
 
 
-def test_probes_are_printed_and_written(corpus, weights, tmp_path):
+def test_probes_are_printed_and_written(tagged_corpus, weights, tmp_path):
     printed = run(
-        "elmo", "probe", corpus, "--weights", weights, "--json", tmp_path / "x.json", "--limit", 20
-    )
+        "elmo", "probe", tagged_corpus, "--weights", weights, "--json", tmp_path / "x.json",
+        "--limit", 20,
+    )  # fmt: skip
 
     assert "word alone" in printed and "LSTM 2" in printed
     result = json.loads((tmp_path / "x.json").read_text())

@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.corpora.static_vectors import StaticVectors
 from spacy_elmo.figures import plot_contexts
 from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html, summarise
 
-from ..util import SHAPE
 from .test_commands import run
 
 CORPUS = [
@@ -27,18 +21,6 @@ CORPUS = [
     [],
 ]
 QUERY = (["green", "ham"], 1)
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    torch.manual_seed(0)
-    return Embedder(BiLM(BiLMConfig(**SHAPE)))
-
-
-@pytest.fixture
-def weights(embedder, tmp_path):
-    write_native(embedder.bilm, tmp_path / "weights")
-    return tmp_path / "weights"
 
 
 @pytest.fixture

@@ -3,21 +3,8 @@
 import json
 
 import pytest
-import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.native import write_native
-
-from ..util import SHAPE
 from .test_commands import run
-
-
-@pytest.fixture
-def weights(tmp_path):
-    torch.manual_seed(0)
-    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
-    return tmp_path / "weights"
 
 
 @pytest.mark.parametrize("backend", ["numpy", "faiss"])

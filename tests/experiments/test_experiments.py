@@ -1,20 +1,14 @@
 """Experiments: what is compared, runs, subsets, summaries, probes."""
 
-import random
-
 import numpy as np
 import pytest
 import spacy
 import srsly
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.experiments.probe import probe_layers
 from spacy_elmo.experiments.results import find_passing, show, summarise, write_suite
 from spacy_elmo.experiments.runs import Run, RunSettings, find_splits, get_depth, run_all
@@ -22,35 +16,10 @@ from spacy_elmo.experiments.subsets import write_subset
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
 from spacy_elmo.results import read_results
 
+from ..toy_corpora import make_docs
 from ..util import SHAPE
 
 COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
-
-
-def make_docs(n_docs, seed=0):
-    """Every word has its tag: "odd" or "even" by its number, and a numbered one is named."""
-    vocab = spacy.blank("en").vocab
-    rng = random.Random(seed)
-    for _ in range(n_docs):
-        numbers = [rng.randrange(20) for _ in range(rng.randrange(1, 6))]
-        words = [f"w{number}" for number in numbers]
-        yield Doc(vocab, words=words, tags=["odd" if n % 2 else "even" for n in numbers])
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for i, split in enumerate(("train", "dev", "test")):
-        DocBin(docs=make_docs(30, i), store_user_data=True).to_disk(folder / f"{split}.spacy")
-    return folder
-
-
-@pytest.fixture
-def weights(tmp_path):
-    torch.manual_seed(0)
-    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
-    return tmp_path / "weights"
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -117,14 +86,14 @@ def test_subsets_are_nested_and_chosen_by_the_seed(tmp_path, share, seed):
         remaining.remove(doc)
 
 
-def make_settings(corpus, weights, **changes):
+def make_settings(tagged_corpus, weights, **changes):
     changes = {"max_steps": 4, "eval_frequency": 2, **changes}
-    return RunSettings(str(corpus), "tagger", weights=str(weights), **changes)
+    return RunSettings(str(tagged_corpus), "tagger", weights=str(weights), **changes)
 
 
 @pytest.mark.slow
-def test_runs_train_test_resume_and_say_how_they_were_made(corpus, weights, tmp_path):
-    settings, output = make_settings(corpus, weights), tmp_path / "out"
+def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weights, tmp_path):
+    settings, output = make_settings(tagged_corpus, weights), tmp_path / "out"
     chosen = choose_variants("placement", get_depth(str(weights)))
     runs = [Run(variant, 1.0, 0) for variant in chosen]
 
@@ -150,10 +119,10 @@ def test_runs_train_test_resume_and_say_how_they_were_made(corpus, weights, tmp_
 
 
 @pytest.mark.slow
-def test_a_run_is_what_spacy_train_makes(corpus, weights, tmp_path):
+def test_a_run_is_what_spacy_train_makes(tagged_corpus, weights, tmp_path):
     import spacy.cli.train
 
-    settings = make_settings(corpus, weights)
+    settings = make_settings(tagged_corpus, weights)
     variant = choose_variants("gain", 2)[1]
     (result,) = run_all([Run(variant, 1.0, 3)], settings, tmp_path / "out")
 
@@ -161,7 +130,7 @@ def test_a_run_is_what_spacy_train_makes(corpus, weights, tmp_path):
     config = make_variant(variant, "tagger", shape=BiLMConfig(**SHAPE), loader=loader)
     config["training"].update({"max_steps": 4, "eval_frequency": 2, "patience": 0})
     config["system"]["seed"] = 3
-    config["paths"].update({n: str(corpus / f"{n}.spacy") for n in ("train", "dev")})
+    config["paths"].update({n: str(tagged_corpus / f"{n}.spacy") for n in ("train", "dev")})
     config.to_disk(tmp_path / "x.cfg")
     from spacy.cli.init_config import fill_config
 
@@ -171,25 +140,25 @@ def test_a_run_is_what_spacy_train_makes(corpus, weights, tmp_path):
     assert result["dev"]["tag_acc"] == pytest.approx(meta["performance"]["tag_acc"], abs=0.02)
 
 
-def test_runs_of_other_settings_are_not_mixed(corpus, weights, tmp_path):
-    settings = make_settings(corpus, weights)
+def test_runs_of_other_settings_are_not_mixed(tagged_corpus, weights, tmp_path):
+    settings = make_settings(tagged_corpus, weights)
     assert list(run_all([], settings, tmp_path / "out")) == []
 
     with pytest.raises(ValueError, match="EL065.*max_steps = 4, not 5"):
-        list(run_all([], make_settings(corpus, weights, max_steps=5), tmp_path / "out"))
+        list(run_all([], make_settings(tagged_corpus, weights, max_steps=5), tmp_path / "out"))
     # The same path, other docs.
-    DocBin(docs=make_docs(3)).to_disk(corpus / "train.spacy")
+    DocBin(docs=make_docs(3)).to_disk(tagged_corpus / "train.spacy")
     with pytest.raises(ValueError, match="EL065.*train"):
         list(run_all([], settings, tmp_path / "out"))
-    (corpus / "dev.spacy").unlink()
+    (tagged_corpus / "dev.spacy").unlink()
     with pytest.raises(ValueError, match="EL066.*dev.spacy"):
         list(run_all([], settings, tmp_path / "out"))
 
 
-def test_a_test_split_is_optional(corpus):
-    assert list(find_splits(corpus)) == ["train", "dev", "test"]
-    (corpus / "test.spacy").unlink()
-    assert list(find_splits(corpus)) == ["train", "dev"]
+def test_a_test_split_is_optional(tagged_corpus):
+    assert list(find_splits(tagged_corpus)) == ["train", "dev", "test"]
+    (tagged_corpus / "test.spacy").unlink()
+    assert list(find_splits(tagged_corpus)) == ["train", "dev"]
 
 
 def make_result(variant, seed, score, steps, share=1.0):
@@ -234,9 +203,7 @@ def test_scores_are_shown_with_their_spread(values, shown):
     assert show(values) == shown
 
 
-def test_a_probe_finds_what_a_layer_knows():
-    torch.manual_seed(0)
-    embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
+def test_a_probe_finds_what_a_layer_knows(embedder):
     splits = {name: list(make_docs(300, i)) for i, name in enumerate(("train", "dev", "test"))}
 
     report = probe_layers(embedder, splits, "tag_", [0, 1])
@@ -251,8 +218,7 @@ def test_a_probe_finds_what_a_layer_knows():
 
 
 @pytest.mark.parametrize("attr", ["pos_", "eggs"])
-def test_a_probe_of_nothing_is_said(attr):
-    embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
+def test_a_probe_of_nothing_is_said(embedder, attr):
     docs = list(make_docs(3))
 
     with pytest.raises(ValueError, match=f"EL041.*{attr}"):
