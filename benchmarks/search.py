@@ -18,7 +18,7 @@ from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.corpora.cutting import split_words
 from spacy_elmo.corpora.files import open_binary
 from spacy_elmo.loaders import load_embedder
-from spacy_elmo.results import write_result
+from spacy_elmo.results import get_effort, write_result
 from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, fit_transform
 from spacy_elmo.sentences import cut_sentences
 
@@ -34,6 +34,7 @@ def main(
     weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
 ) -> None:
     """Rank all paragraphs of the articles for each of their questions."""
+    start = time.perf_counter()
     articles = read_articles(squad)[: limit or None]
     if len(articles) <= n_tune:
         raise typer.BadParameter(f"more than {n_tune} articles are needed")
@@ -58,7 +59,8 @@ def main(
         "elmo": test.measure(partial(rank_elmo, embedder=embedder, **chosen)),
         "bm25": test.measure(rank_bm25),
     }
-    write_result(output, "search", "SQuAD 1.1, dev articles", result)
+    effort = get_effort(start, embedder.hash_weights())
+    write_result(output, "search", "SQuAD 1.1, dev articles", {**result, **effort})
     for name in ("bm25", "elmo"):
         print(name, {key: round(value, 3) for key, value in result[name].items()})
     print(chosen)

@@ -1,6 +1,7 @@
 """Results of experiments, as JSON files that say how they came about."""
 
 import platform
+import time
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +37,13 @@ def get_origin() -> Dict[str, Any]:
         "date": date.today().isoformat(),
         "versions": {**versions, "python": platform.python_version()},
     }
+
+
+def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
+    """start (float): of the work, by `time.perf_counter`. weights_hash (bytes): from
+    `Embedder.hash_weights`. RETURNS (Dict[str, Any]): "seconds" since, and "biLM"."""
+    seconds = round(time.perf_counter() - start, 1)
+    return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 
 def read_results(folder: Path) -> List[Dict[str, Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.loaders import build_random_loader_v1
+from spacy_elmo.loaders import build_random_loader_v1, load_embedder
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 INTERIM = SHARED / "models" / "interim_en"
@@ -58,6 +58,11 @@ def example(nlp, words=("a", "b")):
 
 def vectors(docs):
     return [doc.tensor.copy() for doc in docs]
+
+
+def hash_of(weights):
+    """What results say of the biLM that they were made with."""
+    return load_embedder(weights).hash_weights().hex()[:16]
 
 
 def assert_close(actual, expected, atol=1e-5):

@@ -32,15 +32,18 @@ def neighbors(
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
+    import time
+
     from ..checkpoints.files import write_beside
     from ..checks import require_layer
     from ..corpora.static_vectors import read_static_vectors
     from ..figures import plot_contexts, require_matplotlib
     from ..loaders import load_embedder
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
-    from ..results import write_result
+    from ..results import get_effort, write_result
     from ..snippets import mark_word
 
+    start = time.perf_counter()
     with exit_on_error():
         tokenize, sequences = _open(corpus, lang, limit)
         queries = [_find(tokenize(sentence), token) for sentence in sentences]
@@ -56,7 +59,8 @@ def neighbors(
         if output is not None:
             plot_contexts(summary, output)
         if json is not None:
-            write_result(json, "neighbors", title or token, summary)
+            effort = get_effort(start, embedder.hash_weights())
+            write_result(json, "neighbors", title or token, {**summary, **effort})
     if vectors:
         print(color(f"Static vectors: {token}", bold=True))
         print("  " + (", ".join(f"{word} {cosine:.2f}" for word, cosine in static) or "unknown"))

@@ -21,6 +21,8 @@ def probe(
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
+    import time
+
     import spacy
     from spacy.tokens import DocBin
 
@@ -28,17 +30,20 @@ def probe(
     from ..experiments.runs import find_splits
     from ..experiments.tables import tabulate_probe
     from ..loaders import load_embedder
-    from ..results import write_result
+    from ..results import get_effort, write_result
 
+    start = time.perf_counter()
     with exit_on_error():
         vocab = spacy.blank("xx").vocab
         docs = {
             name: list(DocBin().from_disk(path).get_docs(vocab))[: limit or None]
             for name, path in find_splits(corpus).items()
         }
-        report = probe_layers(load_embedder(weights or None), docs, attr, read_numbers(seeds, int))
+        embedder = load_embedder(weights or None)
+        report = {"attr": attr, **probe_layers(embedder, docs, attr, read_numbers(seeds, int))}
+        report.update(get_effort(start, embedder.hash_weights()))
     cells = tabulate_probe(report)
     print(table(cells.rows, header=cells.header, divider=True))
     if json is not None:
-        write_result(json, "probe", title or corpus.name, {"attr": attr, **report})
+        write_result(json, "probe", title or corpus.name, report)
         msg.good(f"Wrote {json}")

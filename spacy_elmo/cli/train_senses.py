@@ -25,18 +25,21 @@ def train_senses(
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
+    import time
+
     import spacy
     from tqdm import tqdm
 
     from ..experiments.tables import tabulate_senses
     from ..layers.elmo_layers import get_embedder
     from ..loaders import pipe_config
-    from ..results import write_result
+    from ..results import get_effort, write_result
     from ..senses.corpus import read_sentences
     from ..senses.model import SenseModel
     from ..senses.training import train_senses as fit
     from ..senses.wordnet import read_wordnet
 
+    start = time.perf_counter()
     with exit_on_error():
         nlp = spacy.blank(lang)
         shape = pipe_config(weights) if weights else {}
@@ -46,17 +49,15 @@ def train_senses(
         pipe: Any = nlp.add_pipe("elmo_senses")
         tested = list(read_sentences(test)) if test is not None else []
         inventory = read_wordnet(wordnet)
-        centroids, report = fit(
-            get_embedder(elmo.model),
-            inventory,
-            tqdm(read_sentences(train), unit=" sentences"),
-            tested,
-        )
+        embedder = get_embedder(elmo.model)
+        sentences = tqdm(read_sentences(train), unit=" sentences")
+        centroids, report = fit(embedder, inventory, sentences, tested)
         pipe.model = SenseModel(inventory, centroids)
         nlp.to_disk(output)
+        effort = get_effort(start, embedder.hash_weights())
     cells = tabulate_senses(report)
     print(table(cells.rows, header=cells.header, divider=True))
     msg.good(f"Wrote {output}")
     if json is not None:
-        write_result(json, "senses", title or train.stem, report)
+        write_result(json, "senses", title or train.stem, {**report, **effort})
         msg.good(f"Wrote {json}")

@@ -4,6 +4,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Dict, List, Sequence
 
+import srsly
+
 from ..results import write_result
 from .variants import Variant
 
@@ -19,7 +21,7 @@ def write_suite(
     task (str): what the task is called.
     variants (Sequence[Variant]): in the order to show them.
     results (Sequence[Result]): from `run_all`.
-    output (Path): the folder of the runs.
+    output (Path): the folder of the runs, with their settings.json.
     RETURNS (Dict[str, Any]): what is written: "title", "score", "rows" (see `summarise`),
         "seconds" of all runs, "settings".
     """
@@ -27,7 +29,8 @@ def write_suite(
         "score": results[0]["score"],
         "rows": summarise(variants, results),
         "seconds": round(sum(result["seconds"] for result in results)),
-        "settings": results[-1]["settings"],
+        # Those of the folder hold for each run in it.
+        "settings": srsly.read_json(output / "settings.json"),
     }
     write_result(output / f"{suite}.json", suite, task, found)
     return {"title": task, **found}

@@ -70,6 +70,9 @@ def _describe(result: Result) -> str:
             f"{settings['max_steps']} updates at most, looks at dev every "
             f"{settings['eval_frequency']}, patience {settings['patience']}"
         )
+    weights_hash = result.get("biLM", settings.get("biLM"))
+    if weights_hash:
+        about.append(f"biLM {weights_hash}")
     if "seconds" in result:
         about.append(f"{result['seconds']:,.0f} s")
     return f"({'; '.join(about)})"

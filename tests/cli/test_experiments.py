@@ -5,6 +5,7 @@ import json
 import pytest
 import srsly
 
+from ..util import hash_of
 from .test_commands import run
 
 
@@ -67,3 +68,4 @@ def test_probes_are_printed_and_written(tagged_corpus, weights, tmp_path):
     assert "word alone" in printed and "LSTM 2" in printed
     result = json.loads((tmp_path / "x.json").read_text())
     assert result["title"] == "corpus" and len(result["layers"]) == 3
+    assert result["seconds"] > 0 and result["biLM"] == hash_of(weights)

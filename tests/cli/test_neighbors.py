@@ -11,6 +11,7 @@ from spacy_elmo.corpora.static_vectors import StaticVectors
 from spacy_elmo.figures import plot_contexts
 from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html, summarise
 
+from ..util import hash_of
 from .test_commands import run
 
 CORPUS = [
@@ -126,9 +127,11 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     assert picture.stat().st_size > 5000
     result = srsly.read_json(tmp_path / "x.json")
     assert result["experiment"] == "neighbors" and result["title"] == "toy"
+    assert result["seconds"] > 0 and result["biLM"] == hash_of(weights)
     assert [len(query["contexts"]) for query in result["queries"]] == [2, 2]
     run("elmo", "report", tmp_path, tmp_path / "report.md")
-    assert "[ham]" in (tmp_path / "report.md").read_text("utf-8")
+    report = (tmp_path / "report.md").read_text("utf-8")
+    assert "[ham]" in report and f"biLM {hash_of(weights)}" in report
 
 
 def test_letters_that_no_font_has_are_said(embedder, tmp_path):

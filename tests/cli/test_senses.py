@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from ..toy_wordnet import RIVER
+from ..util import hash_of
 from .test_commands import run
 
 
@@ -17,7 +18,9 @@ def test_the_command_trains_measures_and_saves(wordnet_folder, sense_corpus, wei
     )  # fmt: skip
 
     assert "nearest, layer 1" in printed and "100.0%" in printed
-    assert json.loads(result.read_text())["experiment"] == "senses"
+    written = json.loads(result.read_text())
+    assert written["experiment"] == "senses"
+    assert written["seconds"] > 0 and written["biLM"] == hash_of(weights)
     # In another process: the entry point, and nothing from here.
     code = "import spacy, sys; print(spacy.load(sys.argv[1])('the river bank')[2]._.sense)"
     command = [sys.executable, "-c", code, str(output)]

@@ -17,7 +17,7 @@ from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, 
 from spacy_elmo.results import read_results
 
 from ..toy_corpora import make_docs
-from ..util import SHAPE
+from ..util import SHAPE, hash_of
 
 COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
 
@@ -115,6 +115,7 @@ def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weight
     assert {path.suffix for path in output.iterdir()} == {".json"}
     found = write_suite("placement", "toy", chosen, results, output)
     assert [row["variant"] for row in found["rows"]] == [v.name for v in chosen]
+    assert found["settings"]["biLM"] == hash_of(weights)
     assert read_results(output)[0]["rows"] == srsly.json_loads(srsly.json_dumps(found["rows"]))
 
 
