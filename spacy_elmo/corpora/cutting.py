@@ -83,6 +83,7 @@ class Cutter:
         ]
 
     def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
-        if len(self.tokenizer.vocab) > _MOST_WORDS:
+        # A tokenizer of someone's own need not say what its vocab is; its docs do.
+        if len(self.tokenizer("").vocab) > _MOST_WORDS:
             self.tokenizer = self.make_tokenizer()
         return [split_words(self.tokenizer, text) for text in texts]

@@ -12,7 +12,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.corpora import cutting, files
 from spacy_elmo.corpora.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
@@ -219,6 +219,14 @@ def test_a_tokenizer_that_knows_many_words_is_made_anew(monkeypatch):
     assert len(cutter.tokenizer.vocab) < 1500
     fresh = Cutter(partial(make_tokenizer, "xx", {}))
     assert found == [[s for text in part for s in fresh([text], 0)] for part in texts]
+
+
+def test_a_tokenizer_may_be_any_function():
+    vocab = spacy.blank("xx").vocab
+
+    cutter = Cutter(lambda: lambda text: Doc(vocab, words=text.split()))
+
+    assert cutter(["I like eggs.", "Ham !"], 0) == [["I", "like", "eggs."], ["Ham", "!"]]
 
 
 def make_corpus(path, n_workers=0, sources=None, **cutting):
