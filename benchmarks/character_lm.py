@@ -84,6 +84,7 @@ def main(
     work: Path = typer.Argument(..., help="Folder for text and runs; goes on where it was"),
     preset: str = typer.Option("kim_5m", help="kim_5m or kim_19m"),
     epochs: float = typer.Option(0.0, help="0: the preset's"),
+    precision: str = typer.Option("fp32", help="Of both models' products: fp32 or bf16"),
 ) -> None:
     """Train both and print their test perplexities."""
     print(describe_machine())
@@ -94,7 +95,7 @@ def main(
     config["nlp"] = {"lang": "xx", "tokenizer": {"@tokenizers": "benchmark.SplitAtSpaces"}}
     config["corpus"]["max_tokens"] = MAX_TOKENS
     config["paths"].update({"train": str(work / "text/train"), "dev": str(work / "text/dev")})
-    config["training"]["eval_sequences"] = 500
+    config["training"].update({"eval_sequences": 500, "precision": precision})
     if epochs:
         config["training"]["max_epochs"] = epochs
     config.to_disk(config_path, interpolate=False)
@@ -156,9 +157,10 @@ def train_word_model(
         model.train()
         words = data[start : start + t.state_steps]
         targets = data[start + 1 : start + 1 + t.state_steps]
-        logits, state = model(words[: len(targets)], state)
+        with torch.autocast("cpu", torch.bfloat16, enabled=t.precision == "bf16"):
+            logits, state = model(words[: len(targets)], state)
         state = (state[0].detach(), state[1].detach())
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
         factor = learn_rate_factor(
             step,
             schedule=t.schedule,
