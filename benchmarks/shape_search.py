@@ -1,0 +1,117 @@
+"""Which shape learns most from little: short pretraining runs that differ in one thing.
+
+All read the same text in the same order, with the same words to predict and the same
+schedule, and are scored exactly. Short runs favour what learns fast: look at the large
+differences.
+"""
+
+import shutil
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import srsly
+import torch
+import typer
+from common import describe_machine, print_table
+
+from spacy_elmo.evaluation import evaluate_checkpoint
+from spacy_elmo.loaders import read_config
+from spacy_elmo.pretrain import pretrain
+from spacy_elmo.pretraining.loop import Report
+from spacy_elmo.pretraining_config import load_config, make_pretraining_config
+from spacy_elmo.run_parts import COUNTS_FILE, VOCAB_FILE
+
+WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+NARROW = [[1, 16], [2, 16], [3, 32], [4, 64]]
+# Name -> section -> what is other than in the bundled model's config.
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "as bundled": {},
+    "filters of the paper's small shape": {"bilm": {"filters": WIDE}},
+    "128 filters": {"bilm": {"filters": NARROW}},
+    "cells 256": {"bilm": {"cell_width": 256}},
+    "cells 1024": {"bilm": {"cell_width": 1024}},
+    "depth 1": {"bilm": {"depth": 1}},
+    "depth 3": {"bilm": {"depth": 3}},
+    "width 128, cells 1024": {"bilm": {"width": 128, "cell_width": 1024}},
+    "dropout 0.1": {"training": {"dropout": 0.1}},
+    "no windows": {"corpus": {"window_share": 0.0}},
+    "windows alone": {"corpus": {"window_share": 1.0}},
+    "clips at 3": {"bilm": {"cell_clip": 3.0, "proj_clip": 3.0}},
+    "1,024 samples": {"training": {"softmax": {"kind": "sampled", "n_samples": 1024}}},
+    "full softmax": {"training": {"softmax": {"kind": "full"}}},
+    "adaptive softmax": {"training": {"softmax": {"kind": "adaptive"}}},
+    "learning rate 0.001": {"training": {"learn_rate": 0.001}},
+    "learning rate 0.006": {"training": {"learn_rate": 0.006}},
+}
+
+
+def main(
+    text: Path = typer.Argument(..., help="Folder with text to train on"),
+    dev: Path = typer.Argument(..., help="Text to score, which is not in it"),
+    vocabulary: Path = typer.Argument(..., help="File with the words to predict"),
+    work: Path = typer.Argument(..., help="Folder for the runs; goes on where it was"),
+    steps: int = typer.Option(150, help="Of each run"),
+    batch_tokens: int = typer.Option(4096),
+    sentences: int = typer.Option(1000, help="To score"),
+    threads: int = typer.Option(1),
+) -> None:
+    """Print a table, the best first."""
+    torch.set_num_threads(threads)
+    print(describe_machine())
+    results = []
+    for i, (name, changes) in enumerate(VARIANTS.items()):
+        folder = work / f"run{i}"
+        result = work / f"run{i}.json"
+        if not result.exists():
+            config = make_pretraining_config()
+            config["paths"]["train"] = str(text)
+            config["corpus"].update(vocabulary=str(vocabulary), buffer_tokens=200_000)
+            config["training"].update(
+                max_steps=steps, batch_tokens=batch_tokens, learn_rate=0.003, precision="bf16",
+                warmup_steps=steps // 5, decay_share=0.5,
+            )  # fmt: skip
+            for section, values in changes.items():
+                config[section].update(values)
+            folder.mkdir(parents=True, exist_ok=True)
+            # Counted once; a run that cuts the text otherwise counts for itself.
+            for kept in (COUNTS_FILE, VOCAB_FILE):
+                if i and (work / "run0" / kept).exists():
+                    shutil.copy(work / "run0" / kept, folder)
+            config.to_disk(work / f"run{i}.cfg", interpolate=False)
+            rates: list[float] = []
+
+            def report(about: Report, total: int, rates: list[float] = rates) -> None:
+                rates.append(about.tokens_per_second)
+
+            pretrain(load_config(work / f"run{i}.cfg"), folder, resume=True, report=report)
+            scores = evaluate_checkpoint(
+                folder / "model-last", str(dev), cut="sentences", limit=sentences
+            )
+            found = {
+                "perplexity": scores["geometric_mean"],
+                "operations": read_config(folder / "model-last").n_operations,
+                "rate": median(rates),
+            }
+            srsly.write_json(result, found)
+        results.append({"name": name, **srsly.read_json(result)})
+        print(results[-1], flush=True)
+    base = results[0]
+    results.sort(key=lambda found: found["perplexity"])
+    print_table(
+        ["run", "exact perplexity", "operations a token, LSTM", "tokens/s", "times as bundled"],
+        [
+            [
+                found["name"],
+                f"{found['perplexity']:.1f}",
+                f"{found['operations'] / 1e6:.1f} M",
+                f"{found['rate']:,.0f}",
+                f"{found['rate'] / base['rate']:.2f}",
+            ]
+            for found in results
+        ],
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
