@@ -17,10 +17,9 @@ from spacy_elmo.architectures import build_elmo_v1
 from spacy_elmo.pipeline import make_elmo
 from spacy_elmo.presets import PRESETS
 
-from .experiments.test_experiments import make_docs
 from .test_registry import NAMES
-from .test_senses import make_lines
-from .toy_wordnet import write_wordnet
+from .toy_corpora import make_docs
+from .toy_wordnet import make_lines, write_wordnet
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```([\w ]+)\n(.*?)```", README, flags=re.DOTALL)
