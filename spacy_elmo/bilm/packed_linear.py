@@ -113,13 +113,16 @@ class _Float:
     ) -> None:
         self.dtype = dtype
         self.n_weights = weight.numel()
-        # For a single row, oneDNN reads a tall weight faster, the BLAS a wide one.
-        self.packs_one = weight.size(0) > weight.size(1)
+        # A single row: the BLAS reads float32 faster, oneDNN shorter types.
+        self.packs_one = dtype != torch.float32
         self.bias = None if bias is None else bias.to(dtype, copy=True)
         self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
         self.packed = _pack(self.weight)
         if self.packed is not None and self._is_packed(least_rows):
             self.weight = None
+        elif weight.size(0) > weight.size(1) and self.n_weights >= _LEAST_PACKED:
+            # A large tall weight is read faster column by column.
+            self.weight = self.weight.t().contiguous().t()
 
     def _is_packed(self, n_rows: int) -> bool:
         return (n_rows > 1 or self.packs_one) and n_rows * self.n_weights >= _LEAST_PACKED
