@@ -23,9 +23,12 @@ def write_suite(
     results (Sequence[Result]): from `run_all`.
     output (Path): the folder of the runs, with their settings.json.
     RETURNS (Dict[str, Any]): what is written: "title", "score", "rows" (see `summarise`),
-        "seconds" of all runs, "settings".
+        "seconds" of all runs, "settings", "date" and "versions" of the latest run.
     """
+    latest = max(results, key=lambda result: result["date"])
     found = {
+        # Of the runs, not of this summary.
+        **{key: latest[key] for key in ("date", "versions")},
         "score": results[0]["score"],
         "rows": summarise(variants, results),
         "seconds": round(sum(result["seconds"] for result in results)),

@@ -116,6 +116,8 @@ def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weight
     found = write_suite("placement", "toy", chosen, results, output)
     assert [row["variant"] for row in found["rows"]] == [v.name for v in chosen]
     assert found["settings"]["biLM"] == hash_of(weights)
+    old = [{**result, "date": "2020-01-01"} for result in results]
+    assert write_suite("placement", "toy", chosen, old, output)["date"] == "2020-01-01"
     assert read_results(output)[0]["rows"] == srsly.json_loads(srsly.json_dumps(found["rows"]))
 
 
