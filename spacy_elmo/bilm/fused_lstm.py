@@ -56,6 +56,28 @@ class FusedLayer:
         return Y, (hidden[0].float(), cell[0].float())
 
 
+class SteppedLayer:
+    """An LSTM layer that clips, which torch's LSTM does not: step by step.
+
+    layer (LSTMLayer): its weights are used.
+    dtype (torch.dtype): of the products.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        self.layer = layer
+        self.dtype = dtype
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """As `FusedLayer`."""
+        n_rows = sum(batch_sizes)
+        Y = torch.zeros_like(X)
+        with torch.autocast(X.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state)
+        return Y, last
+
+
 def _swap_gates(X: Tensor) -> Tensor:
     """Rows of the gates i, f, o, j in torch's order: i, f, j, o."""
     i, f, o, j = X.chunk(4)

@@ -4,11 +4,10 @@ from typing import Callable, Iterator, List, Sequence, Tuple, cast
 
 from torch import Tensor
 
-from .fused_lstm import FusedLayer
+from .fused_lstm import FusedLayer, SteppedLayer
 from .lstm import LayerState, LSTMLayer, LSTMStack
 from .packed_linear import DTYPES
 from .packed_lstm import N_PADDING, PackedLayer
-from .stepped_lstm import SteppedLayer
 
 _Layer = Callable[[Tensor, List[int], LayerState], Tuple[Tensor, LayerState]]
 

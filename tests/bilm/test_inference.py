@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder
 from spacy_elmo.batch import make_batch
-from spacy_elmo.bilm import inference, packed_linear, parallel, stepped_lstm
+from spacy_elmo.bilm import inference, packed_linear, parallel
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.fused_lstm import FusedLayer
+from spacy_elmo.bilm.fused_lstm import FusedLayer, SteppedLayer
 from spacy_elmo.bilm.inference import InferenceEngine
 from spacy_elmo.bilm.lstm import BiLMState, LSTMLayer
 from spacy_elmo.bilm.model import BiLM
@@ -413,10 +413,10 @@ def test_an_embedder_in_use_can_be_copied(bilm, copier):
     assert_close(copier(embedder).embed(make_sentences(3)), expected, 0)
 
 
-# ---- layers for a GPU
+# ---- torch's own LSTM, for a GPU
 
 
-@pytest.mark.parametrize("make", [FusedLayer, stepped_lstm.SteppedLayer])
+@pytest.mark.parametrize("make", [FusedLayer, SteppedLayer])
 @pytest.mark.parametrize("projection", [True, False])
 def test_layers_for_a_gpu_equal_the_module(make, projection):
     width = 6 if projection else 4
@@ -430,52 +430,3 @@ def test_layers_for_a_gpu_equal_the_module(make, projection):
     expected, expected_last = layer(X[:14], batch_sizes, state)
     assert_close([Y[:14], *last], [expected, *expected_last], 1e-6)
     assert (Y[14:] == 0).all()
-
-
-@pytest.mark.parametrize("clips", [(None, None), (0.3, 0.2), (0.3, None)])
-@pytest.mark.parametrize("projection", [True, False])
-def test_stepped_layers_clip_for_any_number_of_rows(monkeypatch, clips, projection):
-    monkeypatch.setattr(stepped_lstm, "_MOST_GRAPHS", 2)
-    width = 6 if projection else 4
-    shape = {"cell_width": width, "projection": projection}
-    config = BiLMConfig(**{**SHAPE, **shape, "cell_clip": clips[0], "proj_clip": clips[1]})
-    layer = LSTMLayer(config).requires_grad_(False)
-    stepped = stepped_lstm.SteppedLayer(layer, torch.float32)
-
-    for n_seqs in (3, 40, 20, 3, 1):
-        batch_sizes = [n_seqs, n_seqs, max(1, n_seqs // 2), 1]
-        X = torch.randn(sum(batch_sizes), 4) * 3
-        state = (torch.randn(n_seqs, 4), torch.randn(n_seqs, width))
-        Y, last = stepped(X, batch_sizes, state)
-        expected, expected_last = layer(X, batch_sizes, state)
-        assert_close([Y, *last], [expected, *expected_last], 1e-6)
-
-
-def test_stepped_layers_round_the_products_alone():
-    layer = LSTMLayer(BiLMConfig(**{**SHAPE, "cell_clip": 1.0})).requires_grad_(False)
-    X, state = torch.randn(8, 4), (torch.zeros(4, 4), torch.zeros(4, 6))
-
-    Y, last = stepped_lstm.SteppedLayer(layer, torch.bfloat16)(X, [4, 4], state)
-
-    expected, _ = layer(X, [4, 4], state)
-    assert {part.dtype for part in (Y, *last)} == {torch.float32}
-    assert 0 < (Y - expected).abs().max() < 0.05
-
-
-@pytest.mark.gpu
-def test_captured_steps_equal_the_module():
-    config = BiLMConfig(**{**SHAPE, "cell_clip": 0.3, "proj_clip": 0.2})
-    layer = LSTMLayer(config).requires_grad_(False).cuda()
-    stepped = stepped_lstm.SteppedLayer(layer, torch.float32)
-
-    for n_seqs in (3, 40, 3):
-        batch_sizes = [n_seqs, n_seqs, 1]
-        X = torch.randn(sum(batch_sizes), 4, device="cuda")
-        state = (torch.randn(n_seqs, 4, device="cuda"), torch.randn(n_seqs, 6, device="cuda"))
-        Y, last = stepped(X, batch_sizes, state)
-        expected, expected_last = layer(X, batch_sizes, state)
-        pairs = zip([Y, *last], [expected, *expected_last], strict=True)
-        for found, right in pairs:
-            torch.testing.assert_close(found, right, atol=1e-5, rtol=0)
-    # Replayed, not run.
-    assert all(buffers.step.__name__ == "replay" for buffers in stepped._buffers.values())
