@@ -21,6 +21,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor, nn
 
+from spacy_elmo.corpora.cutting import split_words
 from spacy_elmo.evaluation import evaluate_checkpoint
 from spacy_elmo.pretrain import pretrain
 from spacy_elmo.pretraining.schedule import learn_rate_factor
@@ -51,7 +52,7 @@ def write_text(source: Path, folder: Path) -> None:
         for split, n_tokens in N_TOKENS.items():
             written: list[str] = []
             while n_tokens > 0:
-                words = [t.text for t in tokenizer(next(lines).strip().lower()) if not t.is_space]
+                words = split_words(tokenizer, next(lines).strip().lower())
                 words = ["N" if re.fullmatch(r"[\d.,]*\d[\d.,]*", w) else w for w in words]
                 if words:
                     written.append(" ".join(words))
@@ -81,10 +82,10 @@ class WordLM(nn.Module):
 
 def main(
     source: Path = typer.Argument(..., help="wikinews-en.txt"),
-    work: Path = typer.Argument(..., help="Folder for text and runs; goes on where it was"),
+    work: Path = typer.Argument(..., help="Folder for text and runs; ours go on where they were"),
     preset: str = typer.Option("kim_5m", help="kim_5m or kim_19m"),
     epochs: float = typer.Option(0.0, help="0: the preset's"),
-    precision: str = typer.Option("fp32", help="Of both models' products: fp32 or bf16"),
+    precision: str = typer.Option("fp32", help="Of our products; the word model's are fp32"),
 ) -> None:
     """Train both and print their test perplexities."""
     print(describe_machine())
@@ -100,7 +101,7 @@ def main(
         config["training"]["max_epochs"] = epochs
     config.to_disk(config_path, interpolate=False)
     checked = load_config(config_path)
-    output = work / preset
+    output = work / f"{preset}_{precision}"
 
     def report(line: object, total: int) -> None:
         print("ours", line, total, flush=True)
@@ -157,10 +158,9 @@ def train_word_model(
         model.train()
         words = data[start : start + t.state_steps]
         targets = data[start + 1 : start + 1 + t.state_steps]
-        with torch.autocast("cpu", torch.bfloat16, enabled=t.precision == "bf16"):
-            logits, state = model(words[: len(targets)], state)
+        logits, state = model(words[: len(targets)], state)
         state = (state[0].detach(), state[1].detach())
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         factor = learn_rate_factor(
             step,
             schedule=t.schedule,

@@ -9,6 +9,8 @@ from statistics import median
 import spacy
 import torch
 
+from spacy_elmo.corpora.cutting import split_words
+
 
 def compare_medians(
     functions: dict[str, Callable[[], object]], n_repeats: int = 5
@@ -46,8 +48,7 @@ def read_lines(path: Path, n_tokens: int) -> list[str]:
 def tokenize(lines: list[str], lang: str = "en") -> list[list[str]]:
     """RETURNS (list[list[str]]): words of each line by spaCy's tokenizer."""
     nlp = spacy.blank(lang)
-    docs = (nlp.tokenizer(line) for line in lines)
-    return [[token.text for token in doc if not token.is_space] for doc in docs]
+    return [split_words(nlp.tokenizer, line) for line in lines]
 
 
 def measure_products(dtype: torch.dtype, n_rows: int, n_in: int, n_out: int) -> float:

@@ -42,7 +42,7 @@ def get_origin() -> Dict[str, Any]:
 def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
     """start (float): of the work, by `time.perf_counter`. weights_hash (bytes): from
     `Embedder.hash_weights`. RETURNS (Dict[str, Any]): "seconds" since, and "biLM"."""
-    seconds = round(time.perf_counter() - start, 1)
+    seconds = round(time.perf_counter() - start, 3)
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 

@@ -2,7 +2,6 @@
 
 from typing import List
 
-import numpy as np
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Token
 from thinc.api import get_array_module
@@ -19,16 +18,16 @@ def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
     RAISES (ValueError): EL053 if a doc lacks the word, EL052 if it has no layers.
     """
     vectors = [find_token(doc, word)._.elmo_layers[-1] for doc in docs]
-    xp = get_array_module(vectors[0])
-    rows = xp.stack([vector / xp.linalg.norm(vector) for vector in vectors])
+    rows = normalise(get_array_module(vectors[0]).stack(vectors))
     return (rows @ rows.T).tolist()
 
 
 def normalise(X: NDArray) -> NDArray:
     """X (NDArray): vectors, shape (..., width). RETURNS (NDArray): the same of length 1;
     those of zeros stay zeros."""
-    norms = np.linalg.norm(X, axis=-1, keepdims=True)
-    return X / np.where(norms == 0, 1.0, norms)
+    xp = get_array_module(X)
+    norms = xp.linalg.norm(X, axis=-1, keepdims=True)
+    return X / xp.where(norms == 0, 1.0, norms)
 
 
 def find_token(doc: Doc, word: str) -> Token:

@@ -18,7 +18,11 @@ _MOST_WORDS = 100_000
 def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
     """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
     words, as the biLM reads them: whitespace is none."""
-    return [token.text for token in tokenizer(text) if not token.is_space]
+    return _get_words(tokenizer(text))
+
+
+def _get_words(doc: Doc) -> List[str]:
+    return [token.text for token in doc if not token.is_space]
 
 
 class Cutter:
@@ -83,7 +87,8 @@ class Cutter:
         ]
 
     def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
+        docs = [self.tokenizer(text) for text in texts]
         # A tokenizer of someone's own need not say what its vocab is; its docs do.
-        if len(self.tokenizer("").vocab) > _MOST_WORDS:
+        if docs and len(docs[-1].vocab) > _MOST_WORDS:
             self.tokenizer = self.make_tokenizer()
-        return [split_words(self.tokenizer, text) for text in texts]
+        return [_get_words(doc) for doc in docs]

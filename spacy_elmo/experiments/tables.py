@@ -16,10 +16,12 @@ class Cells(NamedTuple):
 def tabulate_senses(result: Dict[str, Any]) -> Cells:
     """result (Dict[str, Any]): from `train_senses`. RETURNS (Cells): shares of right senses."""
     splits = [split for split in ("tune", "test") if result[split]]
+    layers = list(result["tune"]["layers"])
+    names = [*name_layers(len(layers) - 1), "average"]
     keys = {
         "first sense": ("first",),
         "most frequent": ("frequent",),
-        **{f"nearest, layer {n}": ("layers", n) for n in result["tune"]["layers"]},
+        **{f"nearest, {name}": ("layers", n) for name, n in zip(names, layers)},
         f"layer {result['layer']}, prior {result['prior']}": ("chosen",),
         "the same, from forms alone": ("forms",),
     }

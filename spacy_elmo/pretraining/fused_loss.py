@@ -5,8 +5,11 @@ from typing import Any, Tuple
 import torch
 from torch import Tensor
 
-# Rows at a time: enough for fast products, few enough for the processor's cache and memory.
+# Rows at a time: enough for fast products, and few if they are long, for the processor's
+# cache and for memory.
 _CPU_ROWS = 256
+_LEAST_CPU_ROWS = 64
+_CPU_NUMBERS = 2**22
 _GPU_ROWS = 4096
 
 
@@ -29,7 +32,9 @@ class _SoftmaxLoss(torch.autograd.Function):
         d_weight = torch.zeros_like(weight)
         d_offsets = torch.zeros_like(offsets)
         d_hidden, d_true = torch.empty_like(hidden), torch.empty_like(true)
-        n_rows = _CPU_ROWS if hidden.device.type == "cpu" else _GPU_ROWS
+        n_rows = _GPU_ROWS
+        if hidden.device.type == "cpu":
+            n_rows = max(_LEAST_CPU_ROWS, min(_CPU_ROWS, _CPU_NUMBERS // len(W)))
         scratch = offsets.new_empty(min(n_rows, len(H)), len(W))
         products = scratch if dtype == scratch.dtype else scratch.to(dtype)
         loss = true.new_zeros((), dtype=torch.float64)
@@ -51,17 +56,17 @@ class _SoftmaxLoss(torch.autograd.Function):
             total = logits.sum(dim=1) + true_share
             loss += (torch.log(total) + top - t).sum(dtype=torch.float64)
             d_true[rows] = true_share / total - 1
-            # Dividing what is narrow by the total saves a pass over the logits.
-            factor = 1 / total
-            scaled = (hidden[rows] * factor[:, None]).to(dtype)
-            if dtype == logits.dtype:
-                d_hidden[rows] = torch.mm(logits, W) * factor[:, None]
-                d_weight.addmm_(logits.t(), scaled)
+            factor = (1 / total).to(logits.dtype)[:, None]
+            if dtype == weight.dtype == logits.dtype:
+                # Scaling what is narrow saves a pass over the logits.
+                d_hidden[rows] = torch.mm(logits, W) * factor
+                d_weight.addmm_(logits.t(), h * factor)
+                d_offsets.addmv_(logits.t(), factor[:, 0])
             else:
-                product.copy_(logits)
-                d_hidden[rows] = torch.mm(product, W) * factor[:, None]
-                d_weight += torch.mm(product.t(), scaled)
-            d_offsets.addmv_(logits.t(), factor)
+                shares = product.copy_(logits.mul_(factor))
+                d_hidden[rows] = torch.mm(shares, W)
+                d_weight += torch.mm(shares.t(), h)
+                d_offsets += logits.sum(dim=0)
         ctx.save_for_backward(d_hidden, d_weight, d_offsets, d_true)
         return loss.to(true.dtype)
 

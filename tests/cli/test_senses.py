@@ -17,7 +17,7 @@ def test_the_command_trains_measures_and_saves(wordnet_folder, sense_corpus, wei
         "--test", sense_corpus, "--json", result, "--title", "toy",
     )  # fmt: skip
 
-    assert "nearest, layer 1" in printed and "100.0%" in printed
+    assert "nearest, LSTM 1" in printed and "100.0%" in printed
     written = json.loads(result.read_text())
     assert written["experiment"] == "senses"
     assert written["seconds"] > 0 and written["biLM"] == hash_of(weights)
