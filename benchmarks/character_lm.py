@@ -113,6 +113,7 @@ def main(
         cut="lines",
         stream=True,
         max_tokens=MAX_TOKENS,
+        limit=0,
     )
     theirs, n_parameters = train_word_model(RunConfig.check(checked), output, progress.step, work)
     rows = [
