@@ -38,10 +38,10 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "windows alone": {"corpus": {"window_share": 1.0}},
     "clips at 3": {"bilm": {"cell_clip": 3.0, "proj_clip": 3.0}},
     "1,024 samples": {"training": {"softmax": {"kind": "sampled", "n_samples": 1024}}},
-    "full softmax": {"training": {"softmax": {"kind": "full"}}},
     "adaptive softmax": {"training": {"softmax": {"kind": "adaptive"}}},
     "learning rate 0.001": {"training": {"learn_rate": 0.001}},
     "learning rate 0.006": {"training": {"learn_rate": 0.006}},
+    "full softmax": {"training": {"softmax": {"kind": "full"}}},
 }
 
 

@@ -30,6 +30,9 @@ logger = logging.getLogger("spacy_elmo")
 VOCAB_FILE = "vocab.txt"
 COUNTS_FILE = "counts.json"
 
+# Of a softmax that is made to check its settings: an adaptive one divides it.
+_CHECKED_WIDTH = 16
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -64,7 +67,7 @@ class RunConfig:
         # What is wrong with these is known only when they are made: now, not after hours
         # of counting.
         kind, arguments = split_softmax(checked.training.softmax)
-        make_softmax(kind, 2, 1_000_000, **arguments)
+        make_softmax(kind, _CHECKED_WIDTH, 1_000_000, **arguments)
         make_optimizer(nn.Linear(1, 1), *parse_settings(checked.training.optimizer))
         return checked
 

@@ -225,6 +225,14 @@ def test_every_softmax_trains_and_is_scored_exactly(tmp_path, texts, kind):
     assert result["geometric_mean"] == pytest.approx(reports[-1].dev.perplexities[2], rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_a_softmax_needs_no_settings(tmp_path, texts, kind):
+    training = {**SMALL["training"], "softmax": {"kind": kind}}
+
+    # Warnings are errors here.
+    RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+
+
 @pytest.mark.parametrize("input", ["characters", "words", "vectors"])
 def test_every_input_trains_and_is_used_in_a_pipeline(tmp_path, texts, input):
     nlp = spacy.blank("en")
