@@ -95,7 +95,7 @@ def check_report(project, titles):
         assert (project / "docs/figures" / part.split(")")[0]).exists()
 
 
-TASKS = ("UD English EWT", "WNUT 2017", "sentence polarity")
+TASKS = ("UD English EWT", "WNUT 2017", "Sentence polarity")
 
 
 SEMCOR = """<contextfile><context filename=br-a01><p pnum=1>
