@@ -19,7 +19,7 @@ from spacy_elmo.evaluation import evaluate_checkpoint
 from spacy_elmo.loaders import read_config
 from spacy_elmo.pretrain import pretrain
 from spacy_elmo.pretraining_config import load_config, make_pretraining_config
-from spacy_elmo.run_parts import COUNTS_FILE, VOCAB_FILE
+from spacy_elmo.run_words import COUNTS_FILE, VOCAB_FILE
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 NARROW = [[1, 16], [2, 16], [3, 32], [4, 64]]

@@ -10,7 +10,8 @@ from .bilm.config import N_WORD_MARKERS
 from .characters import count_bytes
 from .pretraining.objective import LanguageModel
 from .pretraining.stream import BatchStream
-from .run_parts import RunConfig, choose_vocabulary, count_words
+from .run_parts import RunConfig
+from .run_words import choose_vocabulary, count_words
 from .speed import read_peak_memory
 
 

@@ -324,3 +324,4 @@ class Warnings(metaclass=ErrorsWithCodes):
         "No font here has all the letters of {path}; boxes stand for them. Install one that "
         "does, such as Noto Sans CJK."
     )
+    WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."

@@ -28,7 +28,8 @@ from .pretraining.run_folder import RunFolder, has_checkpoints
 from .pretraining.softmax import split_softmax
 from .pretraining.stream import BatchStream
 from .pretraining.vocabulary import Vocabulary
-from .run_parts import COUNTS_FILE, VOCAB_FILE, RunConfig, is_counted, write_vocabulary
+from .run_parts import RunConfig
+from .run_words import COUNTS_FILE, VOCAB_FILE, prepare_words
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -67,14 +68,14 @@ class Run:
         self.corpus = config.open_corpus(output, spool=processes.is_first)
         if processes.is_first:
             processes.wait()
-        about_text = config.describe_text(self.corpus)
-        if processes.is_first and not is_counted(output, about_text):
-            write_vocabulary(self.corpus, config.corpus, output, about_text)
+        if processes.is_first:
+            prepare_words(config, self.corpus, output)
         processes.wait()
         self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
         self.counts = srsly.read_json(output / COUNTS_FILE)
         vectors = config.read_vectors()
         shape = config.make_shape(self.vocabulary, vectors)
+        about_text = config.describe_text(self.corpus)
         identity = config.identity(about_text, len(self.vocabulary), shape)
         self.folder = RunFolder(output, identity)
         self.checkpoint = self.folder.find_last() if resume else None
@@ -198,7 +199,7 @@ class Run:
             "spacy_elmo_version": version("spacy-elmo"),
             "n_tokens_trained": n_tokens,
             "n_tokens_trained_before": _read_n_tokens(self.config.paths.get("init")),
-            "n_tokens_of_text": self.counts["n_tokens"],
+            "n_tokens_of_text": self.counts.get("n_tokens"),
             "training": asdict(self.config.training),
             # What `evaluate` takes by default.
             "evaluation": {

@@ -1,7 +1,5 @@
-"""The parts of a pretraining run that its config describes: text, words, shape."""
+"""The parts of a pretraining run that its config describes: text, shape, model."""
 
-import logging
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
@@ -12,23 +10,15 @@ from torch import nn
 
 from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
-from .checkpoints.files import write_beside
-from .checkpoints.reader import read_words, write_words
 from .corpora.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from .corpora.static_vectors import StaticVectors, read_static_vectors
-from .errors import Errors, Warnings
+from .errors import Errors
 from .evaluation import sample
 from .pretraining.objective import LanguageModel
 from .pretraining.optimizers import make_optimizer, parse_settings
-from .pretraining.run_folder import has_checkpoints
 from .pretraining.settings import CorpusSettings, TrainingSettings, invalid, make_settings
 from .pretraining.softmax import make_softmax, split_softmax
-from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
-
-logger = logging.getLogger("spacy_elmo")
-
-VOCAB_FILE = "vocab.txt"
-COUNTS_FILE = "counts.json"
+from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
 _CHECKED_WIDTH = 16
@@ -183,66 +173,3 @@ class RunConfig:
             "n_words": n_words,
         }
         return srsly.json_loads(srsly.json_dumps(identity))
-
-
-def count_words(corpus: Corpus) -> WordCounter:
-    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
-    warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
-    are none."""
-    logger.info("Reading all of the text, to count its words")
-    counter = WordCounter()
-    started = time.monotonic()
-    for sequences in corpus.read_once():
-        counter.add(sequences)
-    if not counter.n_tokens:
-        raise ValueError(Errors.EL094.format(path="[corpus]"))
-    if counter.pruned_below:
-        logger.warning(
-            Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
-        )
-    logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
-    return counter
-
-
-def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabulary:
-    """counter (WordCounter): counted words. settings (CorpusSettings): size, least count,
-    and files. RETURNS (Vocabulary): the words to predict. RAISES (ValueError): EL070 and
-    EL071 if a file cannot be used."""
-    if settings.vocabulary:
-        return Vocabulary(read_words(Path(settings.vocabulary)))
-    include = read_words(Path(settings.include)) if settings.include else []
-    return counter.make_vocabulary(settings.size, settings.min_count, include)
-
-
-def is_counted(output: Path, text: Dict[str, Any]) -> bool:
-    """output (Path): a run's folder. text (Dict[str, Any]): from `describe_text`. RETURNS
-    (bool): Whether the words of just this text were counted there, or a run goes on that
-    has words of its own."""
-    path = output / COUNTS_FILE
-    if has_checkpoints(output):
-        return True
-    return path.exists() and srsly.read_json(path)["text"] == text
-
-
-def write_vocabulary(
-    corpus: Corpus, settings: CorpusSettings, output: Path, text: Dict[str, Any]
-) -> None:
-    """Count the words and write vocab.txt and counts.json.
-
-    corpus (Corpus): text.
-    settings (CorpusSettings): which words are chosen.
-    output (Path): the run's folder.
-    text (Dict[str, Any]): from `describe_text`.
-    RAISES (ValueError): as `count_words` and `choose_vocabulary`.
-    """
-    counter = count_words(corpus)
-    vocabulary = choose_vocabulary(counter, settings)
-    counts = {
-        "n_tokens": counter.n_tokens,
-        "n_sequences": counter.n_sequences,
-        "n_types": len(counter.counts),
-        "n_known": counter.count_known(vocabulary),
-        "text": text,
-    }
-    write_words(output / VOCAB_FILE, vocabulary.words)
-    write_beside(output / COUNTS_FILE, srsly.json_dumps(counts).encode("utf-8"))

@@ -48,8 +48,9 @@ RANKS = {
     "senses_pipe": 8,
     "experiments": 9,
     "run_parts": 8,
-    "pretrain": 9,
-    "corpus_report": 9,
+    "run_words": 9,
+    "pretrain": 10,
+    "corpus_report": 10,
     "report": 10,
     "cli": 11,
 }

@@ -371,7 +371,7 @@ def test_empty_text_is_refused(tmp_path):
 
 
 def test_counting_says_what_it_forgot(tmp_path, texts, monkeypatch, caplog):
-    monkeypatch.setattr("spacy_elmo.run_parts.WordCounter.__init__.__defaults__", (4,))
+    monkeypatch.setattr("spacy_elmo.run_words.WordCounter.__init__.__defaults__", (4,))
     with caplog.at_level(logging.WARNING):
         train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
     assert "[WL006]" in caplog.text
@@ -455,6 +455,47 @@ def test_words_are_counted_again_for_another_text(tmp_path, texts):
 
     assert len(Run(config, tmp_path / "run", resume=False, processes=processes).vocabulary) == 6
     assert len(first.vocabulary) > 6
+
+
+def test_text_is_counted_only_where_something_follows_from_it(tmp_path, texts, monkeypatch):
+    train(tmp_path, texts, output="counted")
+    corpus = {**SMALL["corpus"], "vocabulary": str(tmp_path / "counted" / "vocab.txt")}
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_elmo.run_words.count_words", None)
+        assert train(tmp_path, texts, corpus=corpus).step == 12
+
+    # Counted once the length has to follow from it; the words stay.
+    longer = {**SMALL["training"], "max_steps": 0, "max_epochs": 1.0}
+    progress = train(tmp_path, texts, resume=True, corpus=corpus, training=longer)
+    counts = srsly.read_json(tmp_path / "run" / "counts.json")
+    assert progress.step == -(-(counts["n_tokens"] + counts["n_sequences"]) // 80)
+    kept = [(tmp_path / name / "vocab.txt").read_text() for name in ("counted", "run")]
+    assert kept[0] == kept[1]
+
+
+def test_a_given_vocabulary_is_read_again_until_training_has_begun(tmp_path, texts):
+    words = tmp_path / "words.txt"
+    corpus = {**SMALL["corpus"], "vocabulary": str(words)}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus)))
+    processes = Processes(0, 1, torch.device("cpu"))
+    for n_words in (4, 5):
+        words.write_text("\n".join(["<S>", "</S>", "<UNK>", "ham", "eggs"][:n_words]))
+        run = Run(config, tmp_path / "run", resume=False, processes=processes)
+        assert len(run.vocabulary) == n_words
+
+
+def test_a_signal_before_the_first_step_ends_at_once(tmp_path, texts):
+    config = write_config(tmp_path, texts)
+    # A pipe that nobody writes to: the command waits for its text.
+    arguments = command(config, tmp_path / "run", "--paths.train", "-")
+    with subprocess.Popen(
+        [str(a) for a in arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        while not list((tmp_path / "run").glob("*")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert b"[WL010]" in process.stdout.read()
 
 
 def test_a_folder_without_a_whole_checkpoint_is_started_anew(tmp_path, texts):

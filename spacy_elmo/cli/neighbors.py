@@ -1,5 +1,6 @@
 """`python -m spacy elmo neighbors`: where else a word is used like this."""
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
@@ -32,7 +33,6 @@ def neighbors(
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
-    import time
 
     from ..checkpoints.files import write_beside
     from ..checks import require_layer

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import typer
 from wasabi import msg
 
+from ..errors import Warnings
 from .util import exit_on_error, read_pretraining_config
 
 
@@ -55,18 +56,24 @@ def pretrain(
 
 
 class _Stopper:
-    """Whether a signal came or the time is over."""
+    """Whether a signal came or the time is over; asked after every step. A signal before the
+    first step ends the command at once: there is nothing to save."""
 
     def __init__(self, max_minutes: float) -> None:
         self.ends = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
         self.is_told = False
+        self.has_trained = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._tell)
 
-    def _tell(self, *args: Any) -> None:
+    def _tell(self, number: int, frame: Any) -> None:
         self.is_told = True
+        if not self.has_trained:
+            msg.warn(Warnings.WL010)
+            raise SystemExit(128 + number)
 
     def __call__(self) -> bool:
+        self.has_trained = True
         return self.is_told or time.monotonic() >= self.ends
 
 

@@ -1,5 +1,6 @@
 """`python -m spacy elmo probe`: what each layer knows of a label."""
 
+import time
 from pathlib import Path
 from typing import Optional
 
@@ -21,7 +22,6 @@ def probe(
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
-    import time
 
     import spacy
     from spacy.tokens import DocBin

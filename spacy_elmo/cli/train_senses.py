@@ -1,5 +1,6 @@
 """`python -m spacy elmo train-senses`: a component that tells word senses apart."""
 
+import time
 from pathlib import Path
 from typing import Any, Optional
 
@@ -25,7 +26,6 @@ def train_senses(
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
-    import time
 
     import spacy
     from tqdm import tqdm

@@ -1,9 +1,13 @@
 """Results -> the cells of tables, for the terminal and for reports."""
 
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Collection, Dict, List, NamedTuple, Tuple
 
 from ..figures import name_layers
 from .results import show
+
+# What layers are compared with, as `train_senses` and `probe_layers` name it.
+SENSE_BASELINES = {"first sense": "first", "most frequent": "frequent"}
+PROBE_BASELINES = {"word alone": "frequent"}
 
 
 class Cells(NamedTuple):
@@ -13,15 +17,19 @@ class Cells(NamedTuple):
     rows: List[Tuple[str, ...]]
 
 
+def name_options(options: Collection[str]) -> List[str]:
+    """options (Collection[str]): each layer, and behind them their average. RETURNS
+    (List[str]): their titles."""
+    return [*name_layers(len(options) - 1), "average"]
+
+
 def tabulate_senses(result: Dict[str, Any]) -> Cells:
     """result (Dict[str, Any]): from `train_senses`. RETURNS (Cells): shares of right senses."""
     splits = [split for split in ("tune", "test") if result[split]]
     layers = list(result["tune"]["layers"])
-    names = [*name_layers(len(layers) - 1), "average"]
     keys = {
-        "first sense": ("first",),
-        "most frequent": ("frequent",),
-        **{f"nearest, {name}": ("layers", n) for name, n in zip(names, layers)},
+        **{name: (key,) for name, key in SENSE_BASELINES.items()},
+        **{f"nearest, {name}": ("layers", n) for name, n in zip(name_options(layers), layers)},
         f"layer {result['layer']}, prior {result['prior']}": ("chosen",),
         "the same, from forms alone": ("forms",),
     }
@@ -39,7 +47,10 @@ def tabulate_senses(result: Dict[str, Any]) -> Cells:
 def tabulate_probe(result: Dict[str, Any]) -> Cells:
     """result (Dict[str, Any]): from `probe_layers`. RETURNS (Cells): accuracies in percent."""
     splits = result["splits"]
-    rows = [("word alone", *(f"{result['frequent'][split]:.2f}" for split in splits))]
+    rows = [
+        (name, *(f"{result[key][split]:.2f}" for split in splits))
+        for name, key in PROBE_BASELINES.items()
+    ]
     for name, scores in zip(name_layers(len(result["layers"])), result["layers"]):
         rows.append((name, *(show(scores[split]) for split in splits)))
     return Cells(("layer", *splits), rows)

@@ -9,7 +9,13 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import srsly
 
 from ..experiments.results import find_passing, show
-from ..experiments.tables import tabulate_probe, tabulate_senses
+from ..experiments.tables import (
+    PROBE_BASELINES,
+    SENSE_BASELINES,
+    name_options,
+    tabulate_probe,
+    tabulate_senses,
+)
 from ..figures import (
     name_layers,
     plot_contexts,
@@ -36,6 +42,9 @@ _TITLES = {
     "neighbors": "Senses of a word by its contexts",
     "search": "Semantic search",
 }
+_PLACES = ("input", "output")
+# Words of a context to show on each side.
+_N_AROUND = 8
 
 
 def make_sections(results: Sequence[Result], folder: Path) -> List[Section]:
@@ -150,7 +159,7 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
 def _make_weights(result: Result, folder: Path) -> List[Block]:
     mixes = []
     for row in result["rows"]:
-        own = [[mix for mix in mixes if mix["place"] in _PLACES] for mixes in row["mixes"]]
+        own = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
         for i, mix in enumerate(own[0] if own else []):
             shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in own))]
             gamma = mean(seed[i]["gamma"] for seed in own)
@@ -165,21 +174,15 @@ def _make_weights(result: Result, folder: Path) -> List[Block]:
     return [Table(header, rows), Picture(path, f"{result['title']}: mean of the seeds")]
 
 
-_PLACES = ("input", "output")
-# Words of a context to show on each side.
-_N_AROUND = 8
-
-
 def _make_senses(result: Result, folder: Path) -> List[Block]:
     cells = tabulate_senses(result)
     splits = cells.header[1:]
     layers = result[splits[-1]]["layers"]
-    baselines = {"first sense": "first", "most frequent": "frequent"}
     path = folder / _make_name(result, "senses")
     last = splits[-1]
     plot_layers(
-        dict(zip([*name_layers(len(layers) - 1), "average"], ([100 * v] for v in layers.values()))),
-        {name: 100 * result[last][key] for name, key in baselines.items()},
+        dict(zip(name_options(layers), ([100 * value] for value in layers.values()))),
+        {name: 100 * result[last][key] for name, key in SENSE_BASELINES.items()},
         f"right senses, % ({last})",
         path,
     )
@@ -202,7 +205,7 @@ def _make_probe(result: Result, folder: Path) -> List[Block]:
     last = result["splits"][-1]
     plot_layers(
         {name: scores[last] for name, scores in zip(names, result["layers"])},
-        {"word alone": result["frequent"][last]},
+        {name: result[key][last] for name, key in PROBE_BASELINES.items()},
         f"accuracy, % ({last})",
         path,
     )

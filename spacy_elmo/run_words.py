@@ -1,0 +1,77 @@
+"""The words that a pretraining run predicts, counted or given, and what its folder keeps of
+them."""
+
+import logging
+import time
+from pathlib import Path
+
+import srsly
+
+from .checkpoints.files import write_beside
+from .checkpoints.reader import read_words, write_words
+from .corpora.corpus import Corpus
+from .errors import Errors, Warnings
+from .pretraining.run_folder import has_checkpoints
+from .pretraining.settings import CorpusSettings
+from .pretraining.vocabulary import Vocabulary, WordCounter
+from .run_parts import RunConfig
+
+logger = logging.getLogger("spacy_elmo")
+
+VOCAB_FILE = "vocab.txt"
+COUNTS_FILE = "counts.json"
+
+
+def count_words(corpus: Corpus) -> WordCounter:
+    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
+    warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
+    are none."""
+    logger.info("Reading all of the text, to count its words")
+    counter = WordCounter()
+    started = time.monotonic()
+    for sequences in corpus.read_once():
+        counter.add(sequences)
+    if not counter.n_tokens:
+        raise ValueError(Errors.EL094.format(path="[corpus]"))
+    if counter.pruned_below:
+        logger.warning(
+            Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
+        )
+    logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
+    return counter
+
+
+def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabulary:
+    """counter (WordCounter): counted words. settings (CorpusSettings): size, least count,
+    and files. RETURNS (Vocabulary): the words to predict. RAISES (ValueError): EL070 and
+    EL071 if a file cannot be used."""
+    if settings.vocabulary:
+        return Vocabulary(read_words(Path(settings.vocabulary)))
+    include = read_words(Path(settings.include)) if settings.include else []
+    return counter.make_vocabulary(settings.size, settings.min_count, include)
+
+
+def prepare_words(config: RunConfig, corpus: Corpus, output: Path) -> None:
+    """Write vocab.txt and counts.json, unless they are there. The text is counted where
+    something follows from it: not if both vocabulary and number of steps are given.
+
+    config (RunConfig): the run.
+    corpus (Corpus): its text.
+    output (Path): the run's folder; one that a run goes on in keeps its words.
+    RAISES (ValueError): as `count_words` and `choose_vocabulary`.
+    """
+    path, text = output / COUNTS_FILE, config.describe_text(corpus)
+    counts = srsly.read_json(path) if path.exists() else {}
+    goes_on, is_given = has_checkpoints(output), bool(config.corpus.vocabulary)
+    if not goes_on and counts.get("text") != text:
+        counts = {"text": text}
+    lacks_length = "n_tokens" not in counts and not config.training.max_steps
+    lacks_words = not goes_on and not is_given and "n_tokens" not in counts
+    counter = WordCounter()
+    if lacks_length or lacks_words:
+        counter = count_words(corpus)
+        counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
+    if lacks_words or (is_given and not goes_on):
+        words = choose_vocabulary(counter, config.corpus).words
+        write_words(output / VOCAB_FILE, words)
+    write_beside(path, srsly.json_dumps(counts).encode("utf-8"))
