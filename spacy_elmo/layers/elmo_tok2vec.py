@@ -3,7 +3,7 @@
 from typing import List, Optional
 
 from spacy.tokens import Doc
-from thinc.api import Maxout, Model, chain, concatenate, with_array
+from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors
@@ -11,8 +11,6 @@ from ..errors import Errors
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 # Attribute of a listener with its mix: where it stands.
 PLACE = "place"
-# As spaCy's MultiHashEmbed joins its features.
-_MAXOUT_PIECES = 3
 
 
 def elmo_tok2vec(
@@ -35,7 +33,7 @@ def elmo_tok2vec(
     layers: List[Model] = [concatenate(*sources) if len(sources) > 1 else sources[0]]
     if input is not None:
         # spaCy's encoders read as many numbers as they write.
-        layers.append(with_array(Maxout(nO=width, nP=_MAXOUT_PIECES, normalize=True, dropout=0.0)))
+        layers.append(with_array(chain(Linear(nO=width), LayerNorm(nI=width))))
     encoded: Tok2VecModel = chain(layers[0], *layers[1:], encode)
     encoded.set_dim("nO", width, force=True)
     if output is None:
