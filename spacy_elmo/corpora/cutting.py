@@ -13,8 +13,8 @@ CUTS = ("sentences", "lines", "windows")
 
 # Words that a tokenizer may know, some hundred bytes each.
 _MOST_WORDS = 100_000
-# What it may remember of what stands between spaces. spaCy's 10,000 leave a fourth of a text
-# to be split again and again: two thirds more time.
+# What it may remember of what stands between spaces: spaCy's 10,000 leave a fourth of a text
+# to be split again and again.
 _MOST_CHUNKS = 1_000_000
 
 
