@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 
 from .errors import Errors, Warnings
 from .snippets import mark_word
+from .writing import file_beside
 
 try:
     from matplotlib import font_manager
@@ -321,8 +322,7 @@ def _save(figure: "Figure", path: Path, **settings: Any) -> None:
     families = [family for family in _FAMILIES if family in installed]
     for text in figure.findobj(Text):
         text.set_fontfamily(families)
-    beside = path.with_suffix(f".partial{path.suffix}")
-    with warnings.catch_warnings(record=True) as caught:
+    with file_beside(path) as beside, warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
         figure.savefig(beside, dpi=120, **settings)
     others = [each.message for each in caught if "missing from font" not in str(each.message)]
@@ -330,4 +330,3 @@ def _save(figure: "Figure", path: Path, **settings: Any) -> None:
         warnings.warn(message, stacklevel=3)
     if len(others) < len(caught):
         warnings.warn(Warnings.WL009.format(path=path), stacklevel=3)
-    beside.replace(path)

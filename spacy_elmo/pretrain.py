@@ -68,14 +68,14 @@ class Run:
         self.corpus = config.open_corpus(output, spool=processes.is_first)
         if processes.is_first:
             processes.wait()
+        about_text = config.describe_text(self.corpus)
         if processes.is_first:
-            prepare_words(config, self.corpus, output)
+            prepare_words(config, self.corpus, output, about_text)
         processes.wait()
         self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
         self.counts = srsly.read_json(output / COUNTS_FILE)
         vectors = config.read_vectors()
         shape = config.make_shape(self.vocabulary, vectors)
-        about_text = config.describe_text(self.corpus)
         identity = config.identity(about_text, len(self.vocabulary), shape)
         self.folder = RunFolder(output, identity)
         self.checkpoint = self.folder.find_last() if resume else None

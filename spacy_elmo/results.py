@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 
 import srsly
 
-from .checkpoints.files import write_beside
 from .errors import Errors
+from .writing import write_beside
 
 
 def write_json(path: Path, content: Any) -> None:

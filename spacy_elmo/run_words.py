@@ -4,10 +4,10 @@ them."""
 import logging
 import time
 from pathlib import Path
+from typing import Any, Dict
 
 import srsly
 
-from .checkpoints.files import write_beside
 from .checkpoints.reader import read_words, write_words
 from .corpora.corpus import Corpus
 from .errors import Errors, Warnings
@@ -15,6 +15,7 @@ from .pretraining.run_folder import has_checkpoints
 from .pretraining.settings import CorpusSettings
 from .pretraining.vocabulary import Vocabulary, WordCounter
 from .run_parts import RunConfig
+from .writing import write_beside
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -51,16 +52,17 @@ def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabul
     return counter.make_vocabulary(settings.size, settings.min_count, include)
 
 
-def prepare_words(config: RunConfig, corpus: Corpus, output: Path) -> None:
+def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
     """Write vocab.txt and counts.json, unless they are there. The text is counted where
     something follows from it: not if both vocabulary and number of steps are given.
 
     config (RunConfig): the run.
     corpus (Corpus): its text.
     output (Path): the run's folder; one that a run goes on in keeps its words.
+    text (Dict[str, Any]): from `describe_text`.
     RAISES (ValueError): as `count_words` and `choose_vocabulary`.
     """
-    path, text = output / COUNTS_FILE, config.describe_text(corpus)
+    path = output / COUNTS_FILE
     counts = srsly.read_json(path) if path.exists() else {}
     goes_on, is_given = has_checkpoints(output), bool(config.corpus.vocabulary)
     if not goes_on and counts.get("text") != text:

@@ -10,11 +10,11 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from .checkpoints.files import write_beside
 from .errors import Errors
 from .extensions import read_layers
 from .senses.inventory import map_pos
 from .senses.model import SenseModel
+from .writing import write_beside
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"

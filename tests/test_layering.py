@@ -15,6 +15,7 @@ ROOT = Path(spacy_elmo.__file__).parent
 RANKS = {
     "errors": 0,
     "registry": 0,
+    "writing": 0,
     "checks": 1,
     "activation_cache": 2,
     "characters": 1,
@@ -69,6 +70,7 @@ TORCH = {
     "experiments",
 }
 NO_SPACY = {
+    "writing",
     "snippets",
     "checks",
     "registry",

@@ -1,6 +1,5 @@
 """Write the AllenNLP / bilm-tf layout, for any reader of ELMo weights."""
 
-import shutil
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
+from ..writing import folder_beside
 from .allennlp import OPTIONS_FILE, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays
 from .reader import SoftmaxWeights, write_words
@@ -40,16 +40,13 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
         raise ValueError(Errors.EL039.format(input=bilm.config.input))
     if softmax is not None and set(softmax.state) != {"weight", "bias"}:
         raise ValueError(Errors.EL076.format(kind=softmax.kind))
-    beside = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
-    _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
-    if softmax is not None:
-        weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
-        _write(beside / SOFTMAX_FILE, {"softmax/W": weight, "softmax/b": bias})
-        write_words(beside / VOCAB_FILE, softmax.words)
-    beside.rename(folder)
+    with folder_beside(folder) as beside:
+        srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
+        _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
+        if softmax is not None:
+            weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
+            _write(beside / SOFTMAX_FILE, {"softmax/W": weight, "softmax/b": bias})
+            write_words(beside / VOCAB_FILE, softmax.words)
 
 
 def make_options(config: BiLMConfig) -> Dict[str, Any]:

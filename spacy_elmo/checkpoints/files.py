@@ -1,24 +1,11 @@
 """`CheckpointFiles`: where a checkpoint lies, as a folder or as two files; writing files."""
 
-import os
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 from ..errors import Errors
 
 PathLike = Union[str, Path]
-
-
-def write_beside(path: Path, content: bytes) -> None:
-    """Write a file beside its place, and then there: what is read is never half written.
-    Of several processes that write the same file, one is the last.
-
-    path (Path): where.
-    content (bytes): what.
-    """
-    beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    beside.write_bytes(content)
-    beside.replace(path)
 
 
 class CheckpointFiles(NamedTuple):

@@ -2,7 +2,6 @@
 softmax.safetensors and vocab.txt."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
@@ -15,6 +14,7 @@ from safetensors import SafetensorError
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
+from ..writing import folder_beside
 from .files import CheckpointFiles
 from .reader import (
     CheckpointReader,
@@ -115,20 +115,16 @@ def write_native(
     """
     if folder.exists() and not matches_native(CheckpointFiles(folder)):
         raise ValueError(Errors.EL034.format(path=folder))
-    beside = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    srsly.write_json(beside / CONFIG_FILE, bilm.config.to_dict())
-    srsly.write_json(beside / META_FILE, meta or {})
-    _save(bilm.state_dict(), beside / WEIGHTS_FILE, dtype)
-    if softmax is not None:
-        about = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
-        _save(softmax.state, beside / SOFTMAX_FILE, dtype, about)
-        write_words(beside / VOCAB_FILE, softmax.words)
-    if write_more is not None:
-        write_more(beside)
-    shutil.rmtree(folder, ignore_errors=True)
-    beside.rename(folder)
+    with folder_beside(folder) as beside:
+        srsly.write_json(beside / CONFIG_FILE, bilm.config.to_dict())
+        srsly.write_json(beside / META_FILE, meta or {})
+        _save(bilm.state_dict(), beside / WEIGHTS_FILE, dtype)
+        if softmax is not None:
+            about = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
+            _save(softmax.state, beside / SOFTMAX_FILE, dtype, about)
+            write_words(beside / VOCAB_FILE, softmax.words)
+        if write_more is not None:
+            write_more(beside)
 
 
 def _save(

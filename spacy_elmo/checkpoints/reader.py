@@ -11,7 +11,8 @@ from ..bilm.model import BiLM
 from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..registry import checkpoint_readers
-from .files import CheckpointFiles, write_beside
+from ..writing import write_beside
+from .files import CheckpointFiles
 
 StateDict = Dict[str, Tensor]
 

@@ -34,7 +34,6 @@ def neighbors(
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
 
-    from ..checkpoints.files import write_beside
     from ..checks import require_layer
     from ..corpora.static_vectors import read_static_vectors
     from ..figures import plot_contexts, require_matplotlib
@@ -42,6 +41,7 @@ def neighbors(
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
     from ..results import get_effort, write_result
     from ..snippets import mark_word
+    from ..writing import write_beside
 
     start = time.perf_counter()
     with exit_on_error():

@@ -16,10 +16,10 @@ def report(
     title: str = typer.Option("Experiments", help="Heading"),
 ) -> None:
     """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
-    from ..checkpoints.files import write_beside
     from ..report.blocks import to_html, to_markdown
     from ..report.sections import make_sections
     from ..results import read_results
+    from ..writing import write_beside
 
     if output.suffix == ".html":
         raise typer.BadParameter("name the Markdown file; the page goes beside it")

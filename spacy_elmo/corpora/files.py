@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, List, cast
 
 from ..errors import Errors
+from ..writing import file_beside
 
 try:
     if sys.version_info >= (3, 14):
@@ -92,9 +93,7 @@ def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
     """
     path = spool_path(folder)
     if not path.exists():
-        beside = path.with_suffix(".partial")
         folder.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
+        with file_beside(path) as beside, beside.open("wb") as file:
             shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-        beside.replace(path)
     return path

@@ -7,7 +7,7 @@ from pathlib import Path
 import spacy
 from spacy.tokens import DocBin
 
-from ..checkpoints.files import write_beside
+from ..writing import write_beside
 
 
 def write_subset(source: Path, path: Path, share: float, seed: int) -> int:

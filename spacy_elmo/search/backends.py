@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Errors
+from ..writing import file_beside
 
 try:
     import faiss
@@ -48,9 +49,8 @@ def write_faiss(path: Path, arrays: List[NDArray]) -> None:
     index = _require_faiss().IndexFlatIP(arrays[0].shape[1])
     for array in arrays:
         index.add(np.ascontiguousarray(array))
-    beside = path.with_suffix(".partial")
-    faiss.write_index(index, str(beside))
-    beside.replace(path)
+    with file_beside(path) as beside:
+        faiss.write_index(index, str(beside))
 
 
 def search_faiss(path: Path, query: NDArray, n: int) -> List[Tuple[int, float]]:

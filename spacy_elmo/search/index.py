@@ -17,10 +17,10 @@ import srsly
 from spacy.util import minibatch
 
 from ..bilm.embedder import Embedder
-from ..checkpoints.files import write_beside
 from ..checks import require_known, require_layer
 from ..errors import Errors
 from ..results import write_json
+from ..writing import write_beside
 from .backends import BACKENDS, search_arrays, search_faiss, write_faiss
 from .encoder import WEIGHTINGS, SentenceEncoder, Transform, fit_transform
 
