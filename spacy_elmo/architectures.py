@@ -73,7 +73,8 @@ def build_elmo_v1(
         "bf16", "fp16" or "int8".
     n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
         child process, such as those of `nlp.pipe(n_process=2)`.
-    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width).
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
+        `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL010 to EL017 for a value out of range.
     """
     config = BiLMConfig(
@@ -129,7 +130,8 @@ def build_elmo_listener_v1(
     depth (int): `${components.elmo.model.depth}`.
     output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
         mix, see `MixSettings`.
-    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width).
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
+        `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
     """
     n_layers = depth + 1
@@ -144,6 +146,7 @@ def build_elmo_tok2vec_v1(
     embed: Optional[Tok2VecModel] = None,
     input: Optional[Tok2VecModel] = None,
     output: Optional[Tok2VecModel] = None,
+    word_dropout: float = 0.0,
 ) -> Tok2VecModel:
     """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
 
@@ -155,7 +158,13 @@ def build_elmo_tok2vec_v1(
         `embed` before the encoder; null for none.
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
         output; null for none.
+    word_dropout (float): probability in [0, 1) that, in training, a token comes without
+        its word features: what the encoder then learns of ELMo alone is what it knows of
+        words that it has never seen. Not driven by [training] dropout.
     RETURNS (Tok2VecModel): docs -> arrays as wide as encoder and `output` together.
-    RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in.
+    RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in, EL019 for a
+        `word_dropout` out of range or without `embed`.
     """
-    return elmo_tok2vec(embed=embed, encode=encode, input=input, output=output)
+    return elmo_tok2vec(
+        embed=embed, encode=encode, input=input, output=output, word_dropout=word_dropout
+    )

@@ -65,6 +65,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "[components.{name}.model]."
     )
     # Weights
+    EL019 = (
+        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v1, expected 0 or "
+        "more and less than 1, and 0 without [...tok2vec.embed]: there are no word features "
+        "to drop then."
+    )
     EL020 = (
         "The weights in {source} are not those of this model. Missing: {missing}. "
         "Unexpected: {unexpected}. Check that options and weights belong together."

@@ -23,7 +23,8 @@ class LayerWeights(NamedTuple):
     component (str): name of the pipe that it belongs to.
     place (str): "shared" for the mix that spaCy's own listeners read; "input", "output" in
         an `ElmoTok2Vec`; else "alone".
-    shares (List[float]): share of each layer, the word layer first; their sum is 1.
+    shares (List[float]): share of each layer, the word layer first; their sum is 1, or
+        each is 1 with `output = "all"`.
     gamma (float): the scale.
     """
 

@@ -21,6 +21,7 @@ from .errors import Errors, Warnings
 from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
 from .layers.elmo_layers import get_embedder, is_frozen
 from .layers.listener import ElmoListener
+from .layers.scalar_mix import get_layer_width
 from .loaders import CheckpointLoader
 
 # Layers, and their shared mix.
@@ -108,7 +109,7 @@ class Elmo(Tok2Vec):
     @property
     def n_layers(self) -> int:
         """RETURNS (int): Layers of a token, the word layer counted."""
-        return self.model.layers[0].get_dim("nO") // self.width
+        return self.model.layers[0].get_dim("nO") // get_layer_width(self.model.layers[1])
 
     def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
         """Load weights now.
@@ -154,7 +155,8 @@ class Elmo(Tok2Vec):
         return len(rest) < len(listeners)
 
     def _get_sent_width(self, listener: Tok2VecListener) -> int:
-        return self.width * (self.n_layers if isinstance(listener, ElmoListener) else 1)
+        wants_layers = isinstance(listener, ElmoListener)
+        return self.model.layers[0].get_dim("nO") if wants_layers else self.width
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.
@@ -177,7 +179,7 @@ class Elmo(Tok2Vec):
         for doc, doc_layers in zip(docs, layers):
             kept = None
             if keep_layers:
-                shape = len(doc), self.n_layers, self.width
+                shape = len(doc), self.n_layers, get_layer_width(self.model.layers[1])
                 kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
             store(doc, self.name, cast(Floats2d, doc.tensor), kept)
             if self.vector_hooks:

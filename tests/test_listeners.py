@@ -42,9 +42,9 @@ EMBED = {
 }
 
 
-def tok2vec(embed=EMBED, encode=ENCODE, input=ELMO, output=None):
+def tok2vec(embed=EMBED, encode=ENCODE, input=ELMO, output=None, **more):
     block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "encode": encode}
-    return {**block, "embed": embed, "input": input, "output": output}
+    return {**block, "embed": embed, "input": input, "output": output, **more}
 
 
 PLACES = {
@@ -54,6 +54,7 @@ PLACES = {
     "input alone": tok2vec(embed=None),
     "input of a bilstm": tok2vec(encode=LSTM),
     "stock listener": tok2vec(input=STOCK),
+    "word dropout": tok2vec(word_dropout=0.5),
 }
 LISTENERS = {"own mix": ELMO, "shared mix": STOCK}
 COMPONENTS = [
@@ -166,6 +167,16 @@ def test_elmo_trains_in_every_place(place):
     assert nlp("I like green eggs")[3].tag_
 
 
+def test_all_layers_are_wide_before_an_encoder_and_behind_it():
+    nlp, wide = make_nlp(), {**ELMO, "output": "all"}
+    tagger = add_task(nlp, "tagger", tok2vec(input=wide, output=wide))
+
+    losses = train(nlp)
+
+    assert losses["tagger"] > 0
+    assert tagger.model.get_ref("tok2vec").predict([nlp("green eggs")])[0].shape == (2, 6 + 3 * 8)
+
+
 def test_static_vectors_can_join():
     nlp = make_nlp()
     nlp.vocab.vectors = spacy.vectors.Vectors(shape=(3, 4))
@@ -196,6 +207,14 @@ def test_places_need_something_to_read():
         build_elmo_tok2vec_v1(encode=encode)
     with pytest.raises(ValueError, match="EL005"):
         build_elmo_tok2vec_v1(encode=encode, output=listener)
+
+
+@pytest.mark.parametrize(
+    "block", [{"word_dropout": 1.0}, {"word_dropout": -0.1}, {"word_dropout": 0.5, "embed": None}]
+)
+def test_impossible_word_dropout_is_refused(block):
+    with pytest.raises(ValueError, match=f"EL019.*word_dropout = {block['word_dropout']}"):
+        spacy.registry.resolve({"tok2vec": tok2vec(**block)})
 
 
 @pytest.mark.parametrize("kind", LISTENERS)
@@ -506,6 +525,10 @@ REPLACED = {
     "own mix": ({**ELMO, "mix_layer_norm": True}, ["model.tok2vec"]),
     "shared mix": (STOCK, ["model.tok2vec"]),
     "input": (tok2vec(), ["model.tok2vec.input"]),
+    "all layers": (
+        tok2vec(input={**ELMO, "output": "all"}, word_dropout=0.5),
+        ["model.tok2vec.input"],
+    ),
     "both": (
         tok2vec(input={**ELMO, "output": "top"}, output={**ELMO, "output": 0}),
         ["model.tok2vec.input", "model.tok2vec.output"],

@@ -40,6 +40,20 @@ def test_doc_has_vectors_everywhere(nlp):
     assert (doc[1:1]._.elmo == 0).all()
 
 
+def test_all_layers_can_stand_side_by_side():
+    nlp = make_nlp(output="all", store_layers=True)
+    tagger = nlp.get_factory_meta("tagger").default_config["model"]
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 3 * 8, "upstream": "elmo"}
+    nlp.add_pipe("tagger", config={"model": {**tagger, "tok2vec": listener}}).add_label("N")
+    nlp.initialize()
+    doc = nlp("green eggs")
+
+    assert nlp.get_pipe("elmo").n_layers == 3
+    assert doc.tensor.shape == (2, 3 * 8)
+    np.testing.assert_array_equal(doc.tensor[1], doc[1]._.elmo_layers.reshape(-1))
+    np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
+
+
 def test_similarity_follows_and_spacy_warns(nlp):
     a, b = nlp("green eggs"), nlp("green ham")
 

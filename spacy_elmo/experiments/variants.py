@@ -54,6 +54,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             _at("input", "average", "plain average", output="average"),
             _at("input", "strong", f"learned, λ = {_STRONG:g}", mix_l2=_STRONG),
             learned,
+            _at("input", "all", "all, side by side", output="all"),
             *fixed,
         ]
     if suite == "placement":

@@ -7,6 +7,7 @@ from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors
+from .word_dropout import drop_words
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 # Attribute of a listener with its mix: where it stands.
@@ -19,6 +20,7 @@ def elmo_tok2vec(
     encode: Model[List[Floats2d], List[Floats2d]],
     input: Optional[Tok2VecModel],
     output: Optional[Tok2VecModel],
+    word_dropout: float = 0.0,
 ) -> Tok2VecModel:
     """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v1`."""
     if input is None and output is None:
@@ -26,6 +28,10 @@ def elmo_tok2vec(
     for place, listener in (("input", input), ("output", output)):
         if listener is not None:
             listener.attrs[PLACE] = place
+    if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
+        raise ValueError(Errors.EL019.format(value=word_dropout))
+    if embed is not None and word_dropout:
+        embed = chain(embed, drop_words(word_dropout))
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)

@@ -9,7 +9,7 @@ from thinc.types import Floats1d, Floats2d
 from ..errors import Errors
 
 MixModel = Model[List[Floats2d], List[Floats2d]]
-MixOutput = Union[Literal["mix", "average", "top"], int]
+MixOutput = Union[Literal["mix", "average", "top", "all"], int]
 
 # AllenNLP's.
 _NORM_EPSILON = 1e-12
@@ -21,7 +21,8 @@ class MixSettings:
     the config is its only source.
 
     output (MixOutput): "mix" learns softmax weights and a scale; "average" is their
-        untrained start; "top" and a number (0 is the word layer) take one layer.
+        untrained start; "top" and a number (0 is the word layer) take one layer; "all"
+        keeps the layers side by side.
     initial_weights (Optional[List[float]]): one for each layer, before the softmax;
         None for equal ones. Trained further unless fixed.
     fixed_weights (bool): keep weights and scale as they are (AllenNLP's
@@ -50,8 +51,8 @@ class MixSettings:
         _require(
             "output",
             self.output,
-            is_layer or self.output in ("mix", "average", "top"),
-            f'"mix", "average", "top", or a layer from 0 (words) to {depth}',
+            is_layer or self.output in ("mix", "average", "top", "all"),
+            f'"mix", "average", "top", "all", or a layer from 0 (words) to {depth}',
         )
         _require(
             "initial_weights",
@@ -67,6 +68,11 @@ class MixSettings:
         )
         _require("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0")
         _require("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)")
+
+    @property
+    def is_wide(self) -> bool:
+        """RETURNS (bool): Whether the result is as wide as all layers together."""
+        return self.output == "all"
 
     @property
     def is_trained(self) -> bool:
@@ -85,7 +91,8 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     n_layers (int): layers side by side in an input row, the word layer first.
     width (int): width of one layer.
     settings (MixSettings): what to do.
-    RETURNS (MixModel): rows of n_layers * width -> rows of width.
+    RETURNS (MixModel): rows of n_layers * width -> rows of width, or as wide as they were
+        with `output = "all"`.
     RAISES (ValueError): EL015 if a setting does not fit.
     """
     settings.validate(n_layers)
@@ -94,7 +101,7 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     return Model(
         "scalar_mix",
         scalar_mix_forward,
-        dims={"nI": n_layers * width, "nO": width},
+        dims={"nI": n_layers * width, "nO": n_layers * width if settings.is_wide else width},
         params={"W": weights, "gamma": ops.asarray1f([1.0])},
         attrs={"settings": settings},
     )
@@ -105,20 +112,24 @@ def scalar_mix_forward(
 ) -> Tuple[List[Floats2d], Callable]:
     """Xs (List[Floats2d]): one array a doc, shape (n_tokens, n_layers * width), layer
         by layer inside a row; docs may be empty.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and
-        the backprop to Xs.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as
+        wide as Xs, and the backprop to Xs.
     """
     settings: MixSettings = model.attrs["settings"]
-    ops, width = model.ops, model.get_dim("nO")
+    ops, width = model.ops, get_layer_width(model)
     lengths = [len(X) for X in Xs]
     X = ops.xp.concatenate(Xs) if Xs else ops.alloc2f(0, model.get_dim("nI"))
-    layers = [X[:, i : i + width] for i in range(0, X.shape[1], width)]
+    layers = _split(X, width)
     backprop_norm: Callable[[List[Floats2d]], List[Floats2d]] = _identity
     if settings.mix_layer_norm:
         layers, backprop_norm = _normalise(ops, layers)
     gamma = float(cast(Floats1d, model.get_param("gamma"))[0])
     shares = get_shares(model)
-    mixed = _weighted_sum(ops, shares, layers)  # (n_tokens, width)
+    mixed: Floats2d  # (n_tokens, nO)
+    if settings.is_wide:
+        mixed = ops.xp.concatenate(layers, axis=1)
+    else:
+        mixed = _weighted_sum(ops, shares, layers)
     mask = None
     if is_train and settings.mix_dropout:
         mask = ops.get_dropout_mask(mixed.shape, settings.mix_dropout)
@@ -127,23 +138,30 @@ def scalar_mix_forward(
         Y = Y * mask
 
     def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
-        dY = ops.xp.concatenate(dYs) if dYs else ops.alloc2f(0, width)
+        dY = ops.xp.concatenate(dYs) if dYs else ops.alloc2f(0, model.get_dim("nO"))
         if mask is not None:
             dY = dY * mask
         if settings.is_trained:
             _add_gradients(model, shares, gamma, layers, mixed, dY)
-        dlayers = backprop_norm([(gamma * share) * dY for share in shares])
+        parts = _split(dY, width) if settings.is_wide else [dY] * len(shares)
+        dlayers = backprop_norm([(gamma * share) * part for share, part in zip(shares, parts)])
         dX = ops.xp.concatenate(dlayers, axis=1)
         return ops.unflatten(dX, ops.asarray1i(lengths))
 
     return ops.unflatten(Y, ops.asarray1i(lengths)), backprop
 
 
+def get_layer_width(model: MixModel) -> int:
+    """model (MixModel): a scalar mix. RETURNS (int): Width of one layer."""
+    return model.get_dim("nI") // len(cast(Floats1d, model.get_param("W")))
+
+
 def get_shares(model: MixModel) -> List[float]:
     """Compute the share of each layer.
 
     model (MixModel): a scalar mix.
-    RETURNS (List[float]): n_layers numbers that sum to 1, the word layer first.
+    RETURNS (List[float]): n_layers numbers that sum to 1, the word layer first; each 1 where
+        all layers are kept.
     """
     settings: MixSettings = model.attrs["settings"]
     W = cast(Floats1d, model.get_param("W"))
@@ -152,8 +170,14 @@ def get_shares(model: MixModel) -> List[float]:
         return [float(share) for share in model.ops.softmax(model.ops.reshape2f(W, 1, -1))[0]]
     if settings.output == "average":
         return [1.0 / n_layers] * n_layers
+    if settings.is_wide:
+        return [1.0] * n_layers
     chosen = n_layers - 1 if settings.output == "top" else settings.output
     return [float(i == chosen) for i in range(n_layers)]
+
+
+def _split(X: Floats2d, width: int) -> List[Floats2d]:
+    return [X[:, i : i + width] for i in range(0, X.shape[1], width)]
 
 
 def _weighted_sum(ops: Ops, shares: List[float], layers: List[Floats2d]) -> Floats2d:

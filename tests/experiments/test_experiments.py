@@ -45,8 +45,8 @@ def test_the_paper_s_tables_are_covered():
         return [(b.get("input"), b.get("output")) for b in blocks]
 
     weighting = [i for i, o in listeners("weighting")[1:] if o is None]
-    assert [i.get("output") for i in weighting] == ["top", "average", None, None, 0, 1]
-    assert [i.get("mix_l2") for i in weighting] == [None, None, 1.0, 0.001, None, None]
+    assert [i.get("output") for i in weighting] == ["top", "average", None, None, "all", 0, 1]
+    assert [i.get("mix_l2") for i in weighting] == [None, None, 1.0, 0.001, None, None, None]
     places = [(i is not None, o is not None) for i, o in listeners("placement")]
     assert places == [(False, False), (True, False), (False, True), (True, True)]
     assert len(choose_variants("weighting", 5)) == len(choose_variants("weighting", 2)) + 3

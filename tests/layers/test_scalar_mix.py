@@ -20,6 +20,8 @@ FIXED = {
     "layer 1": MixSettings(1),
     "fixed": MixSettings(initial_weights=[0.5, -1.0, 2.0], fixed_weights=True),
     "fixed, normalised": MixSettings("top", mix_layer_norm=True),
+    "all": MixSettings("all"),
+    "all, normalised": MixSettings("all", mix_layer_norm=True),
 }
 ALL = {**TRAINED, **FIXED}
 
@@ -28,7 +30,8 @@ def make(settings):
     rng = np.random.default_rng(0)
     model = scalar_mix(N_LAYERS, WIDTH, settings)
     Xs = [rng.standard_normal((n, N_LAYERS * WIDTH)).astype("float32") for n in LENGTHS]
-    dYs = [rng.standard_normal((n, WIDTH)).astype("float32") for n in LENGTHS]
+    width = model.get_dim("nO")
+    dYs = [rng.standard_normal((n, width)).astype("float32") for n in LENGTHS]
     return model, Xs, dYs
 
 
@@ -37,6 +40,8 @@ def reference(Xs, W, gamma, settings):
     X = np.concatenate(Xs).astype("float64").reshape(-1, N_LAYERS, WIDTH)
     if settings.mix_layer_norm:
         X = (X - X.mean(-1, keepdims=True)) / X.std(-1, keepdims=True)
+    if settings.output == "all":
+        return gamma * X.reshape(-1, N_LAYERS * WIDTH)
     shares = {
         "mix": np.exp(W) / np.exp(W).sum(),
         "average": np.full(N_LAYERS, 1 / N_LAYERS),
@@ -70,7 +75,7 @@ def test_forward_follows_the_formula(settings):
 
     Ys = model.predict(Xs)
 
-    assert [Y.shape for Y in Ys] == [(n, WIDTH) for n in LENGTHS]
+    assert [Y.shape for Y in Ys] == [(n, model.get_dim("nO")) for n in LENGTHS]
     expected = reference(Xs, np.array(model.get_param("W"), dtype="float64"), 1.5, settings)
     np.testing.assert_allclose(np.concatenate(Ys), expected, atol=1e-5)
 
@@ -108,8 +113,9 @@ def test_fixed_mixes_have_gradients_to_their_input_alone(settings):
     np.testing.assert_allclose(np.concatenate(dXs), dX, atol=1e-4)
 
 
-def test_dropout_is_in_training_alone_and_in_the_gradient():
-    model, Xs, dYs = make(MixSettings(mix_dropout=0.5))
+@pytest.mark.parametrize("output", ["mix", "all"])
+def test_dropout_is_in_training_alone_and_in_the_gradient(output):
+    model, Xs, dYs = make(MixSettings(output, mix_dropout=0.5))
     full = np.concatenate(model.predict(Xs))
 
     Ys, backprop = model.begin_update(Xs)
@@ -119,7 +125,7 @@ def test_dropout_is_in_training_alone_and_in_the_gradient():
     dropped = Y == 0
     assert 0 < dropped.sum() < Y.size
     np.testing.assert_allclose(Y[~dropped], 2 * full[~dropped], rtol=1e-5)
-    assert (dX[:, :WIDTH][dropped] == 0).all()
+    assert (dX[:, : Y.shape[1]][dropped] == 0).all()
     np.testing.assert_array_equal(np.concatenate(model.predict(Xs)), full)
 
 
@@ -134,13 +140,14 @@ def test_pull_moves_the_weights_towards_the_uniform_mix():
     np.testing.assert_allclose(get_shares(model), [1 / 3] * 3, atol=1e-3)
 
 
+@pytest.mark.parametrize("output", ["mix", "all"])
 @pytest.mark.parametrize("Xs", [[], [np.zeros((0, 12), dtype="float32")]], ids=["none", "empty"])
-def test_nothing_in_gives_nothing_out(Xs):
-    model, _, _ = make(MixSettings())
+def test_nothing_in_gives_nothing_out(Xs, output):
+    model, _, _ = make(MixSettings(output))
 
     Ys, backprop = model.begin_update(Xs)
 
-    assert [Y.shape for Y in Ys] == [(0, WIDTH)] * len(Xs)
+    assert [Y.shape for Y in Ys] == [(0, model.get_dim("nO"))] * len(Xs)
     assert [dX.shape for dX in backprop(Ys)] == [(0, 12)] * len(Xs)
 
 
@@ -161,6 +168,14 @@ def test_weights_survive_bytes_and_the_config_decides_the_rest():
 
     np.testing.assert_array_equal(same.predict(Xs)[0], model.predict(Xs)[0])
     assert get_shares(top) == [0.0, 0.0, 1.0]
+
+
+def test_all_layers_side_by_side_are_the_input():
+    model, Xs, _ = make(MixSettings("all"))
+
+    for X, Y in zip(Xs, model.predict(Xs)):
+        np.testing.assert_array_equal(Y, X)
+    assert get_shares(model) == [1.0, 1.0, 1.0]
 
 
 def test_mix_state_names_shares_and_scale():
