@@ -159,8 +159,8 @@ def build_elmo_tok2vec_v1(
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
         output; null for none.
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
-        its word features: what the encoder then learns of ELMo alone is what it knows of
-        words that it has never seen. Not driven by [training] dropout.
+        its word features. In prediction, words never trained on come without them, unless
+        it is 0. Not driven by [training] dropout.
     RETURNS (Tok2VecModel): docs -> arrays as wide as encoder and `output` together.
     RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in, EL019 for a
         `word_dropout` out of range or without `embed`.

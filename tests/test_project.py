@@ -164,6 +164,16 @@ def test_all_runs_on_toy_data(papers):
 
 
 @pytest.mark.slow
+def test_long_training_runs_on_toy_data(papers):
+    quick = ["--vars.tuned_steps", "2", "--vars.tuned_frequency", "1", "--vars.seeds", "0"]
+    run(papers, "long", "--vars.weights", "weights", *quick)
+
+    [result] = read_results(papers, "*/tuned.json")
+    assert [row["variant"] for row in result["rows"]] == ["plain", "tuned"]
+    check_report(papers, ["With ELMo and without, trained for long"])
+
+
+@pytest.mark.slow
 def test_senses_are_read_as_published(papers):
     run(papers, "unpack")
 

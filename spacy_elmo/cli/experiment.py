@@ -11,7 +11,7 @@ from .util import exit_on_error, read_numbers
 
 def experiment(
     suite: str = typer.Argument(
-        ..., help="gain, weighting (table 2), placement (table 3) or samples (figure 1)"
+        ..., help="gain, weighting (table 2), placement (table 3), samples (figure 1) or tuned"
     ),
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"

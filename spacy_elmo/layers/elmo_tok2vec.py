@@ -31,7 +31,7 @@ def elmo_tok2vec(
     if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
         raise ValueError(Errors.EL019.format(value=word_dropout))
     if embed is not None and word_dropout:
-        embed = chain(embed, drop_words(word_dropout))
+        embed = drop_words(embed, word_dropout)
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)

@@ -1,12 +1,19 @@
-"""`drop_words`: tokens lose their word features in training."""
+"""`drop_words`: word features for words that were trained on alone."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Tuple, cast
 
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import ORTH
+from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-DropModel = Model[List[Floats2d], List[Floats2d]]
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+# Attribute with the sorted hashes of the words of all training so far.
+_SEEN = "seen"
+_NOTHING = np.zeros(0, dtype="uint64")
 
 
 @dataclass(frozen=True)
@@ -14,37 +21,58 @@ class DropSettings:
     """A dataclass, so that Thinc does not store it with the weights: the config is its only
     source.
 
-    share (float): probability that a token is dropped, in [0, 1).
+    share (float): probability that a token is dropped in training, in [0, 1).
     """
 
     share: float
 
 
-def drop_words(share: float) -> DropModel:
-    """Set whole rows to zero in training (word dropout, Iyyer et al. 2015, section 3.2). The
-    rows that stay are not scaled: another input makes up for the ones that go.
+def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
+    """Set the word features of whole tokens to zero: in training by chance (word dropout,
+    Iyyer et al. 2015, section 3.2), in prediction those of words never trained on. What a
+    table of hashes has for these is the features of other words. Rows that stay are not
+    scaled: another input makes up for the ones that go.
 
-    share (float): probability that a row is dropped, in [0, 1).
-    RETURNS (DropModel): rows -> rows of the same width.
+    embed (Tok2VecModel): the word features.
+    share (float): probability that a token is dropped in training, in [0, 1).
+    RETURNS (Tok2VecModel): docs -> arrays as wide as those of `embed`. The words of its
+        training are saved with its weights.
     """
-    return Model("word_dropout", drop_words_forward, attrs={"settings": DropSettings(share)})
+    return Model(
+        "word_dropout",
+        drop_words_forward,
+        init=_init,
+        layers=[embed],
+        dims={"nO": embed.maybe_get_dim("nO")},
+        attrs={"settings": DropSettings(share), _SEEN: _NOTHING},
+    )
+
+
+def _init(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
+    model.attrs[_SEEN] = _NOTHING
+    model.layers[0].initialize(X=X, Y=Y)
 
 
 def drop_words_forward(
-    model: DropModel, Xs: List[Floats2d], is_train: bool
+    model: Tok2VecModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """Xs (List[Floats2d]): one array a doc, shape (n_tokens, width); docs may be empty.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of the same shapes, and the backprop to
-        Xs.
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
+        backprop to `embed`.
     """
-    if not is_train:
-        return Xs, _pass
     settings: DropSettings = model.attrs["settings"]
-    random: Any = model.ops.xp.random
-    masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
+    Xs, backprop_embed = model.layers[0](docs, is_train)
+    words = [cast(NDArray, doc.to_array(ORTH)) for doc in docs]
+    if is_train:
+        _remember(model, words)
+        random: Any = model.ops.xp.random
+        masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
+    else:
+        known = [_find(model.attrs[_SEEN], each)[1] for each in words]
+        masks = [model.ops.xp.asarray(each.reshape(-1, 1)) for each in known]
 
-    def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
-        return _apply(dYs, masks)
+    def backprop(dYs: List[Floats2d]) -> Any:
+        return backprop_embed(_apply(dYs, masks))
 
     return _apply(Xs, masks), backprop
 
@@ -53,5 +81,18 @@ def _apply(Xs: List[Floats2d], masks: List[Any]) -> List[Floats2d]:
     return [X * mask for X, mask in zip(Xs, masks)]
 
 
-def _pass(dYs: List[Floats2d]) -> List[Floats2d]:
-    return dYs
+def _remember(model: Tok2VecModel, words: List[NDArray]) -> None:
+    seen: NDArray = model.attrs[_SEEN]
+    batch = np.unique(np.concatenate([_NOTHING, *words]))
+    places, known = _find(seen, batch)
+    if not known.all():
+        model.attrs[_SEEN] = np.insert(seen, places[~known], batch[~known])
+
+
+def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
+    """Where words are in a sorted array, or belong; and whether they are there."""
+    places = np.searchsorted(seen, words)
+    # Behind the end is nothing to compare with.
+    known = places < len(seen)
+    known[known] = seen[places[known]] == words[known]
+    return places, known

@@ -33,6 +33,7 @@ Result = Dict[str, Any]
 
 _TITLES = {
     "gain": "With ELMo and without",
+    "tuned": "With ELMo and without, trained for long",
     "weighting": "How to weigh the layers",
     "placement": "Where to put ELMo",
     "weights": "What the tasks take from the layers",
@@ -249,6 +250,7 @@ def _make_search(result: Result, folder: Path) -> List[Block]:
 
 _MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
     "gain": _make_scores,
+    "tuned": _make_scores,
     "weighting": _make_scores,
     "placement": _make_scores,
     "weights": _make_weights,

@@ -1,48 +1,92 @@
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Model
 
 from spacy_elmo.layers.word_dropout import drop_words
 
-WIDTH = 3
+VOCAB = Vocab()
 
 
-def make_rows(*lengths):
-    rng = np.random.default_rng(0)
-    return [rng.standard_normal((n, WIDTH)).astype("float32") for n in lengths]
+def make_docs(*texts):
+    return [Doc(VOCAB, words=text.split()) for text in texts]
 
 
-def test_whole_rows_are_dropped_in_training_and_in_the_gradient():
-    model, Xs, dYs = drop_words(0.3), make_rows(0, 500, 500), make_rows(0, 500, 500)
+def make_model(share=0.5):
+    """Features are a word's length and 1; what comes back is kept."""
+    returned = []
 
-    Ys, backprop = model.begin_update(Xs)
-    dXs = backprop(dYs)
+    def forward(model, docs, is_train):
+        rows = [np.array([[len(t), 1] for t in doc], dtype="float32") for doc in docs]
+        return [row.reshape(-1, 2) for row in rows], lambda dYs: returned.extend(dYs) or []
 
-    X, Y, dY, dX = (np.concatenate(rows) for rows in (Xs, Ys, dYs, dXs))
+    return drop_words(Model("features", forward), share), returned
+
+
+def is_dropped(Ys):
+    return [[not row.any() for row in Y] for Y in Ys]
+
+
+def test_whole_tokens_are_dropped_in_training_and_in_the_gradient():
+    model, returned = make_model(0.3)
+    docs = make_docs("", "green eggs " * 300, "ham " * 400)
+    full = model.layers[0].predict(docs)
+
+    Ys, backprop = model.begin_update(docs)
+    assert backprop([np.ones_like(Y) for Y in Ys]) == []
+
+    X, Y, dX = (np.concatenate(rows) for rows in (full, Ys, returned))
     dropped = (Y == 0).all(axis=1)
     assert 0.2 < dropped.mean() < 0.4
     np.testing.assert_array_equal(Y[~dropped], X[~dropped])
-    np.testing.assert_array_equal(dX[~dropped], dY[~dropped])
-    assert (dX[dropped] == 0).all()
-    assert [row.dtype for row in Ys + dXs] == ["float32"] * 6
+    assert (dX[~dropped] == 1).all() and (dX[dropped] == 0).all()
+    assert [row.dtype for row in [*Ys, *returned]] == ["float32"] * 6
+    assert [row.shape for row in returned] == [(0, 2), (600, 2), (400, 2)]
 
 
-def test_nothing_is_dropped_in_prediction():
-    Xs = make_rows(4, 0, 2)
+def test_words_never_trained_on_have_no_features():
+    model, _ = make_model()
+    docs = make_docs("green eggs", "ham Ham", "")
+    assert is_dropped(model.predict(docs)) == [[True, True], [True, True], []]
 
-    for X, Y in zip(Xs, drop_words(0.9).predict(Xs)):
-        np.testing.assert_array_equal(Y, X)
-
-
-@pytest.mark.parametrize("n_docs", [0, 1])
-def test_no_tokens(n_docs):
-    Ys, backprop = drop_words(0.5).begin_update(make_rows(0)[:n_docs])
-
-    assert [Y.shape for Y in Ys] == [(0, WIDTH)] * n_docs
-    assert [dX.shape for dX in backprop(Ys)] == [(0, WIDTH)] * n_docs
+    model.begin_update(make_docs("ham eggs"))
+    assert is_dropped(model.predict(docs)) == [[True, False], [False, True], []]
+    model.begin_update(make_docs("green", ""))
+    assert is_dropped(model.predict(docs)) == [[False, False], [False, True], []]
+    np.testing.assert_array_equal(model.predict(docs)[0], [[5, 1], [4, 1]])
 
 
-def test_the_config_decides_and_not_what_was_saved():
-    saved, Xs = drop_words(0.9).to_bytes(), make_rows(100)
-    model = drop_words(0.0).from_bytes(saved)
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=4), max_size=4))
+def test_what_was_trained_on_is_remembered_and_saved(batches):
+    model, _ = make_model()
+    for words in batches:
+        model.begin_update(make_docs(" ".join(words)))
+    loaded = make_model()[0].from_bytes(model.to_bytes())
 
-    np.testing.assert_array_equal(model(Xs, True)[0][0], Xs[0])
+    seen = {word for words in batches for word in words}
+    expected = [[word not in seen for word in "abcdefgh"]]
+    assert is_dropped(model.predict(make_docs("a b c d e f g h"))) == expected
+    assert is_dropped(loaded.predict(make_docs("a b c d e f g h"))) == expected
+
+
+def test_a_new_start_forgets():
+    model, _ = make_model()
+    model.begin_update(make_docs("ham"))
+    model.initialize()
+
+    assert is_dropped(model.predict(make_docs("ham"))) == [[True]]
+
+
+def test_no_docs():
+    model, _ = make_model()
+
+    assert model.predict([]) == [] and model.begin_update([])[0] == []
+
+
+def test_the_config_decides_the_share_and_not_what_was_saved():
+    docs = make_docs("ham " * 100)
+    model = make_model(0.0)[0].from_bytes(make_model(0.9)[0].to_bytes())
+
+    assert is_dropped(model.begin_update(docs)[0]) == [[False] * 100]
