@@ -29,9 +29,9 @@ class DropSettings:
 
 def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
     """Set the word features of whole tokens to zero: in training by chance (word dropout,
-    Iyyer et al. 2015, section 3.2), in prediction those of words never trained on. What a
-    table of hashes has for these is the features of other words. Rows that stay are not
-    scaled: another input makes up for the ones that go.
+    Iyyer et al. 2015), in prediction those of words never trained on. What a table of
+    hashes has for these is the features of other words. Rows that stay are not scaled:
+    another input makes up for the ones that go.
 
     embed (Tok2VecModel): the word features.
     share (float): probability that a token is dropped in training, in [0, 1).
