@@ -150,6 +150,10 @@ def test_all_runs_on_toy_data(papers):
     results = read_results(papers, "*/gain.json")
     assert [len(row["test"]) for result in results for row in result["rows"]] == [1] * 6
     check_report(papers, TASKS)
+    quick = ["--vars.tuned_steps", "2", "--vars.tuned_frequency", "1", "--vars.seeds", "0"]
+    run(papers, "tuned", "--vars.weights", "weights", *quick)
+    [tuned] = read_results(papers, "*/tuned.json")
+    assert [row["variant"] for row in tuned["rows"]] == ["plain", "tuned"]
     corpus = papers / "work/corpus"
     vocab = spacy.blank("en").vocab
     tagged = list(DocBin().from_disk(corpus / "ewt/train.spacy").get_docs(vocab))
@@ -161,16 +165,6 @@ def test_all_runs_on_toy_data(papers):
     ]
     rated = list(DocBin().from_disk(corpus / "polarity/dev.spacy").get_docs(vocab))
     assert [(doc[-1].text, doc.cats["pos"]) for doc in rated] == [("café", 1.0), ("café", 0.0)]
-
-
-@pytest.mark.slow
-def test_long_training_runs_on_toy_data(papers):
-    quick = ["--vars.tuned_steps", "2", "--vars.tuned_frequency", "1", "--vars.seeds", "0"]
-    run(papers, "long", "--vars.weights", "weights", *quick)
-
-    [result] = read_results(papers, "*/tuned.json")
-    assert [row["variant"] for row in result["rows"]] == ["plain", "tuned"]
-    check_report(papers, ["With ELMo and without, trained for long"])
 
 
 @pytest.mark.slow
