@@ -1,7 +1,7 @@
 """What a user reads: `doc._.elmo` and the extensions of tokens and spans.
 
 `doc._.elmo` is a dict, component name -> {"mix": (n_tokens, width), "layers":
-(n_tokens, n_layers, width) if they were kept, "key": a hash of the tokens}. It holds
+(n_tokens, n_layers, layer_width) if they were kept, "key": a hash of the tokens}. It holds
 plain arrays, so it travels through bytes, pickle and DocBin.
 """
 
@@ -47,7 +47,7 @@ def store(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> Non
     doc (Doc): the doc.
     name (str): the component.
     mix (Floats2d): shape (n_tokens, width).
-    layers (Optional[Floats3d]): shape (n_tokens, n_layers, width).
+    layers (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width).
     """
     entry: Dict[str, Any] = {"mix": mix, "key": _get_key(doc)}
     if layers is not None:
@@ -61,7 +61,7 @@ def read_layers(doc: Doc, name: str) -> Optional[Floats3d]:
 
     doc (Doc): the doc.
     name (str): the component.
-    RETURNS (Optional[Floats3d]): shape (n_tokens, n_layers, width), None if there are
+    RETURNS (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width), None if there are
         none.
     RAISES (ValueError): EL050 if the tokens were changed since.
     """
@@ -104,7 +104,7 @@ def get_span_vector(span: Span) -> Floats1d:
 
 
 def get_token_layers(token: Token) -> Floats2d:
-    """token._.elmo_layers: shape (n_layers, width), the word layer first.
+    """token._.elmo_layers: shape (n_layers, layer_width), the word layer first.
 
     RAISES (ValueError): EL050 if the tokens were changed since, EL052 if the layers
         were not kept.

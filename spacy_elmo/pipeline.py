@@ -109,7 +109,12 @@ class Elmo(Tok2Vec):
     @property
     def n_layers(self) -> int:
         """RETURNS (int): Layers of a token, the word layer counted."""
-        return self.model.layers[0].get_dim("nO") // get_layer_width(self.model.layers[1])
+        return self.model.layers[0].get_dim("nO") // self.layer_width
+
+    @property
+    def layer_width(self) -> int:
+        """RETURNS (int): Width of one layer."""
+        return get_layer_width(self.model.layers[1])
 
     def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
         """Load weights now.
@@ -156,7 +161,7 @@ class Elmo(Tok2Vec):
 
     def _get_sent_width(self, listener: Tok2VecListener) -> int:
         wants_layers = isinstance(listener, ElmoListener)
-        return self.model.layers[0].get_dim("nO") if wants_layers else self.width
+        return self.n_layers * self.layer_width if wants_layers else self.width
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.
@@ -179,7 +184,7 @@ class Elmo(Tok2Vec):
         for doc, doc_layers in zip(docs, layers):
             kept = None
             if keep_layers:
-                shape = len(doc), self.n_layers, get_layer_width(self.model.layers[1])
+                shape = len(doc), self.n_layers, self.layer_width
                 kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
             store(doc, self.name, cast(Floats2d, doc.tensor), kept)
             if self.vector_hooks:

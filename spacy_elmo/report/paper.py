@@ -8,8 +8,8 @@ PAPER = {
         "accuracy 51.4 and 54.7: 6 to 25 % fewer errors."
     ),
     "tuned": (
-        "Table 1, see above. Here all layers stand side by side, words that were not trained on "
-        "have no word features, and the encoder is twice as wide."
+        "As table 1, but for long training: all layers side by side, no word features for words "
+        "that were not trained on, an encoder twice as wide."
     ),
     "weighting": (
         "Table 2, dev: baseline, last layer only, all layers with λ = 1, with λ = 0.001: SQuAD "
