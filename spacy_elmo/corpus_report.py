@@ -9,6 +9,7 @@ import numpy as np
 from .bilm.config import N_WORD_MARKERS
 from .characters import count_bytes
 from .pretraining.objective import LanguageModel
+from .pretraining.optimizers import make_optimizer, parse_settings
 from .pretraining.stream import BatchStream
 from .run_parts import RunConfig
 from .run_words import choose_vocabulary, count_words
@@ -62,7 +63,8 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(vocabulary.words[3:13]),
         "parameters, softmax included": n_parameters,
-        "memory of one process after these steps, MB": read_peak_memory() / 1e6,
+        "memory of one process after these steps, without the shuffled text, MB": read_peak_memory()
+        / 1e6,
         "tokens per second here": round(rate),
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
@@ -70,8 +72,9 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 
 
 def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:
-    """Predictions of a direction per second, forward and back."""
+    """Predictions of a direction per second: forward, back and the optimizer."""
     t = config.training
+    optimizer = make_optimizer(model, *parse_settings(t.optimizer))
     # Enough text for the steps, not a whole buffer.
     stream = BatchStream(
         corpus.read,
@@ -88,6 +91,8 @@ def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary
         with t.autocast("cpu"):
             for batch in step.batches:
                 model(batch)[0].backward()
+        optimizer.step()
+        optimizer.zero_grad()
         n_targets += step.n_targets
         if i == _N_STEPS:
             break

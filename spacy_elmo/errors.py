@@ -253,6 +253,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "A softmax of the kind '{kind}' cannot be written in the AllenNLP format, which has "
         "one row for each word. Export with `--no-softmax`."
     )
+    EL077 = (
+        "No word is left to predict in {source}: the most frequent one occurs {most} times, with "
+        "min_count = {min_count} and size = {size} (three of which are <S>, </S> and <UNK>) in "
+        "[corpus]. Lower min_count, raise size, or give a vocabulary with words."
+    )
     # Corpora
     EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
     EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
@@ -330,3 +335,11 @@ class Warnings(metaclass=ErrorsWithCodes):
         "does, such as Noto Sans CJK."
     )
     WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
+    WL011 = (
+        "'{path}' holds what came through a pipe before: it is used, and the pipe is not read. "
+        "To train on another text, give another folder or delete the file."
+    )
+    WL012 = (
+        "{n_files} files in '{path}' are left out, such as {examples}: their format is none of "
+        "{known}. Rename them if they are text."
+    )

@@ -41,9 +41,9 @@ def evaluate_checkpoint(
     max_tokens (Optional[int]): most tokens of a sequence.
     stream (Optional[bool]): whether the state is carried from one sequence to the next.
     warm (bool): whether sequences start from the state stored with the weights.
-    limit (Optional[int]): sequences, from all over the text; 0 for all. This and the
-        others: None as the run measured that made the checkpoint; else sentences of at
-        most 128 tokens, each from zero, all of them.
+    limit (Optional[int]): sequences, from all over the text, or with `stream` its first
+        ones; 0 for all. This and the others: None as the run measured that made the
+        checkpoint; else sentences of at most 128 tokens, each from zero, all of them.
     lang (Optional[str]): language of the tokenizer; None for the one in the
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
@@ -62,7 +62,8 @@ def evaluate_checkpoint(
     lang = lang or meta.get("lang", "en")
     tokenizer = meta.get("tokenizer") or TOKENIZER
     make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
-    sequences = sample(list(read_sequences(text, make_cutter)), limit)
+    found = list(read_sequences(text, make_cutter))
+    sequences = sample(found, limit, in_order=stream)
     if not sequences:
         raise ValueError(Errors.EL094.format(path=text))
     scorer = Scorer(model, vocabulary, restrict)
@@ -74,6 +75,7 @@ def evaluate_checkpoint(
         "geometric_mean": mean,
         "n_predictions": result.n_targets,
         "n_sequences": result.n_sequences,
+        "n_sequences_of_text": len(found),
         "n_unknown": result.n_unknown,
         "n_words_scored": len(scorer.vocabulary),
         "n_words_of_softmax": len(vocabulary),
@@ -83,11 +85,19 @@ def evaluate_checkpoint(
     }
 
 
-def sample(sequences: List[List[str]], limit: int) -> List[List[str]]:
-    """sequences (List[List[str]]): any number. limit (int): most of them; 0 for all.
-    RETURNS (List[List[str]]): so many, from all over the list, always the same."""
+def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) -> List[List[str]]:
+    """Take some of a text's sequences, always the same ones.
+
+    sequences (List[List[str]]): any number.
+    limit (int): most of them; 0 for all.
+    in_order (bool): whether the state is carried from one to the next, so that none
+        between them may be missing.
+    RETURNS (List[List[str]]): so many, from all over the list or its first ones.
+    """
     if not limit or len(sequences) <= limit:
         return sequences
+    if in_order:
+        return sequences[:limit]
     step = len(sequences) / limit
     return [sequences[int(i * step)] for i in range(limit)]
 

@@ -69,12 +69,15 @@ class Run:
         if processes.is_first:
             processes.wait()
         about_text = config.describe_text(self.corpus)
+        # What else is read comes before the counting of words, which may take hours.
+        vectors = config.read_vectors()
+        self.dev = config.read_dev()
+        self.init = None if has_run else config.find_init()
         if processes.is_first:
             prepare_words(config, self.corpus, output, about_text)
         processes.wait()
         self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
         self.counts = srsly.read_json(output / COUNTS_FILE)
-        vectors = config.read_vectors()
         shape = config.make_shape(self.vocabulary, vectors)
         identity = config.identity(about_text, len(self.vocabulary), shape)
         self.folder = RunFolder(output, identity)
@@ -84,8 +87,8 @@ class Run:
         processes.wait()
         if self.checkpoint is not None and processes.is_first:
             self.folder.set_aside_after(self.checkpoint.folder)
+        self.n_tokens_before = self._read_n_tokens_before()
         self.model = self._make_model(shape, vectors).to(processes.device)
-        self.dev = config.read_dev()
 
     @property
     def total_steps(self) -> int:
@@ -143,12 +146,7 @@ class Run:
 
     def _make_model(self, shape: BiLMConfig, vectors: Optional[StaticVectors]) -> LanguageModel:
         model = self.config.make_model(shape, self.vocabulary, vectors)
-        paths = self.config.paths
-        files = (
-            CheckpointFiles.of(paths["init"], paths.get("init_weights"))
-            if paths.get("init")
-            else None
-        )
+        files = self.init
         if self.checkpoint is not None:
             files = CheckpointFiles(self.checkpoint.folder)
         if files is not None:
@@ -159,6 +157,16 @@ class Run:
                 n_words = copy_softmax_rows(model.softmax, self.vocabulary.words, stored)
             logger.info("Started from %s, softmax rows of %d words", files, n_words)
         return model
+
+    def _read_n_tokens_before(self) -> int:
+        """What the weights that the run started from had read, as far as they tell."""
+        if self.checkpoint is not None:
+            return srsly.read_json(self.checkpoint.folder / META_FILE).get(
+                "n_tokens_trained_before", 0
+            )
+        path = Path(self.config.paths.get("init") or "") / META_FILE
+        meta = srsly.read_json(path) if self.init is not None and path.exists() else {}
+        return meta.get("n_tokens_trained", 0) + meta.get("n_tokens_trained_before", 0)
 
     def _measure(self) -> Perplexity:
         p = self.processes
@@ -198,7 +206,7 @@ class Run:
             "tokenizer": self.config.nlp.get("tokenizer") or {},
             "spacy_elmo_version": version("spacy-elmo"),
             "n_tokens_trained": n_tokens,
-            "n_tokens_trained_before": _read_n_tokens(self.config.paths.get("init")),
+            "n_tokens_trained_before": self.n_tokens_before,
             "n_tokens_of_text": self.counts.get("n_tokens"),
             "training": asdict(self.config.training),
             # What `evaluate` takes by default.
@@ -220,13 +228,6 @@ class Run:
                 "n_predictions": dev.n_targets,
             }
         return meta
-
-
-def _read_n_tokens(folder: Optional[str]) -> int:
-    """What the weights that a run started from had read, as far as they tell."""
-    path = Path(folder or "") / META_FILE
-    meta = srsly.read_json(path) if folder and path.exists() else {}
-    return meta.get("n_tokens_trained", 0) + meta.get("n_tokens_trained_before", 0)
 
 
 def pretrain(

@@ -11,6 +11,8 @@ from .errors import Errors
 
 PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
+# Blocks that hold the arguments of what they name, and the key that names it.
+_NAMED = (("optimizer", "name"), ("softmax", "kind"))
 
 
 def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
@@ -18,10 +20,11 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole.
 
     path (Path): the file.
-    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}.
+    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
+        or optimizer than the file's comes without the arguments of that one.
     RETURNS (Dict[str, Any]): the sections, interpolated.
     RAISES (ValueError): EL030 if there is no file, EL098 if it is no config or has
-        another section.
+        another section, EL090 for a path that nothing uses.
     """
     if not path.exists():
         raise ValueError(Errors.EL030.format(path=path))
@@ -32,11 +35,22 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
             if section not in _SECTIONS:
                 known = ", ".join(_SECTIONS)
                 raise ValueError(Errors.EL098.format(path=path, error=f"[{section}]", known=known))
+        known_paths = tuple(config["paths"])
         _overlay(config, given)
-        return dict(Config().from_str(config.to_str(), overrides=dict(overrides or {})))
+        for block, key in _NAMED:
+            name = (overrides or {}).get(f"training.{block}.{key}")
+            if name is not None and name != config["training"][block].get(key):
+                config["training"][block] = {key: name}
+        text = config.to_str()
+        loaded = dict(Config().from_str(text, overrides=dict(overrides or {})))
     except ConfigValidationError as err:
         known = ", ".join(_SECTIONS)
         raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
+    for key in loaded["paths"]:
+        if key not in known_paths and f"${{paths.{key}}}" not in text:
+            known = ", ".join(known_paths)
+            raise ValueError(Errors.EL090.format(section="paths", key=key, known=known))
+    return loaded
 
 
 def make_pretraining_config(

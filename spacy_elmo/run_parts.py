@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import srsly
 import torch
@@ -10,6 +10,8 @@ from torch import nn
 
 from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
+from .checkpoints.files import CheckpointFiles
+from .checkpoints.reader import find_reader
 from .corpora.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from .corpora.static_vectors import StaticVectors, read_static_vectors
 from .errors import Errors
@@ -22,6 +24,13 @@ from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
 _CHECKED_WIDTH = 16
+
+
+def _check_keys(block: Dict[str, Any], section: str, known: Sequence[str]) -> Dict[str, Any]:
+    for key in block:
+        if key not in known:
+            raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
+    return block
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,14 @@ class RunConfig:
         value."""
         checked = cls(
             config["paths"],
-            config["nlp"],
+            _check_keys(config["nlp"], "nlp", ("lang", "tokenizer")),
             config["bilm"],
             make_settings(CorpusSettings, config["corpus"], "corpus"),
             make_settings(TrainingSettings, config["training"], "training"),
         )
+        if checked.training.patience and not checked.corpus.dev:
+            patience = checked.training.patience
+            raise invalid("training", "patience", patience, "0 without a held-out text (paths.dev)")
         checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
         # What is wrong with these is known only when they are made: now, not after hours
         # of counting.
@@ -87,7 +99,7 @@ class RunConfig:
         c, seed = self.corpus, self.training.seed
         sources, weights = open_sources(c.train, c.sources, output, seed, spool=spool)
         cutter = self.make_cutter(c.window_share)
-        return Corpus(sources, weights, cutter, n_workers=c.n_workers, seed=seed)
+        return Corpus(sources, weights, cutter, n_workers=c.n_workers)
 
     def read_dev(self) -> List[List[str]]:
         """RETURNS (List[List[str]]): the held-out sequences to measure on; none without
@@ -95,7 +107,10 @@ class RunConfig:
         if not self.corpus.dev:
             return []
         sequences = list(read_sequences(self.corpus.dev, self.make_cutter(0.0)))
-        return sample(sequences, self.training.eval_sequences)
+        if not sequences:
+            raise ValueError(Errors.EL094.format(path=self.corpus.dev))
+        limit, in_order = self.training.eval_sequences, self.training.state_steps > 0
+        return sample(sequences, limit, in_order=in_order)
 
     def read_vectors(self) -> Optional[StaticVectors]:
         """RETURNS (Optional[StaticVectors]): the table of `[bilm] input = "vectors"`; None
@@ -106,6 +121,16 @@ class RunConfig:
         if not path:
             raise ValueError(Errors.EL087.format(path=path, problem="set --paths.vectors"))
         return read_static_vectors(Path(path))
+
+    def find_init(self) -> Optional[CheckpointFiles]:
+        """RETURNS (Optional[CheckpointFiles]): the weights to start from; None if the run
+        starts from random ones. RAISES (ValueError): EL030 to EL038 if they are not there or
+        cannot be read."""
+        if not self.paths.get("init"):
+            return None
+        files = CheckpointFiles.of(self.paths["init"], self.paths.get("init_weights"))
+        find_reader(files).read_config(files)
+        return files
 
     def make_shape(
         self, vocabulary: Vocabulary, vectors: Optional[StaticVectors], **sizes: int

@@ -4,7 +4,7 @@ them."""
 import logging
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional, Tuple
 
 import srsly
 
@@ -13,7 +13,7 @@ from .corpora.corpus import Corpus
 from .errors import Errors, Warnings
 from .pretraining.run_folder import has_checkpoints
 from .pretraining.settings import CorpusSettings
-from .pretraining.vocabulary import Vocabulary, WordCounter
+from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from .run_parts import RunConfig
 from .writing import write_beside
 
@@ -45,11 +45,26 @@ def count_words(corpus: Corpus) -> WordCounter:
 def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabulary:
     """counter (WordCounter): counted words. settings (CorpusSettings): size, least count,
     and files. RETURNS (Vocabulary): the words to predict. RAISES (ValueError): EL070 and
-    EL071 if a file cannot be used."""
+    EL071 if a file cannot be used, EL077 if no word is left."""
+    given, include = _read_given_words(settings)
+    vocabulary = given or counter.make_vocabulary(settings.size, settings.min_count, include)
+    if len(vocabulary) == len(SPECIAL_WORDS):
+        raise ValueError(
+            Errors.EL077.format(
+                source=settings.vocabulary or "the text",
+                size=settings.size,
+                min_count=settings.min_count,
+                most=max(counter.counts.values(), default=0),
+            )
+        )
+    return vocabulary
+
+
+def _read_given_words(settings: CorpusSettings) -> Tuple[Optional[Vocabulary], List[str]]:
+    """The vocabulary if it is in a file, and the words that must be in it."""
     if settings.vocabulary:
-        return Vocabulary(read_words(Path(settings.vocabulary)))
-    include = read_words(Path(settings.include)) if settings.include else []
-    return counter.make_vocabulary(settings.size, settings.min_count, include)
+        return Vocabulary(read_words(Path(settings.vocabulary))), []
+    return None, read_words(Path(settings.include)) if settings.include else []
 
 
 def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
@@ -69,6 +84,8 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
         counts = {"text": text}
     lacks_length = "n_tokens" not in counts and not config.training.max_steps
     lacks_words = not goes_on and not is_given and "n_tokens" not in counts
+    if not goes_on:
+        _read_given_words(config.corpus)  # a wrong path is told before hours of counting
     counter = WordCounter()
     if lacks_length or lacks_words:
         counter = count_words(corpus)

@@ -9,6 +9,7 @@ from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 
+from .runs import write_texts
 from .toy import make_options, make_weights, write_model
 from .toy_corpora import make_docs
 from .toy_wordnet import make_lines, write_wordnet
@@ -50,6 +51,12 @@ def weights(embedder, tmp_path):
     """Folder of the same."""
     write_native(embedder.bilm, tmp_path / "weights")
     return tmp_path / "weights"
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory):
+    """Folder with train and dev of small texts."""
+    return write_texts(tmp_path_factory.mktemp("texts"))
 
 
 @pytest.fixture

@@ -18,11 +18,13 @@ def evaluate(
     cut: Optional[str] = typer.Option(
         None, help="Into sequences: sentences, lines or windows; default: as the run did"
     ),
-    max_tokens: Optional[int] = typer.Option(None, help="Most tokens of a sequence"),
+    max_tokens: Optional[int] = typer.Option(None, min=2, help="Most tokens of a sequence"),
     stream: Optional[bool] = typer.Option(None, help="Carry the state across sequences"),
     warm: bool = typer.Option(False, "--warm", help="Start from the stored state, not zero"),
     limit: Optional[int] = typer.Option(
-        None, help="Sequences to score, from all over the text; 0: all"
+        None,
+        min=0,
+        help="Sequences to score, from all over the text, in a stream its first; 0: all",
     ),
     lang: Optional[str] = typer.Option(None, help="Tokenizer's language; default: as trained"),
     output: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),

@@ -42,17 +42,19 @@ def pretrain(
         torch.set_num_threads(threads)
     with exit_on_error():
         settings = read_pretraining_config(config, ctx.args)
-        log = RunLog(output)
+        log, stopper = RunLog(output), _Stopper(max_minutes)
         progress = run(
             settings,
             output,
             resume=resume,
             device=device,
             report=log,
-            should_stop=_Stopper(max_minutes),
+            should_stop=stopper,
         )
     if log.is_first:
         msg.good(f"Step {progress.step}: wrote {output / 'model-last'}")
+        if stopper.is_over and progress.step < log.total_steps:
+            msg.info(f"Stopped before step {log.total_steps}: `--resume` goes on with the run.")
 
 
 class _Stopper:
@@ -74,6 +76,10 @@ class _Stopper:
 
     def __call__(self) -> bool:
         self.has_trained = True
+        return self.is_over
+
+    @property
+    def is_over(self) -> bool:
         return self.is_told or time.monotonic() >= self.ends
 
 

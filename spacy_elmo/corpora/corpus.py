@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-import numpy as np
 from confection import ConfigValidationError
 from spacy.util import get_lang_class
 
@@ -19,13 +18,13 @@ TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 
 
 class Corpus:
-    """Read sources side by side, each as often as its weight says, and cut their texts.
+    """Read sources side by side and cut their texts. The next chunk is of the source that is
+    furthest behind its share of the characters.
 
     sources (Mapping[str, TextSource]): by their names.
     weights (Mapping[str, float]): share of the text that comes from each.
     make_cutter (Callable[[], Cutter]): makes what cuts texts; picklable.
     n_workers (int): processes that cut.
-    seed (int): of the choice between sources.
     """
 
     def __init__(
@@ -35,17 +34,19 @@ class Corpus:
         make_cutter: Callable[[], Cutter],
         *,
         n_workers: int = 0,
-        seed: int = 0,
     ) -> None:
         self.sources = dict(sources)
-        self.weights = [weights[name] for name in sources]
+        self.weights = {name: weights[name] for name in sources}
         self.make_cutter = make_cutter
         self.n_workers = n_workers
-        self.seed = seed
 
     def start(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): The position of the first text, in JSON's types."""
-        return {"n_chunks": 0, "sources": {n: s.start() for n, s in self.sources.items()}}
+        return {
+            "n_chunks": 0,
+            "n_chars": dict.fromkeys(self.sources, 0),
+            "sources": {name: source.start() for name, source in self.sources.items()},
+        }
 
     def read(self, position: Dict[str, Any]) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
         """Read without end from a position on.
@@ -72,21 +73,21 @@ class Corpus:
 
     def _chunks(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
         positions, n_chunks = dict(position["sources"]), position["n_chunks"]
+        n_chars = dict(position["n_chars"])
         streams = {name: s.read(positions[name]) for name, s in self.sources.items()}
-        names = list(streams)
-        limits = np.cumsum(self.weights)
         while streams:
-            rng = np.random.default_rng([self.seed, 5, n_chunks])
-            k = int(np.searchsorted(limits, rng.random() * limits[-1], side="right"))
-            item = next(streams[names[k]], None)
+            name = min(streams, key=lambda name: n_chars[name] / self.weights[name])
+            item = next(streams[name], None)
             if item is None:  # nothing but empty files
-                raise ValueError(Errors.EL094.format(path=f"the source '{names[k]}'"))
-            chunk, positions[names[k]] = item
+                raise ValueError(Errors.EL094.format(path=f"the source '{name}'"))
+            chunk, positions[name] = item
+            n_chars[name] += sum(len(text) + 1 for text in chunk.texts)
             # The number decides how a chunk is cut: one of all sources together.
             yield (
                 Chunk(chunk.texts, n_chunks),
                 {
                     "n_chunks": n_chunks + 1,
+                    "n_chars": dict(n_chars),
                     "sources": dict(positions),
                 },
             )

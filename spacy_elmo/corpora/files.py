@@ -1,6 +1,7 @@
 """Find and open files of text, compressed or not."""
 
 import gzip
+import logging
 import lzma
 import shutil
 import sys
@@ -9,7 +10,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, BinaryIO, List, cast
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..writing import file_beside
 
 try:
@@ -19,6 +20,8 @@ try:
         from backports import zstd
 except ImportError:  # the extra "zstd"
     zstd = None  # type: ignore[assignment]
+
+logger = logging.getLogger("spacy_elmo")
 
 # What reading a damaged file raises.
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else []))
@@ -36,8 +39,18 @@ def find_files(path: str, known: List[str]) -> List[Path]:
         format.
     """
     if Path(path).is_dir():
-        found = sorted(p for p in Path(path).rglob("*") if p.is_file())
-        files = [p for p in found if get_format(p) in known and not _is_hidden(p)]
+        found = sorted(p for p in Path(path).rglob("*") if p.is_file() and not _is_hidden(p))
+        files = [p for p in found if get_format(p) in known]
+        others = [p.name for p in found if get_format(p) not in known]
+        if others:
+            logger.warning(
+                Warnings.WL012.format(
+                    path=path,
+                    n_files=len(others),
+                    examples=", ".join(others[:3]),
+                    known=", ".join(known),
+                )
+            )
     elif has_magic(path) and not Path(path).exists():
         files = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
@@ -89,11 +102,14 @@ def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
 
     folder (Path): where to put it.
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
-    RETURNS (Path): the file. If it is there already, nothing is read.
+    RETURNS (Path): the file. If it is there already, nothing is read, and a warning WL011
+        says so.
     """
     path = spool_path(folder)
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with file_beside(path) as beside, beside.open("wb") as file:
-            shutil.copyfileobj(stdin or sys.stdin.buffer, file)
+    if path.exists():
+        logger.warning(Warnings.WL011.format(path=path))
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_beside(path) as beside, beside.open("wb") as file:
+        shutil.copyfileobj(stdin or sys.stdin.buffer, file)
     return path

@@ -87,7 +87,7 @@ class TextSource:
                 if not texts:
                     del opened[k]
                     continue
-                is_empty = False
+                is_empty = is_empty and not any(text.strip() for text in texts)
                 n_chunks += 1
                 yield (
                     Chunk(texts, n_chunks - 1),

@@ -1,9 +1,12 @@
 """Cut chunks in other processes, in the order they came."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.connection import wait
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
 from .cutting import Cutter
@@ -54,7 +57,16 @@ def _start(make_cutter: Callable[[], Cutter]) -> None:
     # Ctrl-C and SIGTERM reach the whole group: the trainer decides when it ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _cutter = make_cutter()
+
+
+def _end_with_parent() -> None:
+    """A trainer that was killed tells nobody: its workers would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _cut(chunk: Chunk) -> List[List[str]]:

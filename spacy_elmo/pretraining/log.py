@@ -27,6 +27,7 @@ class RunLog:
     def __init__(self, output: Path) -> None:
         self.output = output
         self.is_first = int(os.environ.get("RANK", 0)) == 0
+        self.total_steps = 0
         self._n_lines = 0
         self._bar: Optional[tqdm] = None
 
@@ -34,6 +35,7 @@ class RunLog:
         """report (Report): what happened. total_steps (int): length of the run."""
         if not self.is_first:
             return
+        self.total_steps = total_steps
         line = make_line(report, total_steps)
         if self._bar is None:
             # On a terminal alone; a file gets the lines.
@@ -45,8 +47,7 @@ class RunLog:
         self._n_lines += 1
         tqdm.write(_format(report, total_steps))
         sys.stdout.flush()
-        with (self.output / LOG_FILE).open("a", encoding="utf-8") as file:
-            file.write(srsly.json_dumps(line) + "\n")
+        _append(self.output / LOG_FILE, srsly.json_dumps(line))
         if report.dev is not None:
             sums = report.dev
             forward, backward, mean = sums.perplexities
@@ -81,12 +82,23 @@ def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
 
 def read_log(output: Path) -> List[Dict[str, Any]]:
     """output (Path): a run's folder. RETURNS (List[Dict[str, Any]]): The lines of its
-    log. Steps that were done once more after a crash count once, the last time."""
-    lines: Dict[int, Dict[str, Any]] = {}
-    for line in srsly.read_jsonl(output / LOG_FILE):
-        lines = {step: old for step, old in lines.items() if step < line["step"]}
-        lines[line["step"]] = line
-    return list(lines.values())
+    log. Steps that were done once more after a crash count once, the last time; a line that
+    a crash tore is left out."""
+    lines: List[Dict[str, Any]] = []
+    for line in srsly.read_jsonl(output / LOG_FILE, skip=True):
+        while lines and lines[-1]["step"] >= line["step"]:
+            lines.pop()
+        lines.append(line)
+    return lines
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            is_torn = file.read(1) != b"\n"  # the last one, by a crash
+            line = "\n" * is_torn + line
+        file.write(f"{line}\n".encode())
 
 
 _HEADER = "    step    done    tokens  train loss   grad     rate   tok/s      left"

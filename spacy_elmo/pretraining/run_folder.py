@@ -4,7 +4,8 @@ import hashlib
 import logging
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from textwrap import shorten
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import safetensors.torch
 import srsly
@@ -116,7 +117,8 @@ class RunFolder:
         for key, value in self.identity.items():
             found = about["identity"].get(key)
             if found != value:
-                yield f"it is of another run: {key} was {found}, now {value}"
+                where, before, now = _find_difference(key, found, value)
+                yield f"it is of another run: {where} was {before}, now {now}"
         for name, expected in about["files"].items():
             path = folder / name
             if not path.exists() or _hash(path) != expected:
@@ -125,6 +127,21 @@ class RunFolder:
     def _folders(self) -> List[Path]:
         """Newest first."""
         return sorted(self.folder.glob(_PATTERN), reverse=True)
+
+
+def _find_difference(where: str, before: Any, now: Any) -> Tuple[str, str, str]:
+    """The first value that two blocks do not share: its place, and both, shortened."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            if before.get(key) != now.get(key):
+                return _find_difference(f"{where}.{key}", before.get(key), now.get(key))
+    if isinstance(before, list) and isinstance(now, list):
+        if len(before) != len(now):
+            return where, f"a list of {len(before)}", f"one of {len(now)}"
+        for i, pair in enumerate(zip(before, now)):
+            if pair[0] != pair[1]:
+                return _find_difference(f"{where}[{i}]", *pair)
+    return where, shorten(repr(before), 200), shorten(repr(now), 200)
 
 
 def has_checkpoints(path: Path) -> bool:

@@ -43,9 +43,11 @@ class TrainingSettings:
     deterministic (bool): whether a GPU may use only operations that always give the same
         bits, as a CPU does.
     state_steps (int): 0 if each sequence starts from a zero state; else the steps after
-        which gradients are cut, and the state is carried on in the text's order.
+        which gradients are cut, and the state is carried on in the order of reading (of
+        several files, 16 kB of one at a time).
     eval_frequency (int): between two perplexities of the held-out text.
-    eval_sequences (int): of the held-out text; 0 for all.
+    eval_sequences (int): of the held-out text, from all over it, or its first ones if the
+        state is carried on; 0 for all.
     save_frequency (int): between two checkpoints.
     patience (int): stop so long after the best held-out perplexity; 0 for never.
     log_frequency (int): between two lines.
@@ -85,11 +87,21 @@ class TrainingSettings:
             "log_frequency",
         ):
             _require(section, key, getattr(self, key), 1, "at least 1")
-        for key in ("max_steps", "warmup_steps", "clip", "state_steps", "patience"):
+        for key in (
+            "max_steps",
+            "learn_rate",
+            "warmup_steps",
+            "clip",
+            "state_steps",
+            "patience",
+            "eval_sequences",
+        ):
             _require(section, key, getattr(self, key), 0, "at least 0")
         for key, known in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
             if getattr(self, key) not in known:
                 raise invalid(section, key, getattr(self, key), f"one of {known}")
+        if not 0 <= self.decay_share <= 1:
+            raise invalid(section, "decay_share", self.decay_share, "between 0 and 1")
         if not 0 <= self.dropout < 1:
             raise invalid(section, "dropout", self.dropout, "at least 0 and below 1")
         if self.max_steps == 0 and self.max_epochs <= 0:
@@ -109,7 +121,7 @@ class CorpusSettings:
     train (str): a file, folder or glob, or "-" for what comes through the pipe.
     dev (str): held-out text, the same; "" for none.
     sources (Dict[str, Dict[str, Any]]): instead of `train`, several of them, each with
-        "path" and "weight", its share of the text.
+        "path" and "weight", its share of the characters.
     max_tokens (int): most tokens of a sequence.
     window_share (float): share of the text cut into windows of several sentences.
     cut (str): how the rest is cut: "sentences" or "lines".
@@ -138,7 +150,8 @@ class CorpusSettings:
         section = "corpus"
         _require(section, "max_tokens", self.max_tokens, 2, "at least 2")
         _require(section, "buffer_tokens", self.buffer_tokens, 1, "at least 1")
-        _require(section, "n_workers", self.n_workers, 0, "at least 0")
+        for key in ("n_workers", "size", "min_count"):
+            _require(section, key, getattr(self, key), 0, "at least 0")
         if not 0 <= self.window_share <= 1:
             raise invalid(section, "window_share", self.window_share, "between 0 and 1")
         if self.cut not in ("sentences", "lines"):

@@ -3,9 +3,12 @@
 import gzip
 import io
 import json
+import logging
 import lzma
+import os
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pytest
@@ -125,12 +128,38 @@ def test_zstd_needs_its_extra(tmp_path, monkeypatch):
         open_binary(tmp_path / "x.txt.zst")
 
 
-def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path):
+def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
     first = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
-    again = spool_stdin(tmp_path, io.BytesIO(b"other text"))
+    with caplog.at_level(logging.WARNING):
+        again = spool_stdin(tmp_path, io.BytesIO(b"other text"))
+    assert "[WL011]" in caplog.text and "stdin.txt" in caplog.text
 
     assert first == again
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
+
+
+@given(st.text(st.sampled_from("aé배 \U0001f600"), max_size=400), st.integers(4, 40))
+def test_long_lines_are_cut_behind_a_space(tmp_path, text, length):
+    path = tmp_path / "one.txt"
+    path.write_text(f"{text}\nnext line\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_elmo.corpora.readers._MAX_LINE", length)
+        parts = list(read_text(path, 0))
+        for i, (_, offset) in enumerate(parts):
+            assert list(read_text(path, offset)) == parts[i + 1 :]
+    assert "".join(part for part, _ in parts) == text + "next line"
+    assert all(len(part.encode()) <= length for part, _ in parts)
+    longest = max(map(len, f"{text} next".encode().split(b" ")))
+    if longest < length:  # then no word is cut
+        words = [word for part, _ in parts for word in part.split(" ") if word]
+        assert words == [*f"{text}\nnext line".split()]
+
+
+def test_files_that_are_left_out_are_told(lines, caplog):
+    (lines / "news.en.shuffled").write_text("text")
+    with caplog.at_level(logging.WARNING):
+        assert len(find_files(str(lines), ["txt"])) == 2
+    assert "[WL012] 1 files" in caplog.text and "news.en.shuffled" in caplog.text
 
 
 def read_chunks(source, position=None, n=1000, **settings):
@@ -235,6 +264,43 @@ def make_corpus(path, n_workers=0, sources=None, **cutting):
     return Corpus(found, weights, make_cutter, n_workers=n_workers)
 
 
+WORKER = """
+import os, sys
+from spacy_elmo.corpora.corpus import Corpus, cutter_maker
+from spacy_elmo.corpora.texts import TextSource
+
+def make():
+    print(os.getpid(), flush=True)
+    return cutter_maker("xx", {})()
+
+if __name__ == "__main__":
+    corpus = Corpus({"x": TextSource(sys.argv[1], 0)}, {"x": 1.0}, make, n_workers=1)
+    for _ in corpus.read(corpus.start()):
+        pass
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.timeout(120)
+def test_workers_end_with_a_trainer_that_was_killed(lines, tmp_path):
+    (tmp_path / "worker.py").write_text(WORKER)
+    command = [sys.executable, str(tmp_path / "worker.py"), str(lines)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        worker = int(process.stdout.readline())
+        assert os.path.exists(f"/proc/{worker}")
+        process.kill()
+    while os.path.exists(f"/proc/{worker}") and "(zombie)" not in read_status(worker):
+        time.sleep(0.1)
+
+
+def read_status(pid):
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 @pytest.mark.timeout(120)
 def test_workers_change_nothing(lines):
     settings = {"window_share": 0.5, "max_tokens": 20}
@@ -246,15 +312,27 @@ def test_workers_change_nothing(lines):
     assert here == there
 
 
-def test_sources_are_mixed_by_weight(lines):
+def test_sources_share_the_text_by_weight_whatever_their_files(tmp_path):
+    (tmp_path / "big.txt").write_text("a a a a a a a .\n" * 20_000)
+    (tmp_path / "small").mkdir()
+    for i in range(300):
+        (tmp_path / "small" / f"{i}.txt").write_text("b b b b b b b .\n" * 20)
     sources = {
-        "a": {"path": str(lines / "a.txt"), "weight": 3},
-        "b": {"path": str(lines / "b.txt"), "weight": 1},
+        "a": {"path": str(tmp_path / "big.txt"), "weight": 3},
+        "b": {"path": str(tmp_path / "small"), "weight": 1},
     }
-    corpus = make_corpus(lines, sources=sources)
-    names = [s[0][0][0] for _, (s, _) in zip(range(400), corpus.read(corpus.start()))]
+    corpus = make_corpus(tmp_path, sources=sources)
+    stream = corpus.read(corpus.start())
+    items = [item for _, item in zip(range(900), stream)]
+    words = [word for sequences, _ in items for words in sequences for word in words]
 
-    assert 0.65 < names.count("a") / len(names) < 0.85
+    assert 0.74 < words.count("a") / (words.count("a") + words.count("b")) < 0.76
+    # From any position on it is the same.
+    again = corpus.read(json.loads(json.dumps(items[499][1])))
+    assert [item for _, item in zip(range(400), again)] == items[500:]
+
+
+def test_sources_that_are_none_are_named(lines):
     with pytest.raises(ValueError, match="EL088"):
         open_sources("-", {}, None, 0)
     for source in ({"path": "x"}, {"path": str(lines), "weight": 0}, 3):

@@ -1,0 +1,68 @@
+"""Tiny pretraining runs."""
+
+import random
+
+from spacy_elmo.pretrain import pretrain
+from spacy_elmo.pretraining_config import load_config, make_pretraining_config
+
+from .util import SHAPE
+
+SMALL = {
+    "bilm": SHAPE,
+    "corpus": {"max_tokens": 12, "buffer_tokens": 300, "size": 60, "min_count": 1},
+    "training": {
+        "max_steps": 12,
+        "batch_tokens": 80,
+        "learn_rate": 0.01,
+        "warmup_steps": 3,
+        "dropout": 0.2,
+        "eval_frequency": 4,
+        "save_frequency": 2,
+        "log_frequency": 3,
+        "softmax": {"kind": "sampled", "n_samples": 20},
+    },
+}
+
+
+def write_texts(folder):
+    """A folder of text in which what follows what is not chance."""
+    rng = random.Random(0)
+    nouns, verbs = ["ham", "eggs", "cheese", "bread"], ["like", "eat", "want"]
+    for name, n in (("train/a", 150), ("train/b", 60), ("dev/c", 20)):
+        lines = []
+        for _ in range(n):
+            noun = rng.choice(nouns)
+            lines.append(f"I {rng.choice(verbs)} {noun} . You {rng.choice(verbs)} {noun} !")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def write_config(folder, texts, **changes):
+    """A config for a tiny run. Changes are blocks of sections to merge."""
+    config = make_pretraining_config()
+    config["paths"].update({"train": str(texts / "train"), "dev": str(texts / "dev")})
+    for section, block in SMALL.items():
+        config[section].update(block)
+    for section, block in changes.items():
+        config[section].update(block)
+    folder.mkdir(parents=True, exist_ok=True)
+    config.to_disk(folder / "pretrain.cfg", interpolate=False)
+    return folder / "pretrain.cfg"
+
+
+def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
+    path = write_config(tmp_path, texts, **changes)
+    steps = []
+
+    def should_stop():
+        steps.append(1)
+        return len(steps) == stop_at
+
+    return pretrain(
+        load_config(path),
+        tmp_path / output,
+        resume=resume,
+        report=lambda report, total: None if reports is None else reports.append(report),
+        should_stop=should_stop,
+    )
