@@ -16,7 +16,7 @@ PLAIN, LEARNED = "plain", "input"
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
 # For many updates on much data, chosen on dev of UD English EWT.
-_TUNED = {"word_dropout": 0.6, "encode": {"width": 192, "depth": 2}}
+_TUNED = {"word_dropout": 0.6, "encode": {"width": 256, "depth": 2}}
 
 
 class Variant(NamedTuple):
@@ -71,7 +71,8 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             Variant("both", "input and output", ("input", "output"), mix),
         ]
     if suite == "tuned":
-        wide = _at("input", "tuned", "with ELMo, tuned", output="all", mix_dropout=0.3)
+        title = "with ELMo, tuned"
+        wide = _at("input", suite, title, output="all", mix_dropout=0.3, mix_layer_norm=True)
         return [plain, wide._replace(tok2vec=_TUNED)]
     return [plain, learned._replace(title="with ELMo")]
 

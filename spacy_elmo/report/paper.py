@@ -9,7 +9,7 @@ PAPER = {
     ),
     "tuned": (
         "As table 1, but for long training: all layers side by side, no word features for words "
-        "that were not trained on, an encoder twice as wide."
+        "that were not trained on, a wider encoder."
     ),
     "weighting": (
         "Table 2, dev: baseline, last layer only, all layers with λ = 1, with λ = 0.001: SQuAD "
