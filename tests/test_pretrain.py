@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,12 +78,11 @@ def test_stopping_and_going_on_changes_nothing(tmp_path, texts, state_steps, acc
     assert all_bytes(tmp_path / "stopped") == all_bytes(tmp_path / "straight")
 
 
-def command(config, output, *arguments, n_processes=1):
+def command(config, output, *arguments, n_processes=1, max_restarts=0):
     launch = ["-m"]
     if n_processes > 1:
-        port = str(random.Random(os.getpid()).randint(20_000, 60_000))
-        launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(n_processes)]
-        launch += ["--master-port", port, "-m"]
+        launch = ["-m", "torch.distributed.run", "--standalone"]
+        launch += ["--nproc-per-node", str(n_processes), "--max-restarts", str(max_restarts), "-m"]
     return [sys.executable, *launch, "spacy", "elmo", "pretrain", config, output, *arguments]
 
 
@@ -152,6 +152,31 @@ def test_two_processes_are_one(tmp_path, texts):
     states = [all_bytes(tmp_path / name)[1] for name in ("one", "two")]
     assert states[0]["position"] == states[1]["position"]
     assert states[0]["best"] == pytest.approx(states[1]["best"], rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.timeout(300)
+def test_torchrun_goes_on_when_a_process_was_killed(tmp_path, texts):
+    config = write_config(tmp_path, texts, training={**SMALL["training"], "max_steps": 60})
+    arguments = command(config, tmp_path / "two", n_processes=2, max_restarts=1)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [str(a) for a in arguments], stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        while not list((tmp_path / "two").glob("checkpoints/step-?????????")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(workers[-1]), signal.SIGKILL)
+        log = process.communicate()[1]
+
+    assert process.returncode == 0, log[-2000:]
+    assert log.count("Started from") == 1  # the first process alone tells
+    state = all_bytes(tmp_path / "two")[1]
+    assert state["step"] == 60
+    train(tmp_path, texts, "one", training={**SMALL["training"], "max_steps": 60})
+    assert state["position"] == all_bytes(tmp_path / "one")[1]["position"]
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])

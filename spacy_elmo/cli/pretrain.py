@@ -36,13 +36,14 @@ def pretrain(
     from ..pretraining.log import RunLog
 
     logging.basicConfig(format="%(message)s")
-    logging.getLogger("spacy_elmo").setLevel(logging.INFO)
+    log = RunLog(output)
+    logging.getLogger("spacy_elmo").setLevel(logging.INFO if log.is_first else logging.ERROR)
     _keep_memory()
     if threads:
         torch.set_num_threads(threads)
     with exit_on_error():
         settings = read_pretraining_config(config, ctx.args)
-        log, stopper = RunLog(output), _Stopper(max_minutes)
+        stopper = _Stopper(max_minutes)
         progress = run(
             settings,
             output,

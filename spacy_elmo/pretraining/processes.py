@@ -11,6 +11,8 @@ from torch import Tensor
 
 # The first process may count words for hours while the others wait.
 _TIMEOUT = timedelta(days=7)
+# Until all of them have started.
+_START_TIMEOUT = timedelta(minutes=10)
 
 
 class Processes(NamedTuple):
@@ -68,12 +70,29 @@ def join_processes(device: str) -> Iterator[Processes]:
         where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
         torch.cuda.set_device(where)
     if n_ranks > 1:
-        dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=_TIMEOUT)
+        dist.init_process_group(
+            "nccl" if device == "cuda" else "gloo",
+            timeout=_TIMEOUT,
+            store=_meet(rank, n_ranks),
+            rank=rank,
+            world_size=n_ranks,
+        )
     try:
         yield Processes(rank, n_ranks, where)
     finally:
         if n_ranks > 1:
             dist.destroy_process_group()
+
+
+def _meet(rank: int, n_ranks: int) -> dist.Store:
+    """Wait for all processes at torchrun's store, in a place of its own for each restart: it
+    still has the addresses of the dead."""
+    store, _, _ = next(dist.rendezvous("env://", rank, n_ranks, timeout=_TIMEOUT))
+    n_restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"start_{n_restarts}", store)
+    store.set(f"process_{rank}", "here")
+    store.wait([f"process_{i}" for i in range(n_ranks)], _START_TIMEOUT)
+    return store
 
 
 @contextmanager
