@@ -46,6 +46,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     model = config.make_model(shape, vocabulary, vectors)
     n_parameters = sum(p.numel() for p in model.parameters())
     rate = _time_steps(model, config, corpus, vocabulary)
+    memory = read_peak_memory() / 1e6
     epochs = config.training.max_epochs
     n_total = n_targets * epochs
     if config.training.max_steps:
@@ -63,8 +64,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(vocabulary.words[3:13]),
         "parameters, softmax included": n_parameters,
-        "memory of one process after these steps, without the shuffled text, MB": read_peak_memory()
-        / 1e6,
+        "memory of one process after these steps, without the shuffled text, MB": memory,
         "tokens per second here": round(rate),
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
