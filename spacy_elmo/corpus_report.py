@@ -12,7 +12,7 @@ from .pretraining.objective import LanguageModel
 from .pretraining.optimizers import make_optimizer, parse_settings
 from .pretraining.stream import BatchStream
 from .run_parts import RunConfig
-from .run_words import choose_vocabulary, count_words
+from .run_words import choose_vocabulary, count_words, read_given_words
 from .speed import read_peak_memory
 
 
@@ -33,15 +33,16 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     RAISES (ValueError): as a run that starts.
     """
     corpus = config.open_corpus(folder)
+    given = read_given_words(config.corpus)
+    vectors = config.read_vectors()
     counter = count_words(corpus)
-    vocabulary = choose_vocabulary(counter, config.corpus)
+    vocabulary = choose_vocabulary(counter, config.corpus, given)
     max_bytes = config.bilm["max_chars"] - N_WORD_MARKERS
     n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
     n_known = counter.count_known(vocabulary)
     spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
     quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
     n_targets = counter.n_tokens + counter.n_sequences
-    vectors = config.read_vectors()
     shape = config.make_shape(vocabulary, vectors)
     model = config.make_model(shape, vocabulary, vectors)
     n_parameters = sum(p.numel() for p in model.parameters())

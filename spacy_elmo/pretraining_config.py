@@ -8,6 +8,7 @@ from confection import Config, ConfigValidationError
 
 from .bilm.config import BiLMConfig
 from .errors import Errors
+from .pretraining.settings import check_keys
 
 PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
@@ -46,10 +47,8 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     except ConfigValidationError as err:
         known = ", ".join(_SECTIONS)
         raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
-    for key in loaded["paths"]:
-        if key not in known_paths and f"${{paths.{key}}}" not in text:
-            known = ", ".join(known_paths)
-            raise ValueError(Errors.EL090.format(section="paths", key=key, known=known))
+    unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
+    check_keys(unused, known_paths, "paths")
     return loaded
 
 

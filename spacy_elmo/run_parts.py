@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional
 
 import srsly
 import torch
@@ -18,19 +18,18 @@ from .errors import Errors
 from .evaluation import sample
 from .pretraining.objective import LanguageModel
 from .pretraining.optimizers import make_optimizer, parse_settings
-from .pretraining.settings import CorpusSettings, TrainingSettings, invalid, make_settings
+from .pretraining.settings import (
+    CorpusSettings,
+    TrainingSettings,
+    check_keys,
+    invalid,
+    make_settings,
+)
 from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
 _CHECKED_WIDTH = 16
-
-
-def _check_keys(block: Dict[str, Any], section: str, known: Sequence[str]) -> Dict[str, Any]:
-    for key in block:
-        if key not in known:
-            raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
-    return block
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,10 @@ class RunConfig:
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
         value."""
+        check_keys(config["nlp"], ("lang", "tokenizer"), "nlp")
         checked = cls(
             config["paths"],
-            _check_keys(config["nlp"], "nlp", ("lang", "tokenizer")),
+            config["nlp"],
             config["bilm"],
             make_settings(CorpusSettings, config["corpus"], "corpus"),
             make_settings(TrainingSettings, config["training"], "training"),

@@ -4,7 +4,7 @@ them."""
 import logging
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 import srsly
 
@@ -42,12 +42,35 @@ def count_words(corpus: Corpus) -> WordCounter:
     return counter
 
 
-def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabulary:
-    """counter (WordCounter): counted words. settings (CorpusSettings): size, least count,
-    and files. RETURNS (Vocabulary): the words to predict. RAISES (ValueError): EL070 and
-    EL071 if a file cannot be used, EL077 if no word is left."""
-    given, include = _read_given_words(settings)
-    vocabulary = given or counter.make_vocabulary(settings.size, settings.min_count, include)
+class GivenWords(NamedTuple):
+    """What files say of the words to predict.
+
+    vocabulary (Optional[Vocabulary]): all of them; None if they are to be counted.
+    include (List[str]): words that must be among the counted ones.
+    """
+
+    vocabulary: Optional[Vocabulary]
+    include: List[str]
+
+
+def read_given_words(settings: CorpusSettings) -> GivenWords:
+    """settings (CorpusSettings): with the paths. RETURNS (GivenWords): what the files say, to
+    be read before hours of counting. RAISES (ValueError): EL070 and EL071 if one cannot be
+    used."""
+    if settings.vocabulary:
+        return GivenWords(Vocabulary(read_words(Path(settings.vocabulary))), [])
+    return GivenWords(None, read_words(Path(settings.include)) if settings.include else [])
+
+
+def choose_vocabulary(
+    counter: WordCounter, settings: CorpusSettings, given: GivenWords
+) -> Vocabulary:
+    """counter (WordCounter): counted words. settings (CorpusSettings): size and least count.
+    given (GivenWords): from files. RETURNS (Vocabulary): the words to predict. RAISES
+    (ValueError): EL077 if no word is left."""
+    vocabulary = given.vocabulary or counter.make_vocabulary(
+        settings.size, settings.min_count, given.include
+    )
     if len(vocabulary) == len(SPECIAL_WORDS):
         raise ValueError(
             Errors.EL077.format(
@@ -60,13 +83,6 @@ def choose_vocabulary(counter: WordCounter, settings: CorpusSettings) -> Vocabul
     return vocabulary
 
 
-def _read_given_words(settings: CorpusSettings) -> Tuple[Optional[Vocabulary], List[str]]:
-    """The vocabulary if it is in a file, and the words that must be in it."""
-    if settings.vocabulary:
-        return Vocabulary(read_words(Path(settings.vocabulary))), []
-    return None, read_words(Path(settings.include)) if settings.include else []
-
-
 def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
     """Write vocab.txt and counts.json, unless they are there. The text is counted where
     something follows from it: not if both vocabulary and number of steps are given.
@@ -75,7 +91,7 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
     corpus (Corpus): its text.
     output (Path): the run's folder; one that a run goes on in keeps its words.
     text (Dict[str, Any]): from `describe_text`.
-    RAISES (ValueError): as `count_words` and `choose_vocabulary`.
+    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`.
     """
     path = output / COUNTS_FILE
     counts = srsly.read_json(path) if path.exists() else {}
@@ -84,13 +100,12 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
         counts = {"text": text}
     lacks_length = "n_tokens" not in counts and not config.training.max_steps
     lacks_words = not goes_on and not is_given and "n_tokens" not in counts
-    if not goes_on:
-        _read_given_words(config.corpus)  # a wrong path is told before hours of counting
+    given = GivenWords(None, []) if goes_on else read_given_words(config.corpus)
     counter = WordCounter()
     if lacks_length or lacks_words:
         counter = count_words(corpus)
         counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
     if lacks_words or (is_given and not goes_on):
-        words = choose_vocabulary(counter, config.corpus).words
+        words = choose_vocabulary(counter, config.corpus, given).words
         write_words(output / VOCAB_FILE, words)
     write_beside(path, srsly.json_dumps(counts).encode("utf-8"))

@@ -50,12 +50,10 @@ def test_a_device_that_is_not_there_is_refused(tmp_path, texts):
         pretrain(config, tmp_path / "run", device="cuda")
 
 
-def test_empty_text_is_refused(tmp_path):
-    for name in ("train", "dev"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="EL094"):
-        train(tmp_path, tmp_path)
+def test_empty_text_is_refused(tmp_path, texts):
+    (tmp_path / "train.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match=r"EL094.*\[corpus\]"):
+        train(tmp_path, texts, paths={"train": str(tmp_path / "train.txt")})
 
 
 def test_configs_of_another_kind_are_refused(tmp_path):

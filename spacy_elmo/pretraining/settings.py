@@ -5,7 +5,9 @@ from typing import (
     Any,
     ContextManager,
     Dict,
+    Iterable,
     List,
+    Sequence,
     Type,
     TypeVar,
     Union,
@@ -172,10 +174,9 @@ def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> S
     """
     hints = get_type_hints(cls)
     known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    check_keys(block, known, section)
     values: Dict[str, Any] = {}
     for key, value in block.items():
-        if key not in known:
-            raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
         types = _types(hints[key])
         if type(value) is int and float in types and int not in types:
             value = float(value)
@@ -188,6 +189,14 @@ def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> S
             raise invalid(section, key, value, expected)
         values[key] = value
     return cls(**values)
+
+
+def check_keys(keys: Iterable[str], known: Sequence[str], section: str) -> None:
+    """keys (Iterable[str]): of a section. known (Sequence[str]): those that it may have.
+    section (str): its name. RAISES (ValueError): EL090 for another key."""
+    for key in keys:
+        if key not in known:
+            raise ValueError(Errors.EL090.format(section=section, key=key, known=", ".join(known)))
 
 
 def _types(hint: Any) -> List[type]:

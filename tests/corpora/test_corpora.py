@@ -152,7 +152,7 @@ def test_long_lines_are_cut_behind_a_space(tmp_path, text, length):
     longest = max(map(len, f"{text} next".encode().split(b" ")))
     if longest < length:  # then no word is cut
         words = [word for part, _ in parts for word in part.split(" ") if word]
-        assert words == [*f"{text}\nnext line".split()]
+        assert words == f"{text}\nnext line".split()
 
 
 def test_files_that_are_left_out_are_told(lines, caplog):
