@@ -16,8 +16,8 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import require_known, require_least
 from .errors import Warnings
+from .util.checks import require_known, require_least
 
 logger = logging.getLogger("spacy_elmo")
 

@@ -305,6 +305,19 @@ class Errors(metaclass=ErrorsWithCodes):
         "The text is cut into {n_sequences} sequences before it is shuffled, fewer than the "
         "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
     )
+    # Files
+    EL100 = "There is no file '{path}'. Check the path."
+    EL101 = "'{path}' is {kind}, expected a file. Check the path."
+    EL102 = (
+        "'{path}' has {size} bytes, more than the {most} that such a file can have. Is it the "
+        "right file?"
+    )
+    EL103 = "'{path}' cannot be read: {error}. It is damaged, cut off or another kind of file."
+    EL104 = (
+        "'{path}' is not what was written: its digest is another than in '{digests}'. Copy or "
+        "download the whole folder once more; if you changed the file on purpose, remove its "
+        "digests.json."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

@@ -6,8 +6,8 @@ from textwrap import fill
 from typing import Any, Dict, List
 
 from .errors import Errors, Warnings
-from .snippets import mark_word
-from .writing import file_beside
+from .util.atomic import atomic_file
+from .util.snippets import mark_word
 
 try:
     from matplotlib import font_manager
@@ -322,7 +322,7 @@ def _save(figure: "Figure", path: Path, **settings: Any) -> None:
     families = [family for family in _FAMILIES if family in installed]
     for text in figure.findobj(Text):
         text.set_fontfamily(families)
-    with file_beside(path) as beside, warnings.catch_warnings(record=True) as caught:
+    with atomic_file(path) as beside, warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
         figure.savefig(beside, dpi=120, **settings)
     others = [each.message for each in caught if "missing from font" not in str(each.message)]

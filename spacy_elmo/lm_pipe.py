@@ -21,7 +21,6 @@ from .batch import N_BOUNDARIES, plan_batches
 from .bilm.packing import pack
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
-from .checks import require_least
 from .language_model import LoadedModel, load_language_model, pack_softmax
 from .lm_extensions import ASSIGNS_LM, get_entry, register_lm_extensions, register_model
 from .loaders import get_bundled
@@ -29,6 +28,7 @@ from .pretraining.perplexity import Scorer
 from .pretraining.readings import make_lm_batch
 from .pretraining.vocabulary import SPECIAL_WORDS
 from .spans import SpanGetter, build_window_spans_v1, get_sequences
+from .util.checks import require_least
 
 _FOLDER = "language_model"
 

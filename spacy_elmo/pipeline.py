@@ -16,13 +16,13 @@ from thinc.types import Floats2d
 from .activation_cache import ActivationCache
 from .bilm.embedder import Loader
 from .checkpoints.files import CheckpointFiles, PathLike
-from .checks import require_least
 from .errors import Errors, Warnings
 from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
 from .layers.elmo_layers import get_embedder, is_frozen
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import get_layer_width
 from .loaders import CheckpointLoader
+from .util.checks import require_least
 
 # Layers, and their shared mix.
 Prediction = Tuple[List[Floats2d], List[Floats2d]]

@@ -10,13 +10,7 @@ from typing import Any, Dict, List
 import srsly
 
 from .errors import Errors
-from .writing import write_beside
-
-
-def write_json(path: Path, content: Any) -> None:
-    """path (Path): file to write, in folders that may not exist yet. content (Any): what."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_beside(path, srsly.json_dumps(content, indent=2).encode("utf-8"))
+from .util.atomic import write_json
 
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:

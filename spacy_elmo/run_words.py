@@ -15,7 +15,7 @@ from .pretraining.run_folder import has_checkpoints
 from .pretraining.settings import CorpusSettings
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from .run_parts import RunConfig
-from .writing import write_beside
+from .util.atomic import write_file
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -108,4 +108,4 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
     if lacks_words or (is_given and not goes_on):
         words = choose_vocabulary(counter, config.corpus, given).words
         write_words(output / VOCAB_FILE, words)
-    write_beside(path, srsly.json_dumps(counts).encode("utf-8"))
+    write_file(path, srsly.json_dumps(counts).encode("utf-8"))

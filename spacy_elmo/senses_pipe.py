@@ -14,7 +14,7 @@ from .errors import Errors
 from .extensions import read_layers
 from .senses.inventory import map_pos
 from .senses.model import SenseModel
-from .writing import write_beside
+from .util.atomic import write_file
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
@@ -97,7 +97,7 @@ class ElmoSenses(Pipe):
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """path (Path): folder for the senses."""
         Path(path).mkdir(parents=True, exist_ok=True)
-        write_beside(Path(path) / _FILE, self.to_bytes())
+        write_file(Path(path) / _FILE, self.to_bytes())
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoSenses":
         """path (Path): folder that `to_disk` wrote. RETURNS (ElmoSenses): itself."""

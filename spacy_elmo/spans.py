@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span
 
-from .checks import require_least
 from .errors import Errors
 from .sentences import cut_windows
+from .util.checks import require_least
 
 SpanGetter = Callable[[List[Doc]], List[List[Span]]]
 

@@ -9,11 +9,11 @@ from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 
+from .helpers import INTERIM, SHAPE, SHARED, make_nlp
 from .runs import write_texts
 from .toy import make_options, make_weights, write_model
 from .toy_corpora import make_docs
 from .toy_wordnet import make_lines, write_wordnet
-from .util import INTERIM, SHAPE, SHARED, make_nlp
 
 settings.register_profile(
     "default",

@@ -5,7 +5,7 @@ import random
 from spacy_elmo.pretrain import pretrain
 from spacy_elmo.pretraining_config import load_config, make_pretraining_config
 
-from .util import SHAPE
+from .helpers import SHAPE
 
 SMALL = {
     "bilm": SHAPE,

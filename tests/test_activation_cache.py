@@ -16,7 +16,7 @@ from spacy_elmo.activation_cache import build_activation_cache_v1
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.loaders import build_random_loader_v1
 
-from .util import TEXTS, assert_close, example, make_nlp, vectors
+from .helpers import TEXTS, assert_close, example, make_nlp, vectors
 
 
 def make_cache(tmp_path=None, **settings):

@@ -15,12 +15,10 @@ ROOT = Path(spacy_elmo.__file__).parent
 RANKS = {
     "errors": 0,
     "registry": 0,
-    "writing": 0,
-    "checks": 1,
+    "util": 1,
     "activation_cache": 2,
     "characters": 1,
     "sentences": 1,
-    "snippets": 1,
     "batch": 2,
     "bilm": 3,
     "checkpoints": 4,
@@ -70,9 +68,7 @@ TORCH = {
     "experiments",
 }
 NO_SPACY = {
-    "writing",
-    "snippets",
-    "checks",
+    "util",
     "registry",
     "activation_cache",
     "characters",

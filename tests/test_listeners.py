@@ -12,7 +12,7 @@ from spacy_elmo.architectures import build_elmo_listener_v1, build_elmo_tok2vec_
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
 
-from .util import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
+from .helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
 
 ELMO = {
     "@architectures": "spacy-elmo.ElmoListener.v1",

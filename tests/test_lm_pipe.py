@@ -18,7 +18,7 @@ from spacy_elmo.language_model import load_language_model, pack_softmax
 from spacy_elmo.pretraining.perplexity import Scorer, measure
 from spacy_elmo.pretraining.softmax import make_softmax
 
-from .util import SHAPE, TEXTS, assert_close
+from .helpers import SHAPE, TEXTS, assert_close
 
 WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "I", "like", ".", "and", "green"]
 KINDS = {"full": {}, "sampled": {"n_samples": 3}, "adaptive": {"cutoffs": [4]}}

@@ -24,7 +24,7 @@ from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pipeline import Elmo
 from spacy_elmo.similarity import compare_word
 
-from .util import TEXTS, add_elmo, assert_close, make_nlp, silently, vectors
+from .helpers import TEXTS, add_elmo, assert_close, make_nlp, silently, vectors
 
 
 def test_doc_has_vectors_everywhere(nlp):

@@ -33,9 +33,9 @@ from spacy_elmo.pretraining_config import (
 )
 from spacy_elmo.run_parts import RunConfig
 
+from .helpers import SHAPE, assert_close
 from .runs import SMALL, train, write_config
 from .toy import make_options, make_weights, write_model
-from .util import SHAPE, assert_close
 
 
 def all_bytes(folder):

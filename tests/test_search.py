@@ -13,7 +13,7 @@ from spacy_elmo.search.backends import search_arrays
 from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, Transform, fit_transform
 from spacy_elmo.search.index import SearchIndex, read_meta
 
-from .util import SHAPE
+from .helpers import SHAPE
 
 SENTENCES = [
     ["green", "eggs"],

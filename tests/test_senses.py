@@ -20,8 +20,8 @@ from spacy_elmo.senses.model import SenseModel
 from spacy_elmo.senses.training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
 
+from .helpers import make_nlp
 from .toy_wordnet import MONEY, RIVER, TRADE, make_lines
-from .util import make_nlp
 
 
 @pytest.fixture

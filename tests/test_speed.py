@@ -10,7 +10,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.speed import _compare, measure_limits, measure_speed, read_peak_memory
 
-from .util import SHAPE
+from .helpers import SHAPE
 
 SENTENCES = [["green", "eggs", "and", "ham"], [], ["ham", "!"]] * 10
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from ..activation_cache import ActivationCache
 from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
-from ..checks import require_known, require_least
 from ..errors import Errors, Warnings
+from ..util.checks import require_known, require_least
 from .forking import BUILD_LOCK, share_at_fork
 from .inference import InferenceEngine
 from .lstm import BiLMState

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
-from ..writing import folder_beside
+from ..util.atomic import atomic_folder
 from .allennlp import OPTIONS_FILE, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays
 from .reader import SoftmaxWeights, write_words
@@ -40,7 +40,7 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
         raise ValueError(Errors.EL039.format(input=bilm.config.input))
     if softmax is not None and set(softmax.state) != {"weight", "bias"}:
         raise ValueError(Errors.EL076.format(kind=softmax.kind))
-    with folder_beside(folder) as beside:
+    with atomic_folder(folder) as beside:
         srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
         _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
         if softmax is not None:

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
-from ..writing import folder_beside
+from ..util.atomic import atomic_folder
 from .files import CheckpointFiles
 from .reader import (
     CheckpointReader,
@@ -115,7 +115,7 @@ def write_native(
     """
     if folder.exists() and not matches_native(CheckpointFiles(folder)):
         raise ValueError(Errors.EL034.format(path=folder))
-    with folder_beside(folder) as beside:
+    with atomic_folder(folder) as beside:
         srsly.write_json(beside / CONFIG_FILE, bilm.config.to_dict())
         srsly.write_json(beside / META_FILE, meta or {})
         _save(bilm.state_dict(), beside / WEIGHTS_FILE, dtype)

@@ -11,7 +11,7 @@ from ..bilm.model import BiLM
 from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..registry import checkpoint_readers
-from ..writing import write_beside
+from ..util.atomic import write_file
 from .files import CheckpointFiles
 
 StateDict = Dict[str, Tensor]
@@ -100,7 +100,7 @@ def read_words(path: Path) -> List[str]:
 
 def write_words(path: Path, words: Sequence[str]) -> None:
     """path (Path): file for `read_words`. words (Sequence[str]): without line breaks."""
-    write_beside(path, "".join(f"{word}\n" for word in words).encode("utf-8"))
+    write_file(path, "".join(f"{word}\n" for word in words).encode("utf-8"))
 
 
 def no_initial_state(config: BiLMConfig) -> StateDict:

@@ -34,14 +34,14 @@ def neighbors(
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
 
-    from ..checks import require_layer
     from ..corpora.static_vectors import read_static_vectors
     from ..figures import plot_contexts, require_matplotlib
     from ..loaders import load_embedder
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
     from ..results import get_effort, write_result
-    from ..snippets import mark_word
-    from ..writing import write_beside
+    from ..util.atomic import write_file
+    from ..util.checks import require_layer
+    from ..util.snippets import mark_word
 
     start = time.perf_counter()
     with exit_on_error():
@@ -54,7 +54,7 @@ def neighbors(
         require_layer(layer, embedder.bilm.config.n_layers)
         found = find_contexts(embedder, queries, sequences, n=n, layer=layer, same_word=same_word)
         if html is not None:
-            write_beside(html, render_html(found, static).encode("utf-8"))
+            write_file(html, render_html(found, static).encode("utf-8"))
         summary = summarise(found, static)
         if output is not None:
             plot_contexts(summary, output)

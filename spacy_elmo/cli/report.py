@@ -19,7 +19,7 @@ def report(
     from ..report.blocks import to_html, to_markdown
     from ..report.sections import make_sections
     from ..results import read_results
-    from ..writing import write_beside
+    from ..util.atomic import write_file
 
     if output.suffix == ".html":
         raise typer.BadParameter("name the Markdown file; the page goes beside it")
@@ -27,6 +27,6 @@ def report(
         sections = make_sections(read_results(folder), output.parent / "figures")
         page = output.with_suffix(".html")
         markdown = to_markdown(title, sections, output.parent)
-        write_beside(output, markdown.encode("utf-8"))
-        write_beside(page, to_html(title, sections).encode("utf-8"))
+        write_file(output, markdown.encode("utf-8"))
+        write_file(page, to_html(title, sections).encode("utf-8"))
     msg.good(f"Wrote {output} and {page}")

@@ -23,9 +23,9 @@ def search(
     from ..corpora.corpus import TOKENIZER, make_tokenizer
     from ..corpora.cutting import split_words
     from ..loaders import load_embedder
-    from ..results import write_json
     from ..search.index import SearchIndex, read_meta
-    from ..snippets import mark_word
+    from ..util.atomic import write_json
+    from ..util.snippets import mark_word
 
     with exit_on_error():
         meta = read_meta(folder)

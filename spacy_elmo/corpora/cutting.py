@@ -5,9 +5,9 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 from spacy.tokens import Doc
 
-from ..checks import require_least
 from ..errors import Errors
 from ..sentences import cut_sentences, cut_windows
+from ..util.checks import require_least
 
 CUTS = ("sentences", "lines", "windows")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, List, cast
 
 from ..errors import Errors, Warnings
-from ..writing import file_beside
+from ..util.atomic import atomic_file
 
 try:
     if sys.version_info >= (3, 14):
@@ -110,6 +110,6 @@ def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
         logger.warning(Warnings.WL011.format(path=path))
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    with file_beside(path) as beside, beside.open("wb") as file:
+    with atomic_file(path) as beside, beside.open("wb") as file:
         shutil.copyfileobj(stdin or sys.stdin.buffer, file)
     return path

@@ -26,7 +26,8 @@ from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..layer_weights import collect_weights
 from ..loaders import load_embedder, read_config
-from ..results import get_origin, write_json
+from ..results import get_origin
+from ..util.atomic import write_json
 from .subsets import write_subset
 from .variants import Variant, get_score, make_variant
 

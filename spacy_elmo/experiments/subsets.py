@@ -7,7 +7,7 @@ from pathlib import Path
 import spacy
 from spacy.tokens import DocBin
 
-from ..writing import write_beside
+from ..util.atomic import write_file
 
 
 def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
@@ -30,5 +30,5 @@ def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
     part = DocBin(attrs=docs.attrs, store_user_data=docs.store_user_data)
     for i in chosen:
         part.add(kept[i])
-    write_beside(path, part.to_bytes())
+    write_file(path, part.to_bytes())
     return len(part)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..checks import require_least
 from ..errors import Errors
 from ..registry import softmaxes
+from ..util.checks import require_least
 from .fused_loss import softmax_loss
 
 

@@ -25,7 +25,7 @@ from ..figures import (
     plot_updates,
     plot_weights,
 )
-from ..snippets import mark_word
+from ..util.snippets import mark_word
 from .blocks import Block, Heading, Picture, Section, Table, Text
 from .paper import PAPER
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..writing import file_beside
+from ..util.atomic import atomic_file
 
 try:
     import faiss
@@ -49,7 +49,7 @@ def write_faiss(path: Path, arrays: List[NDArray]) -> None:
     index = _require_faiss().IndexFlatIP(arrays[0].shape[1])
     for array in arrays:
         index.add(np.ascontiguousarray(array))
-    with file_beside(path) as beside:
+    with atomic_file(path) as beside:
         faiss.write_index(index, str(beside))
 
 

@@ -17,10 +17,9 @@ import srsly
 from spacy.util import minibatch
 
 from ..bilm.embedder import Embedder
-from ..checks import require_known, require_layer
 from ..errors import Errors
-from ..results import write_json
-from ..writing import write_beside
+from ..util.atomic import write_file, write_json
+from ..util.checks import require_known, require_layer
 from .backends import BACKENDS, search_arrays, search_faiss, write_faiss
 from .encoder import WEIGHTINGS, SentenceEncoder, Transform, fit_transform
 
@@ -138,7 +137,7 @@ class SearchIndex:
         self.prepare(found)
         vectors = [self.encoder.encode(part) for part in minibatch(found, _N_SENTENCES)]
         np.save(self.folder / f"{digest}.npy", np.concatenate(vectors), allow_pickle=False)
-        write_beside(self.folder / f"{digest}.jsonl", content)
+        write_file(self.folder / f"{digest}.jsonl", content)
         part = {"source": source, "name": digest, "n_sentences": len(found)}
         self._write([*(p for p in self.meta["parts"] if p["source"] != source), part])
         return len(found)

@@ -23,8 +23,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packed_linear import MOST_ROUNDING, PackedLinear, round_rows
 
 from .. import oracle
+from ..helpers import SHAPE, assert_close
 from ..toy import make_options, make_weights, write_model
-from ..util import SHAPE, assert_close
 
 
 def make_sentences(seed, n_sentences=12, longest=30):

@@ -14,7 +14,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import pack, unpack_rows
 from spacy_elmo.characters import encode_words
 
-from ..util import SHAPE, assert_close
+from ..helpers import SHAPE, assert_close
 
 SENTENCES = [
     ["I", "like", "green", "eggs", "and", "ham", "."],

@@ -9,7 +9,7 @@ from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_table import WordTable
 
-from ..util import SHAPE
+from ..helpers import SHAPE
 
 
 def make_config(n_words, input="words"):

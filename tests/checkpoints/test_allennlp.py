@@ -11,8 +11,8 @@ from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints import allennlp
 
 from .. import oracle
+from ..helpers import assert_close, silently
 from ..toy import make_options, make_weights, write_datasets, write_model
-from ..util import assert_close, silently
 
 SENTENCES = [
     ["I", "like", "green", "eggs", "and", "ham", "."],

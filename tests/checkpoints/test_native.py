@@ -8,7 +8,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import load_weights
 from spacy_elmo.checkpoints.native import write_native
 
-from ..util import SHAPE, assert_close
+from ..helpers import SHAPE, assert_close
 
 SENTENCES = [["I", "like", "eggs"], ["Ham"]]
 

@@ -11,8 +11,8 @@ from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints.allennlp import config_from_options, read_options
 
 from .. import oracle
+from ..helpers import assert_close
 from ..toy import make_weights, write_model
-from ..util import assert_close
 
 
 @pytest.fixture(scope="module")

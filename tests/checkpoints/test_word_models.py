@@ -8,8 +8,8 @@ import pytest
 
 from spacy_elmo import load_embedder
 
+from ..helpers import assert_close
 from ..toy import make_options, make_weights, write_model
-from ..util import assert_close
 
 WORDS = ["<S>", "</S>", "<UNK>", "ham", "eggs", "and"]
 

@@ -16,7 +16,7 @@ from spacy_elmo.checkpoints.native import matches_native
 from spacy_elmo.presets import PRESETS, make_config
 from spacy_elmo.similarity import compare_word
 
-from ..util import assert_close, make_nlp
+from ..helpers import assert_close, make_nlp
 
 COMMANDS = [
     "init-config",

@@ -5,7 +5,7 @@ import json
 import pytest
 import srsly
 
-from ..util import hash_of
+from ..helpers import hash_of
 from .test_commands import run
 
 

@@ -11,7 +11,7 @@ from spacy_elmo.corpora.static_vectors import StaticVectors
 from spacy_elmo.figures import plot_contexts
 from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html, summarise
 
-from ..util import hash_of
+from ..helpers import hash_of
 from .test_commands import run
 
 CORPUS = [

@@ -10,7 +10,7 @@ from spacy_elmo.checkpoints import allennlp_export
 from spacy_elmo.checkpoints.files import CheckpointFiles
 from spacy_elmo.checkpoints.reader import find_reader
 
-from ..util import SHAPE, assert_close
+from ..helpers import SHAPE, assert_close
 from .test_commands import run
 
 OVERRIDES = [

@@ -4,8 +4,8 @@ import json
 import subprocess
 import sys
 
+from ..helpers import hash_of
 from ..toy_wordnet import RIVER
-from ..util import hash_of
 from .test_commands import run
 
 

@@ -9,8 +9,8 @@ from thinc.api import Config
 
 from spacy_elmo.layer_weights import LayerWeights, collect_weights
 
+from ..helpers import make_nlp
 from ..test_listeners import ELMO, STOCK, tok2vec
-from ..util import make_nlp
 from .test_commands import corpus, run, with_corpus  # noqa: F401
 
 

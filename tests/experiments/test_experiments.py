@@ -16,8 +16,8 @@ from spacy_elmo.experiments.subsets import write_subset
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
 from spacy_elmo.results import read_results
 
+from ..helpers import SHAPE, hash_of
 from ..toy_corpora import make_docs
-from ..util import SHAPE, hash_of
 
 COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
 

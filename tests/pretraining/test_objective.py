@@ -18,7 +18,7 @@ from spacy_elmo.pretraining.readings import make_lm_batch, make_stream_batches
 from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
-from ..util import SHAPE
+from ..helpers import SHAPE
 
 WORDS = ["a", "b", "c", "d"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])

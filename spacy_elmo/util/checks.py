@@ -2,7 +2,7 @@
 
 from typing import Sequence
 
-from .errors import Errors
+from ..errors import Errors
 
 
 def require_least(key: str, value: float, least: float) -> None:

@@ -1,0 +1,1 @@
+"""What every room may use: atomic writing, safe reading, digests, checks of settings."""

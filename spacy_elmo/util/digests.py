@@ -1,0 +1,65 @@
+"""Digests: what a folder's files were when they were written, checked when they are read.
+
+They tell damage (a bad disk, a broken download), not forgery: whoever changes a file on
+purpose can change its digest too.
+"""
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import Iterable
+
+import srsly
+
+from ..errors import Errors
+from .reading import read_json_object, require_file
+
+DIGESTS_FILE = "digests.json"
+_N_BYTES = 1 << 20
+
+
+def digest(content: bytes) -> str:
+    """content (bytes): anything. RETURNS (str): its BLAKE2b of 16 bytes, in hexadecimal."""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """path (Path): a file. RETURNS (str): as `digest`, in bounded memory. RAISES
+    (ValueError): EL100 or EL101 if it is none, EL103 if it cannot be read."""
+    require_file(path)
+    running = blake2b(digest_size=16)
+    try:
+        with path.open("rb") as file:
+            while part := file.read(_N_BYTES):
+                running.update(part)
+    except OSError as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
+    return running.hexdigest()
+
+
+def write_digests(folder: Path) -> None:
+    """Write digests.json with the digest of each file in a folder; last, when all others
+    are there.
+
+    folder (Path): not yet under its final name, see `atomic_folder`.
+    """
+    digests = {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    digests.pop(DIGESTS_FILE, None)
+    (folder / DIGESTS_FILE).write_bytes(srsly.json_dumps(digests).encode("utf-8"))
+
+
+def check_digests(folder: Path, names: Iterable[str]) -> None:
+    """Check files before they are read. A folder that was written before there were
+    digests passes.
+
+    folder (Path): with digests.json, or without.
+    names (Iterable[str]): the files that are about to be read.
+    RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if it or
+        digests.json cannot be read.
+    """
+    path = folder / DIGESTS_FILE
+    if not path.exists():
+        return
+    digests = read_json_object(path)
+    for name in names:
+        if digests.get(name) != digest_file(folder / name):
+            raise ValueError(Errors.EL104.format(path=folder / name, digests=path))

@@ -1,0 +1,78 @@
+"""Read files of strangers: regular files alone, of a bounded size, with clear errors."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+from ..errors import Errors
+
+# A description of a shape has 1 kB; a corpus's counts some MB.
+_JSON_BYTES = 200_000_000
+
+
+def require_file(path: Path) -> int:
+    """Check that a path can be read as a file: opening a pipe would wait for a writer.
+
+    path (Path): the path.
+    RETURNS (int): its size in bytes.
+    RAISES (ValueError): EL100 if there is nothing, EL101 for a folder, pipe or device.
+    """
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as err:
+        raise ValueError(Errors.EL100.format(path=path)) from err
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+        raise ValueError(Errors.EL101.format(path=path, kind=kind))
+    return status.st_size
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Read a whole file.
+
+    path (Path): the file.
+    most (int): bytes that it can have.
+    RETURNS (bytes): the content.
+    RAISES (ValueError): EL100 and EL101 as `require_file`, EL102 if it is larger, EL103
+        if it cannot be read.
+    """
+    size = require_file(path)
+    if size > most:
+        raise ValueError(Errors.EL102.format(path=path, size=size, most=most))
+    try:
+        return path.read_bytes()
+    except OSError as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
+
+
+def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
+    """Read JSON in UTF-8.
+
+    path (Path): the file.
+    most (int): bytes that it can have.
+    RETURNS (Any): the content.
+    RAISES (ValueError): EL100 to EL103 as `read_file`, EL103 also for other content.
+    """
+    content = read_file(path, most)
+    try:
+        # Python's own parser: srsly's takes "1e" and the like for numbers.
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
+
+
+def read_json_object(path: Path, *, most: int = _JSON_BYTES) -> dict[str, Any]:
+    """As `read_json`, for a file that must hold an object (`{...}`).
+
+    RAISES (ValueError): as `read_json`, EL103 also for other content.
+    """
+    content = read_json(path, most=most)
+    if not isinstance(content, dict):
+        error = f"it holds {type(content).__name__}, expected an object {{...}}"
+        raise ValueError(Errors.EL103.format(path=path, error=error))
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

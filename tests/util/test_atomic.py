@@ -1,0 +1,128 @@
+"""What is read is what was there before or what is there now, never a part of it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import srsly
+
+from spacy_elmo.util.atomic import (
+    atomic_file,
+    atomic_folder,
+    find_folder,
+    write_file,
+    write_json,
+)
+
+from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write
+
+OTHER = """
+import sys
+from pathlib import Path
+from spacy_elmo.util.atomic import write_file
+write_file(Path(sys.argv[1]), b"theirs")
+"""
+
+
+def write_folder(folder, text):
+    with atomic_folder(folder) as temporary:
+        (temporary / "part").mkdir()
+        (temporary / "part" / "a").write_text(text)
+        (temporary / "b").write_text(text)
+
+
+def read_folder(folder):
+    folder = find_folder(folder)
+    return (folder / "part" / "a").read_text(), (folder / "b").read_text()
+
+
+def test_a_file_is_there_whole_or_as_it_was(tmp_path):
+    path = tmp_path / "text.txt"
+    write_file(path, b"before")
+    with pytest.raises(KeyboardInterrupt), atomic_file(path) as temporary:
+        assert temporary.parent == path.parent and temporary.suffix == path.suffix
+        temporary.write_bytes(b"aft")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+    write_file(path, b"after")
+    assert path.read_bytes() == b"after"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_makes_the_folders_above_it(tmp_path):
+    write_json(tmp_path / "a" / "b.json", {"ä": [1]})
+    assert srsly.read_json(tmp_path / "a" / "b.json") == {"ä": [1]}
+
+
+def test_another_process_may_write_the_same_file(tmp_path, monkeypatch):
+    path, write_bytes = tmp_path / "x", Path.write_bytes
+
+    def write_and_wait(self, content):
+        write_bytes(self, content)
+        subprocess.run([sys.executable, "-c", OTHER, path], check=True)
+        assert path.read_bytes() == b"theirs"
+
+    monkeypatch.setattr(Path, "write_bytes", write_and_wait)
+    write_file(path, b"ours")
+
+    assert path.read_bytes() == b"ours"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_there_whole_or_as_it_was(tmp_path):
+    folder = tmp_path / "weights"
+    write_folder(folder, "old")
+    with pytest.raises(KeyboardInterrupt), atomic_folder(folder) as temporary:
+        (temporary / "b").touch()
+        raise KeyboardInterrupt
+    assert read_folder(folder) == ("old", "old")
+    assert list(tmp_path.iterdir()) == [folder]
+    with atomic_folder(folder) as temporary:
+        assert not list(temporary.iterdir())
+        (temporary / "new").touch()
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_killed_writer_leaves_a_file_whole(tmp_path):
+    path = tmp_path / "text.txt"
+    seen = set()
+    write_file(path, b"before")
+    for _ in kill_at_each_write(lambda: write_file(path, b"after")):
+        seen.add(path.read_bytes())
+        write_file(path, b"before")
+    assert seen == {b"before", b"after"}
+
+
+def test_a_killed_writer_leaves_a_folder_whole_and_writable(tmp_path):
+    folder = tmp_path / "weights"
+    write_folder(folder, "old")
+    seen = set()
+    for _ in kill_at_each_write(lambda: write_folder(folder, "new")):
+        a, b = read_folder(folder)
+        assert a == b
+        seen.add(a)
+        write_folder(folder, "old")
+        assert read_folder(folder) == ("old", "old")
+        assert list(tmp_path.iterdir()) == [folder]
+    assert seen == {"old", "new"}
+
+
+def test_a_full_disk_leaves_a_folder_as_it_was(tmp_path):
+    folder = tmp_path / "weights"
+    write_folder(folder, "old")
+    for _ in fail_at_each_write(lambda: write_folder(folder, "new")):
+        assert read_folder(folder) == ("old", "old")
+        assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 999])
+def test_a_disk_that_is_full_in_the_middle_of_a_file(tmp_path, n_bytes):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"before")
+    assert not fail_at_size(lambda: write_file(path, b"x" * 1000), n_bytes)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+    assert fail_at_size(lambda: write_file(path, b"x" * 1000), 1000)
