@@ -67,10 +67,13 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     YIELDS (Path): an empty folder to write into.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
-    temporary, previous = folder.with_name(f"{folder.name}.partial"), _previous(folder)
+    folder, previous = _resolve(folder), name_previous(folder)
+    temporary = folder.with_name(f"{folder.name}.partial")
     if not folder.exists() and previous.exists():
         previous.rename(folder)
     shutil.rmtree(temporary, ignore_errors=True)
+    if previous.exists():
+        _discard(previous, temporary)
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -85,7 +88,6 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:
     # No system renames a folder over another one, and one that is being removed is half
     # a folder: the old one steps aside first.
-    shutil.rmtree(previous, ignore_errors=True)
     if folder.exists():
         folder.rename(previous)
     try:
@@ -95,7 +97,16 @@ def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:
             previous.rename(folder)
         raise
     _flush(folder.parent)
-    shutil.rmtree(previous, ignore_errors=True)
+    if previous.exists():
+        with suppress(OSError):
+            _discard(previous, temporary)
+
+
+def _discard(previous: Path, temporary: Path) -> None:
+    # Under the temporary name, so that what a killed process leaves half removed never has
+    # the name of something whole.
+    previous.rename(temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def find_folder(folder: Path) -> Path:
@@ -104,12 +115,22 @@ def find_folder(folder: Path) -> Path:
     folder (Path): where.
     RETURNS (Path): the folder; NAME.previous if a writer was killed while it replaced it.
     """
-    previous = _previous(folder)
-    return previous if not folder.exists() and previous.is_dir() else folder
+    if folder.exists():
+        return folder
+    previous = name_previous(folder)
+    return previous if previous.is_dir() else folder
 
 
-def _previous(folder: Path) -> Path:
+def name_previous(folder: Path) -> Path:
+    """folder (Path): where. RETURNS (Path): NAME.previous beside it, where `atomic_folder` puts
+    what it replaces, and which it deletes."""
+    folder = _resolve(folder)
     return folder.with_name(f"{folder.name}.previous")
+
+
+def _resolve(folder: Path) -> Path:
+    # What a link points to is replaced, not the link; "." and ".." get a name.
+    return Path(os.path.realpath(folder))
 
 
 def _flush(path: Path) -> None:

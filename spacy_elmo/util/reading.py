@@ -54,11 +54,9 @@ def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
     RETURNS (Any): the content.
     RAISES (ValueError): EL100 to EL103 as `read_file`, EL103 also for other content.
     """
-    content = read_file(path, most)
     try:
-        # Python's own parser: srsly's takes "1e" and the like for numbers.
-        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as err:
+        return parse_json(read_file(path, most))
+    except ContentError as err:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
@@ -67,12 +65,37 @@ def read_json_object(path: Path, *, most: int = _JSON_BYTES) -> dict[str, Any]:
 
     RAISES (ValueError): as `read_json`, EL103 also for other content.
     """
-    content = read_json(path, most=most)
-    if not isinstance(content, dict):
-        error = f"it holds {type(content).__name__}, expected an object {{...}}"
-        raise ValueError(Errors.EL103.format(path=path, error=error))
-    return content
+    try:
+        return parse_json_object(read_file(path, most))
+    except ContentError as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
+
+
+class ContentError(Exception):
+    """What is wrong with the content of a file, as a part of a message."""
+
+
+def parse_json(content: bytes) -> Any:
+    """content (bytes): JSON in UTF-8. RETURNS (Any): what it says. RAISES (ContentError): if it
+    is none."""
+    try:
+        # Python's own parser: srsly's takes "1e" and the like for numbers.
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as err:
+        raise ContentError(f"it is no text in UTF-8 at byte {err.start}") from err
+    except json.JSONDecodeError as err:
+        raise ContentError(f"it is no JSON at line {err.lineno}, column {err.colno}") from err
+    except (ValueError, RecursionError) as err:
+        raise ContentError(f"it is no JSON: {err}") from err
+
+
+def parse_json_object(content: bytes) -> dict[str, Any]:
+    """As `parse_json`, for an object (`{...}`). RAISES (ContentError): also for anything else."""
+    value = parse_json(content)
+    if not isinstance(value, dict):
+        raise ContentError(f"it holds {type(value).__name__}, expected an object {{...}}")
+    return value
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} stands for a number")

@@ -11,6 +11,7 @@ from spacy_elmo.util.atomic import (
     atomic_file,
     atomic_folder,
     find_folder,
+    name_previous,
     write_file,
     write_json,
 )
@@ -86,6 +87,25 @@ def test_a_folder_is_there_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
+@pytest.mark.parametrize("name", ["link", "weights/.", "weights/part/.."])
+def test_a_folder_is_replaced_by_any_of_its_names(tmp_path, name):
+    folder = tmp_path / "weights"
+    write_folder(folder, "old")
+    (tmp_path / "link").symlink_to(folder)
+    write_folder(tmp_path / name, "new")
+    assert read_folder(folder) == read_folder(tmp_path / "link") == ("new", "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "weights"]
+
+
+def test_a_folder_that_was_left_aside_is_found_through_a_link(tmp_path, monkeypatch):
+    write_folder(tmp_path / "weights", "old")
+    (tmp_path / "weights").rename(tmp_path / "weights.previous")
+    (tmp_path / "link").symlink_to(tmp_path / "weights")
+    assert read_folder(tmp_path / "link") == ("old", "old")
+    monkeypatch.chdir(tmp_path / "weights.previous")
+    assert read_folder(Path(".")) == ("old", "old")
+
+
 def test_a_killed_writer_leaves_a_file_whole(tmp_path):
     path = tmp_path / "text.txt"
     seen = set()
@@ -104,6 +124,9 @@ def test_a_killed_writer_leaves_a_folder_whole_and_writable(tmp_path):
         a, b = read_folder(folder)
         assert a == b
         seen.add(a)
+        if name_previous(folder).exists():
+            # Whole as well, never half removed.
+            assert read_folder(name_previous(folder)) == ("old", "old")
         write_folder(folder, "old")
         assert read_folder(folder) == ("old", "old")
         assert list(tmp_path.iterdir()) == [folder]

@@ -56,3 +56,11 @@ def test_a_file_that_was_not_written_with_the_others_is_told(folder):
     (folder / "c").write_bytes(b"")
     with pytest.raises(ValueError, match="EL104"):
         check_digests(folder, ["c"])
+
+
+def test_a_file_of_others_passes_if_only_known_ones_are_checked(folder):
+    (folder / "c").write_bytes(b"")
+    check_digests(folder, [*NAMES, "c"], known_only=True)
+    (folder / "b.txt").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"EL104.*b\.txt"):
+        check_digests(folder, [*NAMES, "c"], known_only=True)

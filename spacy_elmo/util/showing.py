@@ -1,0 +1,42 @@
+"""Values and names of strangers' files in messages: short, on one line, printable."""
+
+import json
+from typing import Any, Iterable
+
+_N_CHARACTERS = 80
+_N_NAMES = 8
+_N_REASON = 400
+
+
+def show_value(value: Any) -> str:
+    """value (Any): what a file or config says. RETURNS (str): as JSON has it, cut short."""
+    try:
+        return _shorten(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        return f"({type(value).__name__})"
+
+
+def show_name(name: str, most: int = _N_CHARACTERS) -> str:
+    """name (str): any text. most (int): letters shown. RETURNS (str): the same, cut short;
+    quoted and escaped if a terminal would not print it as it is."""
+    return _shorten(name if name.isprintable() else json.dumps(name), most)
+
+
+def show_names(names: Iterable[str]) -> str:
+    """names (Iterable[str]): any. RETURNS (str): the first of them in their order, and how
+    many there are besides; "none" for none."""
+    ordered = sorted(names)
+    shown = ", ".join(map(show_name, ordered[:_N_NAMES]))
+    more = len(ordered) - _N_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+def show_reason(error: BaseException) -> str:
+    """error (BaseException): one of ours or a library's. RETURNS (str): its text as a part of
+    another message: on one line, without the last full stop."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return show_name(text, _N_REASON).rstrip(".")
+
+
+def _shorten(text: str, most: int = _N_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
