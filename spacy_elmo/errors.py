@@ -79,8 +79,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "and weights belong together."
     )
     EL022 = (
-        "'{name}' in {source} has the type {found}, expected floating-point numbers. Is this "
-        "a file of weights?"
+        "'{name}' in {source} has the type {found}, expected {expected}. Is this a file of weights?"
     )
     EL023 = (
         "The weights in {path} are of another shape than the component. Configured and "
@@ -317,6 +316,47 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' is not what was written: its digest is another than in '{digests}'. Copy or "
         "download the whole folder once more; if you changed the file on purpose, remove its "
         "digests.json."
+    )
+    # Files of weights
+    EL105 = (
+        "A biLM of this shape has {n_weights} weights ({n_gb:.0f} GB), more than the {most} that "
+        "one can have. Lower width, cell_width, depth, filters, n_highway or n_words."
+    )
+    EL106 = (
+        "'{name}' in {source} does not consist of numbers: {count} of them are NaN, infinite or "
+        "too large for 32 bits, the first at {place}. The file is damaged, or training had gone "
+        "wrong when it was written; get another one."
+    )
+    EL107 = (
+        "'{name}' cannot be written with {n_bits} bits: {count} of its numbers are above {most}, "
+        "the first, {value}, at {place}. Nothing was written. Write 32 bits: leave out `--half`."
+    )
+    EL108 = (
+        "'{name}' in {path} is {kind}, so its numbers could come from outside of the file. Only "
+        "datasets that hold their own numbers are read: get the file once more, or have these "
+        "copied into it."
+    )
+    EL109 = (
+        "'{name}' in {path} is stored in a way that is not read: {problem}. Only plain, gzip "
+        "and shuffled datasets are: get the file once more, or write another with "
+        "`h5repack -f NONE -l CONTI`."
+    )
+    EL110 = "'{path}' is no file of biLM weights: it has {found}, more than the {most} expected."
+    EL111 = (
+        "'{name}' in {path} is not what was written: its numbers have another digest than the "
+        "file says. The file is damaged; get it once more."
+    )
+    EL112 = (
+        "The softmax in '{path}' cannot be made: {problem}. If its kind comes from another "
+        "package, install that; if not, get the file once more."
+    )
+    EL113 = (
+        "'{path}' cannot be written: {error}. What was there before is kept. Make room, or give "
+        "another path."
+    )
+    EL114 = (
+        "The integers of '{name}' in {source} are not in ascending order, so words would not be "
+        "found. The file is damaged; get it once more."
     )
 
 

@@ -1,14 +1,32 @@
 """`BiLMConfig`: the one description of a biLM's shape."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..errors import Errors
+from ..util.showing import show_name, show_value
 
 ACTIVATIONS = ("relu", "tanh")
 INPUTS = ("characters", "words", "vectors")
 # Beginning and end of word take a character position each.
 N_WORD_MARKERS = 2
+# The least and the most of each size. No biLM comes near the upper bounds (the largest
+# published one: width 1024, 4096 cells, 2048 filters that are up to 7 wide), so that a
+# damaged or hostile description is refused before it costs time and memory.
+RANGES = {
+    "width": (2, 32_768),
+    "depth": (1, 100),
+    "cell_width": (1, 32_768),
+    "char_width": (1, 4_096),
+    "n_highway": (0, 100),
+    "max_chars": (N_WORD_MARKERS + 1, 65_536),
+    "n_words": (0, 100_000_000),
+    "vector_width": (0, 32_768),
+}
+MOST_FILTERS = 16_384
+MOST_FILTER_WIDTH = 64
+# Beyond it a 32-bit number is infinite.
+_MOST_CLIP = 3e38
 
 
 @dataclass(frozen=True)
@@ -36,7 +54,8 @@ class BiLMConfig:
         known word) or "vectors" (a given one).
     n_words (int): Words of the table, if no characters are read; else 0.
     vector_width (int): Width of given vectors, with `input = "vectors"`; else 0.
-    RAISES (ValueError): EL010 if a value is out of its range.
+    RAISES (ValueError): EL010 if a value is of another type or out of its range (`RANGES`),
+        EL011 for another input.
 
     Source: options.json of bilm-tf (Peters et al. 2018, section 3.4).
     """
@@ -59,47 +78,19 @@ class BiLMConfig:
 
     def __post_init__(self) -> None:
         # Configs and JSON hand over lists; equality needs one form.
-        object.__setattr__(self, "filters", tuple(tuple(f) for f in self.filters))
-        for name in ("width", "depth", "cell_width", "char_width"):
-            self._require(name, getattr(self, name) >= 1, "at least 1")
-        self._require("width", self.width % 2 == 0, "even: half for each direction")
-        self._require("filters", self._filters_valid(), "pairs [width, number], each at least 1")
-        self._require("n_highway", self.n_highway >= 0, "at least 0")
-        # The markers, one byte, and room for the widest filter.
-        least = max(N_WORD_MARKERS + 1, *(w for w, _ in self.filters))
-        self._require("max_chars", self.max_chars >= least, f"at least {least}")
-        for name in ("cell_clip", "proj_clip"):
-            clip = getattr(self, name)
-            self._require(name, clip is None or clip > 0, "above 0, or null for none")
-        self._require("activation", self.activation in ACTIVATIONS, f"one of {ACTIVATIONS}")
+        object.__setattr__(self, "filters", _to_pairs(self.filters))
         if self.input not in INPUTS:
-            raise ValueError(Errors.EL011.format(value=self.input, known=", ".join(INPUTS)))
-        has_table, has_vectors = self.input != "characters", self.input == "vectors"
-        self._require(
-            "n_words",
-            self.n_words >= 0 and (has_table or self.n_words == 0),
-            "0 with characters, else the words of the table",
-        )
-        self._require(
-            "vector_width",
-            self.vector_width > 0 if has_vectors else self.vector_width == 0,
-            'the width of the given vectors with input = "vectors", else 0',
-        )
-        self._require(
-            "cell_width",
-            self.projection or self.cell_width == self.direction_width,
-            f"width // 2 = {self.direction_width} when projection is false",
-        )
-
-    def _filters_valid(self) -> bool:
-        return bool(self.filters) and all(
-            len(f) == 2 and f[0] >= 1 and f[1] >= 1 for f in self.filters
-        )
-
-    def _require(self, key: str, valid: bool, expected: str) -> None:
-        if not valid:
+            value = show_name(str(self.input))
+            raise ValueError(Errors.EL011.format(value=value, known=", ".join(INPUTS)))
+        for key, expected in _find_problems(self):
             value = getattr(self, key)
-            raise ValueError(Errors.EL010.format(key=key, value=value, expected=expected))
+            is_name = key == "activation" and isinstance(value, str)
+            shown = show_name(value) if is_name else show_value(value)
+            raise ValueError(Errors.EL010.format(key=key, value=shown, expected=expected))
+        # torch takes no integer of more than 64 bits.
+        for key in ("cell_clip", "proj_clip"):
+            if getattr(self, key) is not None:
+                object.__setattr__(self, key, float(getattr(self, key)))
 
     @property
     def n_layers(self) -> int:
@@ -154,3 +145,73 @@ class BiLMConfig:
             for f in fields(self)
             if mine[f.name] != theirs[f.name]
         ]
+
+
+def _to_pairs(filters: Any) -> Any:
+    """Nested lists as tuples; anything else as it is."""
+    if not isinstance(filters, (list, tuple)):
+        return filters
+    return tuple(tuple(f) if isinstance(f, list) else f for f in filters)
+
+
+def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
+    """YIELDS (Tuple[str, str]): a key, and what is expected of it. Only the first is sure:
+    what comes later relies on what came before."""
+    for key, (least, most) in RANGES.items():
+        if not _is_integer(getattr(config, key), least, most):
+            yield key, f"an integer from {least} to {most}"
+    if config.width % 2:
+        yield "width", "an even number: half for each direction"
+    yield from _find_filter_problems(config)
+    for key in ("cell_clip", "proj_clip"):
+        if not is_clip(getattr(config, key)):
+            yield key, "a number above 0, or null for none"
+    for key in ("projection", "skip_connections"):
+        if not isinstance(getattr(config, key), bool):
+            yield key, "true or false"
+    if config.activation not in ACTIVATIONS:
+        yield "activation", f"one of {', '.join(ACTIVATIONS)}"
+    if config.input == "characters" and config.n_words:
+        yield "n_words", "0 with characters, else the words of the table"
+    if (config.input == "vectors") != (config.vector_width > 0):
+        yield "vector_width", 'the width of the given vectors with input = "vectors", else 0'
+    if not config.projection and config.cell_width != config.direction_width:
+        yield "cell_width", f"width // 2 = {config.direction_width} when projection is false"
+
+
+def _find_filter_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
+    filters = config.filters
+    if (
+        not isinstance(filters, tuple)
+        or not filters
+        or not all(_is_filter(f) for f in filters)
+        or config.n_filters > MOST_FILTERS
+    ):
+        yield (
+            "filters",
+            f"pairs [width, number] of integers, each at least 1, widths at most "
+            f"{MOST_FILTER_WIDTH}, and at most {MOST_FILTERS} filters in all",
+        )
+    if config.max_chars < config.widest_filter:
+        yield "max_chars", f"at least {config.widest_filter}, the width of the widest filter"
+
+
+def _is_filter(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and _is_integer(value[0], 1, MOST_FILTER_WIDTH)
+        and _is_integer(value[1], 1, MOST_FILTERS)
+    )
+
+
+def _is_integer(value: Any, least: int, most: int) -> bool:
+    # bool is an int, and JSON's true is no number.
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_clip(value: Any) -> bool:
+    """value (Any): a bound of absolute values. RETURNS (bool): Whether it is a finite number
+    above 0, or None for no bound."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value is None or (is_number and 0 < value <= _MOST_CLIP)

@@ -11,6 +11,7 @@ from .char_cnn import CharCNN
 from .config import BiLMConfig
 from .lstm import BiLMState, LayerState, LSTMStack
 from .packing import Packing, pack, unpack_rows
+from .plan import check_size
 from .word_table import WordTable
 
 
@@ -18,6 +19,9 @@ class BiLM(nn.Module):
     """A bidirectional language model: word vectors from characters, and two LSTM
     stacks that read each sequence in opposite directions. `BiLM(config)` has random
     weights. Pure: what it returns depends on its arguments and weights alone.
+
+    config (BiLMConfig): its shape.
+    RAISES (ValueError): EL105 for more than 4 billion weights.
 
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
@@ -27,6 +31,7 @@ class BiLM(nn.Module):
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
+        check_size(config)
         self.config = config
         if config.input == "characters":
             self.char_cnn = CharCNN(config)

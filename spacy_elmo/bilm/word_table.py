@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from ..characters import BOS_WORD, EOS_WORD
 from .config import BiLMConfig
+from .plan import N_SPECIAL_WORDS
 
 # Rows of `special`; every other word that is not in the table is the third.
 _SPECIAL = {BOS_WORD: 0, EOS_WORD: 1}
-_UNKNOWN = len(_SPECIAL)
-_N_SPECIAL = _UNKNOWN + 1
+_UNKNOWN = N_SPECIAL_WORDS - 1
 
 
 class WordTable(nn.Module):
@@ -43,7 +43,7 @@ class WordTable(nn.Module):
         else:
             self.register_buffer("vectors", vectors)
             self.projection = nn.Linear(width, config.direction_width)
-        self.special = nn.Parameter(torch.empty(_N_SPECIAL, width).normal_(std=width**-0.5))
+        self.special = nn.Parameter(torch.empty(N_SPECIAL_WORDS, width).normal_(std=width**-0.5))
 
     @torch.no_grad()
     def fill(self, words: Sequence[str], vectors: Optional[Tensor] = None) -> None:
@@ -66,7 +66,7 @@ class WordTable(nn.Module):
         if len(keys):
             hashes = _hash_words(words)
             places = np.searchsorted(keys, hashes).clip(max=len(keys) - 1)
-            rows = np.where(keys[places] == hashes, places + _N_SPECIAL, _UNKNOWN)
+            rows = np.where(keys[places] == hashes, places + N_SPECIAL_WORDS, _UNKNOWN)
         for i, word in enumerate(words):
             rows[i] = _SPECIAL.get(word, rows[i])
         return torch.from_numpy(rows)
@@ -76,8 +76,8 @@ class WordTable(nn.Module):
         (n_words, width // 2)."""
         X = self.special[rows.clamp(max=_UNKNOWN)]
         if len(self.vectors):
-            is_special = (rows < _N_SPECIAL)[:, None]
-            X = torch.where(is_special, X, self.vectors[(rows - _N_SPECIAL).clamp(min=0)])
+            is_special = (rows < N_SPECIAL_WORDS)[:, None]
+            X = torch.where(is_special, X, self.vectors[(rows - N_SPECIAL_WORDS).clamp(min=0)])
         return X if self.projection is None else self.projection(X)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..characters import encode_words
+from ..characters import count_bytes, encode_words
+from .config import N_WORD_MARKERS
 from .model import BiLM
 
 # Words per pass through the convolutions, so that their memory is bounded.
@@ -39,11 +40,13 @@ def make_inputs(
     config, device = bilm.config, bilm.device
     if config.input != "characters":
         return [bilm.word_table.find(words).to(device)], torch.arange(len(words), device=device)
-    char_ids, lengths = encode_words(words, config.max_chars)
-    order = np.argsort(lengths, kind="stable")
+    n_bytes = np.array([count_bytes(word) for word in words], dtype=np.int64)
+    order = np.argsort(n_bytes, kind="stable")
     parts: List[Tensor] = []
     for start in range(0, len(order), n_words):
         rows = order[start : start + n_words]
-        n_chars = min(config.max_chars, int(lengths[rows[-1]]) + config.widest_filter)
-        parts.append(torch.from_numpy(char_ids[rows, :n_chars]).to(device))
+        # As long as these words need, not as long as the biLM could read.
+        n_needed = int(n_bytes[rows[-1]]) + N_WORD_MARKERS + config.widest_filter
+        char_ids, _ = encode_words([words[i] for i in rows], min(config.max_chars, n_needed))
+        parts.append(torch.from_numpy(char_ids).to(device))
     return parts, torch.from_numpy(np.argsort(order)).to(device)
