@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-import srsly
-
 from .checkpoints.files import CheckpointFiles
+from .checkpoints.native import read_meta
 from .checkpoints.reader import read_words
 from .corpora.corpus import TOKENIZER, cutter_maker, read_sequences
 from .errors import Errors
@@ -52,8 +51,7 @@ def evaluate_checkpoint(
     """
     model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
-    meta_path = Path(checkpoint) / "meta.json"
-    meta = srsly.read_json(meta_path) if meta_path.exists() else {}
+    meta = read_meta(Path(checkpoint))
     before = meta.get("evaluation", {})
     cut = cut or before.get("cut", "sentences")
     max_tokens = max_tokens or before.get("max_tokens", 128)

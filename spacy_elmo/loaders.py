@@ -16,7 +16,7 @@ from .bilm.config import BiLMConfig
 from .bilm.embedder import Embedder, Loader
 from .bilm.model import BiLM
 from .checkpoints.files import CheckpointFiles, PathLike
-from .checkpoints.reader import fill_bilm, find_reader
+from .checkpoints.reader import fill_bilm, find_reader, read_bilm
 from .errors import Errors
 
 logger = logging.getLogger("spacy_elmo")
@@ -86,8 +86,8 @@ def build_checkpoint_loader_v1(path: str) -> Loader:
     """Load a folder of weights.
 
     path (str): a folder written by this package, or one with AllenNLP's two files.
-    RETURNS (Loader): raises ValueError EL023 if the component has another shape, EL030
-        to EL038 if the folder cannot be read.
+    RETURNS (Loader): raises ValueError EL023 if the component has another shape; else as
+        `read_bilm`.
     """
     return CheckpointLoader(CheckpointFiles.of(path))
 
@@ -112,12 +112,13 @@ def build_random_loader_v1(seed: int = 0) -> Loader:
 
 
 def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
-    """Read the shape of a checkpoint.
+    """Read the shape of a checkpoint, and whether its weights are of that shape.
 
     path (PathLike): a folder, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL030 to EL037 if it cannot be read.
+    RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 if
+        it cannot be read, EL100 to EL110 for files that are damaged or no weights.
     """
     files = CheckpointFiles.of(path, weights_path)
     return find_reader(files).read_config(files)
@@ -131,12 +132,11 @@ def load_embedder(
     path (Optional[PathLike]): a folder, or options.json; None for the bundled model.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
-    RAISES (ValueError): EL024 and EL030 to EL038 if there is nothing to read, EL020 to
-        EL022 if the weights do not fit.
+    RAISES (ValueError): EL024 without bundled weights; else as `read_bilm`.
     """
     files = get_bundled() if path is None else CheckpointFiles.of(path, weights_path)
-    bilm = BiLM(find_reader(files).read_config(files))
-    CheckpointLoader(files)(bilm)
+    bilm = read_bilm(files)
+    logger.info("Loaded %d weights from %s", _count(bilm), files)
     return Embedder(bilm)
 
 
@@ -147,7 +147,7 @@ def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict
     path (PathLike): a folder, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Dict[str, Any]): {"model": the shape}. Add more keys as you like.
-    RAISES (ValueError): EL030 to EL037 if the checkpoint cannot be read.
+    RAISES (ValueError): as `read_config`.
     """
     shape = read_config(path, weights_path).to_dict()
     return {"model": {"@architectures": "spacy-elmo.Elmo.v1", **shape}}

@@ -4,44 +4,44 @@ Sources: bilm-tf `model.py`, `data.py` and `training.py`, AllenNLP `elmo.py`.
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import ContextManager, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
-import srsly
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..bilm.config import BiLMConfig
+from ..bilm.plan import N_SPECIAL_WORDS, TensorHeader
+from ..bilm.weights import check_headers, check_names
 from ..bilm.word_table import WordTable
-from ..characters import BOS_WORD, EOS_WORD, N_CHARACTERS
+from ..characters import BOS_WORD, EOS_WORD
 from ..errors import Errors
-from .allennlp_layout import EMBEDDING, PROJECTION, list_datasets, to_state
+from ..util.digests import check_digests
+from .allennlp_layout import EMBEDDING, PROJECTION, WORD_PROJECTION, plan_datasets, to_state
+from .allennlp_options import config_from_options, read_options_file
 from .files import CheckpointFiles
-from .reader import (
-    CheckpointReader,
-    SoftmaxWeights,
-    StateDict,
-    no_initial_state,
-    read_words,
-)
-
-try:
-    import h5py
-except ImportError:  # the extra "allennlp"
-    h5py = None
+from .hdf5 import HDF5Dataset, HDF5File, find_dataset, h5py, list_datasets, open_hdf5
+from .hdf5_numbers import check_sizes, read_numbers
+from .reader import CheckpointReader, SoftmaxWeights, no_initial_state, read_words
+from .tensors import StateDict
 
 OPTIONS_FILE = "options.json"
 VOCAB_FILE = "vocab.txt"
+SOFTMAX_WEIGHT = "softmax/W"
+SOFTMAX_BIAS = "softmax/b"
 _SPECIAL = (BOS_WORD, EOS_WORD, "<UNK>")
+# A model of one layer is dumped without the wrapper of several.
+_CELL, _ONLY_CELL = "/RNN/MultiRNNCell/Cell0/LSTMCell/", "/RNN/LSTMCell/"
 
 
 def matches_allennlp(files: CheckpointFiles) -> bool:
     """Whether there is an options.json with an HDF5 file, or a pair of files."""
     if files.weights_path is not None:
         return files.path.suffix == ".json"
-    return (files.path / OPTIONS_FILE).exists() and any(files.path.glob("*.hdf5"))
+    return (files.folder / OPTIONS_FILE).exists() and any(files.folder.glob("*.hdf5"))
 
 
 def find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
@@ -53,73 +53,15 @@ def find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
     """
     if files.weights_path is not None:
         return files.path, files.weights_path
-    found = sorted(p for p in files.path.glob("*.hdf5") if not _is_softmax(p))
+    found = sorted(p for p in files.folder.glob("*.hdf5") if not _is_softmax(p))
     if len(found) != 1:
         names = ", ".join(p.name for p in found) or "none"
         raise ValueError(Errors.EL035.format(path=files.path, found=names))
-    return files.path / OPTIONS_FILE, found[0]
+    return files.folder / OPTIONS_FILE, found[0]
 
 
 def _is_softmax(path: Path) -> bool:
     return "softmax" in path.name
-
-
-def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) -> BiLMConfig:
-    """Read a shape from options, tolerant of all that bilm-tf accepts.
-
-    options (Dict[str, Any]): the content of options.json.
-    source (str): the file, for messages.
-    n_words (int): words of a model that reads no characters, the special ones left out.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL036 for a missing or impossible option, EL037 for a model
-        of words without words, EL010 for a value out of range.
-    """
-    if "char_cnn" not in options and n_words == 0:
-        raise ValueError(Errors.EL037.format(source=source))
-    try:
-        lstm = options["lstm"]
-        width, cell_width = lstm["projection_dim"], lstm["dim"]
-        shape: Dict[str, Any] = {"input": "words", "n_words": n_words}
-        if "char_cnn" in options:
-            char_cnn = options["char_cnn"]
-            shape = {
-                "char_width": char_cnn["embedding"]["dim"],
-                "filters": char_cnn["filters"],
-                "n_highway": char_cnn.get("n_highway") or 0,
-                "max_chars": char_cnn["max_characters_per_token"],
-                "activation": char_cnn.get("activation", "relu"),
-            }
-    except (KeyError, TypeError) as err:
-        raise ValueError(Errors.EL036.format(source=source, problem=f"no {err}")) from err
-    _check_options(options, source)
-    return BiLMConfig(
-        width=2 * width,
-        depth=lstm.get("n_layers", 1),
-        cell_width=cell_width,
-        # bilm-tf leaves a clip out with null, AllenNLP with 0 too.
-        cell_clip=lstm.get("cell_clip") or None,
-        proj_clip=lstm.get("proj_clip") or None,
-        # bilm-tf builds a plain LSTM cell where there is nothing to project down to.
-        projection=cell_width > width,
-        skip_connections=bool(lstm.get("use_skip_connections", False)),
-        **shape,
-    )
-
-
-def _check_options(options: Dict[str, Any], source: str) -> None:
-    lstm, char_cnn = options["lstm"], options.get("char_cnn", {})
-    # 262 in released options (row 0 of the reader's table counted), 261 in training's.
-    # A training configuration may leave it 0, to be filled in by the trainer.
-    n_characters = char_cnn.get("n_characters") or N_CHARACTERS
-    problem = ""
-    if n_characters not in (N_CHARACTERS, N_CHARACTERS + 1):
-        problem = f"n_characters is {n_characters}, neither 261 nor 262"
-    elif lstm["dim"] < lstm["projection_dim"]:
-        problem = f"dim {lstm['dim']} is below projection_dim {lstm['projection_dim']}"
-    elif not options.get("bidirectional", True):
-        problem = "bidirectional is false"
-    if problem:
-        raise ValueError(Errors.EL036.format(source=source, problem=problem))
 
 
 def read_options(path: Path) -> BiLMConfig:
@@ -127,15 +69,21 @@ def read_options(path: Path) -> BiLMConfig:
 
     path (Path): the file.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL030 if there is no file, EL032 if it is not JSON; else as
-        `config_from_options`.
+    RAISES (ValueError): EL030 if there is no file, EL032 if it is not JSON, EL104 if it is
+        not what was written; else as `config_from_options`.
     """
     CheckpointFiles(path).require()
-    try:
-        options = srsly.read_json(path)
-    except ValueError as err:
-        raise ValueError(Errors.EL032.format(path=path, error=err)) from err
-    return config_from_options(options, str(path), len(_read_table_words(path.parent)))
+    return _read_options(path, known_only=True)
+
+
+def _read_options(path: Path, known_only: bool) -> BiLMConfig:
+    options = read_options_file(path)
+    words = [] if "char_cnn" in options else _read_table_words(path.parent)
+    config = config_from_options(options, str(path), len(words))
+    check_digests(path.parent, [path.name], known_only=known_only)
+    if config.input == "words":
+        check_digests(path.parent, [VOCAB_FILE], known_only=True)
+    return config
 
 
 def _read_table_words(folder: Path) -> List[str]:
@@ -147,13 +95,22 @@ def _read_table_words(folder: Path) -> List[str]:
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape of a pair of files, as `read_options`."""
+    """Read the shape of a pair of files, and compare it with the weights' own.
+
+    files (CheckpointFiles): the pair, or its folder.
+    RETURNS (BiLMConfig): the shape.
+    RAISES (ValueError): as `read_options`; EL038 without h5py, EL033 if the weights cannot
+        be read, EL020 to EL022 if they are of another shape, EL108 to EL110 if they are not
+        stored as weights are.
+    """
     options_path, weights_path = find_pair(files)
-    config = read_options(options_path)
-    # AllenNLP's own trainer projects even where the width stays the same: the options
-    # do not tell, the weights do.
-    if not config.projection and PROJECTION in _read_datasets(weights_path):
-        return replace(config, projection=True)
+    config = _read_options(options_path, known_only=files.weights_path is not None)
+    with _open(weights_path) as file:
+        # AllenNLP's own trainer projects even where the width stays the same: the options
+        # do not tell, the weights do.
+        if not config.projection and _find(file, PROJECTION) is not None:
+            config = replace(config, projection=True)
+        _find_weights(file, config, list_datasets(file))
     return config
 
 
@@ -163,78 +120,70 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     files (CheckpointFiles): the pair, or its folder.
     config (BiLMConfig): the shape of the pair.
     RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL038 without h5py, EL033 if the file cannot be read, EL020
-        for missing or unexpected datasets, EL021 and EL022 for their shapes and types.
+    RAISES (ValueError): as `read_allennlp_config`; EL104, EL106 and EL111 if the numbers
+        are not what was written.
     """
     options_path, path = find_pair(files)
-    arrays = _read_datasets(path)
-    expected = dict(list_datasets(config))
-    _fill_optional(arrays, config)
-    missing = sorted(set(expected) - set(arrays))
-    unexpected = sorted(set(arrays) - set(expected))
-    if missing or unexpected:
-        raise ValueError(
-            Errors.EL020.format(
-                source=path,
-                missing=", ".join(missing) or "none",
-                unexpected=", ".join(unexpected) or "none",
-            )
-        )
-    for name, dataset in expected.items():
-        array = arrays[name]
-        if array.shape != dataset.shape:
-            raise ValueError(
-                Errors.EL021.format(
-                    source=path, name=name, found=array.shape, expected=dataset.shape
-                )
-            )
-        if array.dtype.kind != "f":
-            raise ValueError(Errors.EL022.format(source=path, name=name, found=array.dtype))
-    state = to_state(config, arrays)
+    check_digests(path.parent, [path.name], known_only=files.weights_path is not None)
+    with _open(path) as file:
+        datasets = _find_weights(file, config)
+        state = to_state(config, partial(_read_weight, config, datasets))
     if config.input == "words":
         words = _read_table_words(options_path.parent)
-        state.update(_read_table(config, words, state.pop(EMBEDDING)))
+        state.update(_fill_table(config, words, state.pop(EMBEDDING)))
     return {**no_initial_state(config), **state}
 
 
-def _read_table(config: BiLMConfig, words: List[str], embedding: Tensor) -> StateDict:
-    """The weights of a word table from rows in the order of the vocabulary."""
-    table = WordTable(config)
-    n_special = len(_SPECIAL)
-    table.fill(words, embedding[n_special:])
-    state = {**table.state_dict(), "special": embedding[:n_special]}
-    return {f"word_table.{name}": tensor for name, tensor in state.items()}
-
-
-def _read_datasets(path: Path) -> Dict[str, NDArray]:
-    """All datasets by their names; those of a one-layer model get a layer's name."""
+def _open(path: Path) -> ContextManager[HDF5File]:
     if h5py is None:
         raise ValueError(Errors.EL038.format(path=path))
-    arrays: Dict[str, NDArray] = {}
-
-    def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            # A model of one layer is dumped without the wrapper of several.
-            name = name.replace("/RNN/LSTMCell/", "/RNN/MultiRNNCell/Cell0/LSTMCell/")
-            arrays[name] = item[...]
-
-    try:
-        with h5py.File(path, "r") as file_:
-            file_.visititems(visit)
-    except (OSError, RuntimeError) as err:
-        raise ValueError(Errors.EL033.format(path=path, error=err)) from err
-    return arrays
+    return open_hdf5(path)
 
 
-def _fill_optional(arrays: Dict[str, NDArray], config: BiLMConfig) -> None:
-    """bilm-tf leaves the projection of words out where it would keep the width; a
-    product with the identity is exact."""
-    n_filters = config.n_filters
-    if config.input != "characters":
-        return
-    if n_filters == config.direction_width and "CNN_proj/W_proj" not in arrays:
-        arrays["CNN_proj/W_proj"] = np.eye(n_filters, dtype="float32")
-        arrays["CNN_proj/b_proj"] = np.zeros(n_filters, dtype="float32")
+def _find(file: HDF5File, name: str) -> Optional[HDF5Dataset]:
+    found = find_dataset(file, name)
+    return found or find_dataset(file, name.replace(_CELL, _ONLY_CELL))
+
+
+def _find_weights(
+    file: HDF5File, config: BiLMConfig, names: Sequence[str] = ()
+) -> Dict[str, HDF5Dataset]:
+    """The datasets of a biLM by their names, compared with its shape; those of a one-layer
+    model get a layer's name. No number is read. Of `names` there may be no other ones."""
+    expected = {name: TensorHeader(dataset.shape) for name, dataset in plan_datasets(config)}
+    found = {name: dataset for name in expected if (dataset := _find(file, name)) is not None}
+    if config.n_filters == config.direction_width and not set(WORD_PROJECTION) & set(found):
+        for name in WORD_PROJECTION:
+            expected.pop(name, None)
+    others = {name.replace(_ONLY_CELL, _CELL) for name in names}
+    check_names(expected, {**dict.fromkeys(others), **found}, str(file.path))
+    _check_datasets(file, expected, found)
+    return found
+
+
+def _check_datasets(
+    file: HDF5File, expected: Dict[str, TensorHeader], found: Dict[str, HDF5Dataset]
+) -> None:
+    headers = {name: TensorHeader(dataset.shape, dataset.dtype) for name, dataset in found.items()}
+    check_headers(expected, headers, str(file.path))
+    check_sizes(file, list(found.values()))
+
+
+def _read_weight(config: BiLMConfig, datasets: Dict[str, HDF5Dataset], name: str) -> NDArray:
+    if name in datasets:
+        return read_numbers(datasets[name])
+    # The projection of words that bilm-tf left out: a product with the identity is exact.
+    weight, _ = WORD_PROJECTION
+    n = config.n_filters
+    return np.eye(n, dtype=np.float32) if name == weight else np.zeros(n, dtype=np.float32)
+
+
+def _fill_table(config: BiLMConfig, words: List[str], embedding: Tensor) -> StateDict:
+    """The weights of a word table from rows in the order of the vocabulary."""
+    table = WordTable(config)
+    table.fill(words, embedding[N_SPECIAL_WORDS:])
+    state = {**table.state_dict(), "special": embedding[:N_SPECIAL_WORDS]}
+    return {f"word_table.{name}": tensor for name, tensor in state.items()}
 
 
 def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
@@ -242,30 +191,26 @@ def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 
     files (CheckpointFiles): the folder; a pair of files has no softmax.
     RETURNS (Optional[SoftmaxWeights]): weights, float32; None if there are none.
-    RAISES (ValueError): EL033 if a file cannot be read, EL020 for missing datasets, EL021
-        if they do not fit the vocabulary.
+    RAISES (ValueError): EL020 for missing datasets, EL021 if they do not fit the
+        vocabulary; else as `read_allennlp_state`.
     """
-    found = sorted(p for p in files.path.glob("*.hdf5") if _is_softmax(p))
-    vocab = files.path / VOCAB_FILE
-    if files.weights_path is not None or not found or not vocab.exists():
+    folder = files.folder
+    paths = sorted(p for p in folder.glob("*.hdf5") if _is_softmax(p))
+    vocab = folder / VOCAB_FILE
+    if files.weights_path is not None or not paths or not vocab.exists():
         return None
-    arrays, words = _read_datasets(found[0]), read_words(vocab)
-    missing = sorted({"softmax/W", "softmax/b"} - set(arrays))
-    if missing:
-        raise ValueError(
-            Errors.EL020.format(source=found[0], missing=", ".join(missing), unexpected="none")
-        )
-    weight, bias = (arrays[name].astype("float32") for name in ("softmax/W", "softmax/b"))
-    width = read_allennlp_config(files).direction_width
-    for name, array, shape in (("W", weight, (len(words), width)), ("b", bias, (len(words),))):
-        if array.shape != shape:
-            raise ValueError(
-                Errors.EL021.format(
-                    source=found[0], name=f"softmax/{name}", found=array.shape, expected=shape
-                )
-            )
-    state = {"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)}
-    return SoftmaxWeights("full", {}, state, words)
+    words = read_words(vocab)
+    width = _read_options(folder / OPTIONS_FILE, known_only=False).direction_width
+    expected = {
+        SOFTMAX_WEIGHT: TensorHeader((len(words), width)),
+        SOFTMAX_BIAS: TensorHeader((len(words),)),
+    }
+    check_digests(folder, [paths[0].name, VOCAB_FILE])
+    with _open(paths[0]) as file:
+        found = {name: data for name in expected if (data := find_dataset(file, name)) is not None}
+        _check_datasets(file, expected, found)
+        weight, bias = (torch.from_numpy(read_numbers(found[name])) for name in expected)
+    return SoftmaxWeights("full", {}, {"weight": weight, "bias": bias}, words)
 
 
 allennlp_reader = CheckpointReader(

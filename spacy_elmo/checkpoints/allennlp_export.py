@@ -1,5 +1,6 @@
 """Write the AllenNLP / bilm-tf layout, for any reader of ELMo weights."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.weights import check_numbers
 from ..errors import Errors
-from ..util.atomic import atomic_folder
-from .allennlp import OPTIONS_FILE, VOCAB_FILE, h5py
+from .allennlp import OPTIONS_FILE, SOFTMAX_BIAS, SOFTMAX_WEIGHT, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays
+from .hdf5_numbers import DIGEST, make_digest
 from .reader import SoftmaxWeights, write_words
+from .writing import checkpoint_folder
 
 WEIGHTS_FILE = "weights.hdf5"
 SOFTMAX_FILE = "softmax_weights.hdf5"
@@ -30,22 +33,21 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
     folder (Path): where; must not exist.
     softmax (Optional[SoftmaxWeights]): "full" or "sampled".
     RAISES (ValueError): EL034 if the folder exists, EL038 without h5py, EL039 if the
-        format has no place for the biLM, EL076 for another softmax.
+        format has no place for the biLM, EL076 for another softmax, EL106 for weights that
+        are no numbers, EL113 if the folder cannot be written.
     """
-    if folder.exists():
-        raise ValueError(Errors.EL034.format(path=folder))
     if h5py is None:
         raise ValueError(Errors.EL038.format(path=folder))
     if bilm.config.input != "characters":
         raise ValueError(Errors.EL039.format(input=bilm.config.input))
     if softmax is not None and set(softmax.state) != {"weight", "bias"}:
         raise ValueError(Errors.EL076.format(kind=softmax.kind))
-    with atomic_folder(folder) as beside:
+    with checkpoint_folder(folder, is_ours=_never) as beside:
         srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
         _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
         if softmax is not None:
             weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
-            _write(beside / SOFTMAX_FILE, {"softmax/W": weight, "softmax/b": bias})
+            _write(beside / SOFTMAX_FILE, {SOFTMAX_WEIGHT: weight, SOFTMAX_BIAS: bias})
             write_words(beside / VOCAB_FILE, softmax.words)
 
 
@@ -77,6 +79,16 @@ def _to_array(tensor: torch.Tensor) -> NDArray:
 
 
 def _write(path: Path, arrays: Mapping[str, NDArray]) -> None:
-    with h5py.File(path, "w") as file:
+    # Into memory first: a disk that is full is then an error of the system's, not of HDF5.
+    content = BytesIO()
+    with h5py.File(content, "w") as file:
         for name, array in arrays.items():
-            file.create_dataset(name, data=np.ascontiguousarray(array))
+            check_numbers(name, torch.from_numpy(array), "the model to write")
+            dataset = file.create_dataset(name, data=array)
+            dataset.attrs[DIGEST] = np.bytes_(make_digest(array))
+    with path.open("wb") as target:
+        target.write(content.getbuffer())
+
+
+def _never(path: Path) -> bool:
+    return False

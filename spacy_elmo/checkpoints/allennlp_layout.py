@@ -4,19 +4,19 @@ Names and arithmetic: bilm-tf `model.py` and `training.py`, AllenNLP `elmo_lstm.
 conventions differ from ours and are commented where they are met.
 """
 
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ..bilm.config import BiLMConfig
+from ..bilm.plan import N_SPECIAL_WORDS
 from ..characters import N_CHARACTERS
-from .reader import StateDict
+from .tensors import StateDict
 
 # Rows of a model that reads words, in the order of its vocabulary.
 EMBEDDING = "embedding"
-N_SPECIAL = 3
 
 
 class Layout(NamedTuple):
@@ -84,15 +84,17 @@ def _cell_name(direction: int, layer: int) -> str:
 
 
 PROJECTION = f"{_cell_name(0, 0)}/W_P_0"
+# bilm-tf leaves it out where it would keep the width.
+WORD_PROJECTION = ("CNN_proj/W_proj", "CNN_proj/b_proj")
 
 
-def list_datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
+def plan_datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
     """config (BiLMConfig): a shape. YIELDS (Tuple[str, Dataset]): names in the file, and
     what is there. Two parts of one weight follow each other."""
     if config.input == "characters":
         yield from _char_cnn(config)
     else:
-        shape = (N_SPECIAL + config.n_words, config.direction_width)
+        shape = (N_SPECIAL_WORDS + config.n_words, config.direction_width)
         yield EMBEDDING, Dataset(shape, EMBEDDING, _SAME)
     for d, direction in enumerate(("forward", "backward")):
         for layer in range(config.depth):
@@ -116,8 +118,9 @@ def _char_cnn(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
             yield f"CNN_high_{k}/W_{name}", Dataset(square, f"{ours}.weight", _TRANSPOSED, part)
             yield f"CNN_high_{k}/b_{name}", Dataset((n_filters,), f"{ours}.bias", _SAME, part)
     ours = "char_cnn.projection"
-    yield "CNN_proj/W_proj", Dataset((n_filters, width), f"{ours}.weight", _TRANSPOSED)
-    yield "CNN_proj/b_proj", Dataset((width,), f"{ours}.bias", _SAME)
+    weight, bias = WORD_PROJECTION
+    yield weight, Dataset((n_filters, width), f"{ours}.weight", _TRANSPOSED)
+    yield bias, Dataset((width,), f"{ours}.bias", _SAME)
 
 
 def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
@@ -129,13 +132,12 @@ def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dat
         yield f"{theirs}/W_P_0", Dataset((cell_width, width), f"{ours}.projection", _SAME)
 
 
-def to_state(config: BiLMConfig, arrays: Mapping[str, NDArray]) -> StateDict:
-    """config (BiLMConfig): the shape. arrays (Mapping[str, NDArray]): all datasets, in
-    their shapes, any floating-point type. RETURNS (StateDict): our weights, float32."""
+def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
+    """config (BiLMConfig): the shape. read (Callable[[str], NDArray]): gives a dataset in its
+    shape, float32. RETURNS (StateDict): our weights, float32."""
     parts: Dict[str, List[NDArray]] = {}
-    for name, dataset in list_datasets(config):
-        ours = dataset.layout.to_ours(arrays[name].astype("float32"))
-        parts.setdefault(dataset.name, []).append(ours)
+    for name, dataset in plan_datasets(config):
+        parts.setdefault(dataset.name, []).append(dataset.layout.to_ours(read(name)))
     return {
         name: torch.from_numpy(np.ascontiguousarray(np.concatenate(halves)))
         for name, halves in parts.items()
@@ -147,7 +149,7 @@ def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
     (Dict[str, NDArray]): all datasets, float32. A forget gate's bias outside of 0.5 to 2
     may come back changed by a rounding of 6e-8: the file stores it less 1."""
     arrays: Dict[str, NDArray] = {}
-    for name, dataset in list_datasets(config):
+    for name, dataset in plan_datasets(config):
         ours = state[dataset.name].detach().cpu().float().numpy()
         if dataset.part >= 0:
             ours = np.split(ours, 2)[dataset.part]

@@ -1,9 +1,10 @@
-"""`CheckpointFiles`: where a checkpoint lies, as a folder or as two files; writing files."""
+"""`CheckpointFiles`: where a checkpoint lies, as a folder or as two files."""
 
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 from ..errors import Errors
+from ..util.atomic import find_folder
 
 PathLike = Union[str, Path]
 
@@ -23,11 +24,25 @@ class CheckpointFiles(NamedTuple):
         """Make paths of strings; nothing is opened."""
         return cls(Path(path), None if weights_path is None else Path(weights_path))
 
+    @property
+    def folder(self) -> Path:
+        """RETURNS (Path): The folder; where it lies if a writer was killed while it replaced
+        it."""
+        return find_folder(self.path)
+
     def require(self) -> None:
         """RAISES (ValueError): EL030 if a path does not exist."""
         for path in (self.path, self.weights_path):
-            if path is not None and not path.exists():
+            if path is not None and not _exists(path):
                 raise ValueError(Errors.EL030.format(path=path))
 
     def __str__(self) -> str:
         return str(self.path if self.weights_path is None else self.weights_path)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return find_folder(path).exists()
+    except (OSError, ValueError):
+        # A name that is too long or holds NUL; a folder that may not be looked into.
+        return False

@@ -1,55 +1,91 @@
-"""Our own folder: config.json, model.safetensors, meta.json; with a softmax also
+"""Our own folder: config.json, model.safetensors, meta.json, digests.json; with a softmax also
 softmax.safetensors and vocab.txt."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
-import safetensors
-import safetensors.torch
 import srsly
 import torch
-from safetensors import SafetensorError
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.plan import plan_weights
+from ..bilm.weights import check_headers
 from ..errors import Errors
-from ..util.atomic import atomic_folder
+from ..util.digests import check_digests
+from ..util.reading import ContentError, parse_json_object, read_file, read_json_object
+from ..util.showing import show_names, show_reason
 from .files import CheckpointFiles
 from .reader import (
     CheckpointReader,
     SoftmaxWeights,
-    StateDict,
     no_initial_state,
     read_words,
     write_words,
 )
+from .tensors import StateDict, read_headers, read_metadata, read_tensors, write_tensors
+from .writing import checkpoint_folder
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 META_FILE = "meta.json"
 SOFTMAX_FILE = "softmax.safetensors"
 VOCAB_FILE = "vocab.txt"
+# What descriptions of before these keys mean without them.
+_LATER_KEYS = {"n_words", "vector_width"}
+_MOST_JSON = 1_000_000
+_MOST_SETTINGS = 10_000
 
 
 def matches_native(files: CheckpointFiles) -> bool:
     """Whether the path is a folder with our file names in it."""
-    folder, weights = files
-    return weights is None and (folder / CONFIG_FILE).exists() and (folder / WEIGHTS_FILE).exists()
+    folder = files.folder
+    is_folder = files.weights_path is None
+    return is_folder and (folder / CONFIG_FILE).exists() and (folder / WEIGHTS_FILE).exists()
 
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape.
+    """Read the shape, and compare it with the weights' own.
 
     files (CheckpointFiles): the folder.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL032 if config.json is no description of a shape.
+    RAISES (ValueError): EL032 if config.json is no description of a shape, EL033 if the
+        weights cannot be read, EL020 to EL022 if they are of another shape, EL100 to EL104
+        if a file is none or is not what was written.
     """
-    path = files.path / CONFIG_FILE
+    folder = files.folder
+    config = _read_shape(folder / CONFIG_FILE)
+    found = read_headers(folder / WEIGHTS_FILE)
+    expected = plan_weights(config)
+    for name in set(no_initial_state(config)) - set(found):
+        expected.pop(name)
+    check_headers(expected, found, str(folder / WEIGHTS_FILE))
+    check_digests(folder, [CONFIG_FILE])
+    if (folder / META_FILE).exists():
+        check_digests(folder, [META_FILE])
+    return config
+
+
+def _read_shape(path: Path) -> BiLMConfig:
+    content = read_file(path, _MOST_JSON)
     try:
-        return BiLMConfig(**srsly.read_json(path))
-    except (TypeError, ValueError) as err:
-        raise ValueError(Errors.EL032.format(path=path, error=err)) from err
+        return _parse_shape(content)
+    except (ContentError, ValueError) as err:
+        raise ValueError(Errors.EL032.format(path=path, error=show_reason(err))) from err
+
+
+def _parse_shape(content: bytes) -> BiLMConfig:
+    values = parse_json_object(content)
+    known = {field.name for field in fields(BiLMConfig)}
+    for problem, keys in (
+        ("it has no", known - _LATER_KEYS - set(values)),
+        ("it has keys that are not known:", set(values) - known),
+    ):
+        if keys:
+            raise ContentError(f"{problem} {show_names(keys)}")
+    return BiLMConfig(**values)
 
 
 def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
@@ -58,10 +94,12 @@ def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
     files (CheckpointFiles): the folder.
     config (BiLMConfig): the shape of the folder.
     RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL033 if the file cannot be read.
+    RAISES (ValueError): EL033 if the file cannot be read, EL104 and EL106 if its numbers are
+        not what was written.
     """
-    state = _load(files.path / WEIGHTS_FILE)
-    return {**no_initial_state(config), **state}
+    folder = files.folder
+    check_digests(folder, [WEIGHTS_FILE])
+    return {**no_initial_state(config), **read_tensors(folder / WEIGHTS_FILE)}
 
 
 def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
@@ -69,28 +107,42 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 
     files (CheckpointFiles): the folder.
     RETURNS (Optional[SoftmaxWeights]): weights, float32; None if the folder has none.
-    RAISES (ValueError): EL033 if a file cannot be read.
+    RAISES (ValueError): EL033 and EL070 if a file cannot be read, EL104 and EL106 if it is
+        not what was written, EL112 if it does not say what it is.
     """
-    path = files.path / SOFTMAX_FILE
+    folder = files.folder
+    path = folder / SOFTMAX_FILE
     if not path.exists():
         return None
-    state = _load(path)
-    with safetensors.safe_open(path, "pt") as file:
-        about = file.metadata() or {}
-    settings = json.loads(about.get("settings", "{}"))
-    words = read_words(files.path / VOCAB_FILE)
-    return SoftmaxWeights(about.get("kind", "full"), settings, state, words)
+    notes = read_metadata(path)
+    settings = _parse_settings(path, notes.get("settings", "{}"))
+    words = read_words(folder / VOCAB_FILE)
+    check_digests(folder, [SOFTMAX_FILE, VOCAB_FILE])
+    return SoftmaxWeights(notes.get("kind", "full"), settings, read_tensors(path), words)
 
 
-def _load(path: Path) -> StateDict:
+def _parse_settings(path: Path, text: str) -> Dict[str, Any]:
     try:
-        state = safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as err:
-        raise ValueError(Errors.EL033.format(path=path, error=err)) from err
-    return {
-        name: tensor.float() if tensor.is_floating_point() else tensor
-        for name, tensor in state.items()
-    }
+        if len(text) > _MOST_SETTINGS:
+            raise ContentError(f"its settings have {len(text)} letters")
+        return parse_json_object(text.encode("utf-8"))
+    except ContentError as err:
+        raise ValueError(Errors.EL112.format(path=path, problem=err)) from err
+
+
+def read_meta(folder: Path) -> Dict[str, Any]:
+    """Read what a checkpoint tells about itself.
+
+    folder (Path): the checkpoint's.
+    RETURNS (Dict[str, Any]): the content of meta.json; nothing if there is none.
+    RAISES (ValueError): EL100 to EL104 if it cannot be read or is not what was written.
+    """
+    folder = CheckpointFiles(folder).folder
+    if not (folder / META_FILE).exists():
+        return {}
+    meta = read_json_object(folder / META_FILE, most=_MOST_JSON)
+    check_digests(folder, [META_FILE])
+    return meta
 
 
 def write_native(
@@ -102,7 +154,8 @@ def write_native(
     dtype: torch.dtype = torch.float32,
     write_more: Optional[Callable[[Path], None]] = None,
 ) -> None:
-    """Write a checkpoint: into a folder beside it, which then takes its name.
+    """Write a checkpoint: into a folder beside it, which then takes its name. The same
+    arguments give the same bytes.
 
     bilm (BiLM): what to write.
     folder (Path): where; replaced if it holds a checkpoint of ours.
@@ -111,31 +164,20 @@ def write_native(
     dtype (torch.dtype): type of the stored numbers.
     write_more (Optional[Callable[[Path], None]]): writes further files into the folder
         before it takes its name.
-    RAISES (ValueError): EL034 if the folder exists and is something else.
+    RAISES (ValueError): EL034 if the folder exists and is something else, EL106 and EL107
+        for weights that are no numbers of the type, EL113 if the folder cannot be written.
+        What was there before is kept then.
     """
-    if folder.exists() and not matches_native(CheckpointFiles(folder)):
-        raise ValueError(Errors.EL034.format(path=folder))
-    with atomic_folder(folder) as beside:
+    with checkpoint_folder(folder, lambda path: matches_native(CheckpointFiles(path))) as beside:
         srsly.write_json(beside / CONFIG_FILE, bilm.config.to_dict())
         srsly.write_json(beside / META_FILE, meta or {})
-        _save(bilm.state_dict(), beside / WEIGHTS_FILE, dtype)
+        write_tensors(beside / WEIGHTS_FILE, bilm.state_dict(), dtype)
         if softmax is not None:
-            about = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
-            _save(softmax.state, beside / SOFTMAX_FILE, dtype, about)
+            notes = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
+            write_tensors(beside / SOFTMAX_FILE, softmax.state, dtype, notes)
             write_words(beside / VOCAB_FILE, softmax.words)
         if write_more is not None:
             write_more(beside)
-
-
-def _save(
-    state: StateDict, path: Path, dtype: torch.dtype, about: Optional[Dict[str, str]] = None
-) -> None:
-    tensors = {
-        name: t.detach().to(dtype if t.is_floating_point() else t.dtype).cpu().contiguous()
-        for name, t in state.items()
-    }
-    # Through bytes: save_file would leave a file that only its owner can read.
-    path.write_bytes(safetensors.torch.save(tensors, metadata=about))
 
 
 native_reader = CheckpointReader(

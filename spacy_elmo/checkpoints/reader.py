@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
-from torch import Tensor
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -12,9 +11,13 @@ from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..registry import checkpoint_readers
 from ..util.atomic import write_file
+from ..util.reading import read_file
+from ..util.showing import show_reason
 from .files import CheckpointFiles
+from .tensors import StateDict
 
-StateDict = Dict[str, Tensor]
+# A hundred million words.
+_MOST_BYTES = 1_000_000_000
 
 
 class SoftmaxWeights(NamedTuple):
@@ -37,7 +40,8 @@ class CheckpointReader(NamedTuple):
 
     matches (Callable[[CheckpointFiles], bool]): whether the files are of this format,
         by their names alone.
-    read_config (Callable[[CheckpointFiles], BiLMConfig]): the shape.
+    read_config (Callable[[CheckpointFiles], BiLMConfig]): the shape, if the weights' headers
+        fit it: what is made of it is then as large as the file.
     read_state (Callable[[CheckpointFiles, BiLMConfig], StateDict]): weights by the
         names of `BiLM.state_dict()`, float32.
     read_softmax (Callable[[CheckpointFiles], Optional[SoftmaxWeights]]): the softmax;
@@ -66,14 +70,28 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
     raise ValueError(Errors.EL031.format(path=files))
 
 
+def read_bilm(files: CheckpointFiles) -> BiLM:
+    """Make a biLM from a checkpoint of any known format.
+
+    files (CheckpointFiles): the checkpoint.
+    RETURNS (BiLM): of its shape, with its weights.
+    RAISES (ValueError): EL020 to EL022 if the weights do not fit the shape, EL030 to EL038
+        if they cannot be read, EL100 to EL114 for files that are damaged or no weights.
+    """
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    bilm = BiLM(config)
+    load_weights(bilm, reader.read_state(files, config), str(files))
+    return bilm
+
+
 def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
     """Fill a biLM from a checkpoint of any known format.
 
     bilm (BiLM): what to fill; untouched if anything is wrong.
     files (CheckpointFiles): the checkpoint.
     mismatch (str): message for another shape, with places for {path} and {differences}.
-    RAISES (ValueError): with that message if the shapes differ; EL020 to EL022 if the
-        weights do not fit, EL030 to EL038 if they cannot be read.
+    RAISES (ValueError): with that message if the shapes differ; else as `read_bilm`.
     """
     reader = find_reader(files)
     config = reader.read_config(files)
@@ -92,9 +110,9 @@ def read_words(path: Path) -> List[str]:
     RAISES (ValueError): EL070 if the file cannot be read.
     """
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as err:
-        raise ValueError(Errors.EL070.format(path=path, error=err)) from err
+        lines = read_file(path, _MOST_BYTES).decode("utf-8").split("\n")
+    except ValueError as err:
+        raise ValueError(Errors.EL070.format(path=path, error=show_reason(err))) from err
     return [line.rstrip("\r") for line in lines if line]
 
 

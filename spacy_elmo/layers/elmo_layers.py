@@ -7,7 +7,6 @@ import numpy as np
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
@@ -16,7 +15,7 @@ from ..activation_cache import ActivationCache
 from ..batch import WordBatch
 from ..bilm.embedder import Embedder
 from ..bilm.weights import load_weights
-from ..errors import Errors
+from ..checkpoints.tensors import parse_tensors
 from ..spans import SpanGetter, get_sequences
 
 LayersModel = Model[List[Doc], List[Floats2d]]
@@ -201,12 +200,9 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     device (torch.device): where the weights go.
     RETURNS (Embedder): the same embedder.
     RAISES (ValueError): EL033 if the data cannot be read; EL020 to EL022 if they are of
-        another shape than the config.
+        another shape than the config, EL106 and EL114 if they are no weights.
     """
-    try:
-        state = safetensors.torch.load(data)
-    except SafetensorError as err:
-        raise ValueError(Errors.EL033.format(path="the saved pipeline", error=err)) from err
+    state = parse_tensors(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
     embedder.set_ready()
     return embedder.to(device)

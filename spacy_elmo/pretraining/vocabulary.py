@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..characters import BOS_WORD, EOS_WORD
 from ..errors import Errors
+from ..util.showing import show_name
 
 UNK_WORD = "<UNK>"
 SPECIAL_WORDS = (BOS_WORD, EOS_WORD, UNK_WORD)
@@ -26,7 +27,8 @@ class Vocabulary:
         self.words = list(words)
         self.ids: Dict[str, int] = {word: i for i, word in enumerate(self.words)}
         if tuple(self.words[:3]) != SPECIAL_WORDS or len(self.ids) != len(self.words):
-            raise ValueError(Errors.EL071.format(found=", ".join(self.words[:3])))
+            found = ", ".join(map(show_name, self.words[:3]))
+            raise ValueError(Errors.EL071.format(found=found))
 
     def __len__(self) -> int:
         return len(self.words)

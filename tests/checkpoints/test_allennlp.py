@@ -236,6 +236,11 @@ def test_several_files_of_weights_are_refused(toy_folder):
         load_embedder(toy_folder)
 
 
+def test_a_model_that_reads_characters_needs_no_words(toy_folder):
+    (toy_folder / "vocab.txt").write_bytes(b"\xff\xfe")
+    load_embedder(toy_folder)
+
+
 def test_h5py_is_asked_for_by_name(toy_folder, monkeypatch):
     monkeypatch.setattr(allennlp, "h5py", None)
 
