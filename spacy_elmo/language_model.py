@@ -1,19 +1,23 @@
 """Language models from checkpoints: a biLM together with its softmax."""
 
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 import torch
 from torch import nn
 
 from .bilm.model import BiLM
-from .bilm.weights import load_weights
+from .bilm.plan import TensorHeader
+from .bilm.weights import check_headers, get_headers, load_weights
 from .checkpoints.files import CheckpointFiles
-from .checkpoints.reader import SoftmaxWeights, fill_bilm, find_reader
+from .checkpoints.reader import SoftmaxWeights, fill_bilm, find_reader, read_bilm
 from .errors import Errors
 from .pretraining.objective import LanguageModel
-from .pretraining.softmax import Softmax, make_softmax
+from .pretraining.softmax import Softmax, SoftmaxModule, make_softmax
 from .pretraining.vocabulary import Vocabulary
+from .registry import softmaxes
+from .util.showing import show_reason
 
 # What differs between the tables of two vocabularies.
 _WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
@@ -34,8 +38,7 @@ def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
 
     bilm (BiLM): what to fill; untouched if anything is wrong.
     files (CheckpointFiles): the other one.
-    RAISES (ValueError): EL097 if the shapes differ, EL020 to EL022 if the weights do not
-        fit, EL030 to EL038 if they cannot be read.
+    RAISES (ValueError): EL097 if the shapes differ; else as `read_bilm`.
     """
     reader = find_reader(files)
     config = reader.read_config(files)
@@ -43,12 +46,12 @@ def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
     if bilm.config.input != "words" or not same_but_words:
         fill_bilm(bilm, files, Errors.EL097)
         return
-    other = BiLM(config)
-    fill_bilm(other, files, Errors.EL097)
+    other = read_bilm(files)
     table, old = bilm.word_table, other.word_table
-    positions = torch.searchsorted(old.keys, table.keys).clamp(max=max(0, len(old.keys) - 1))
-    known = old.keys[positions] == table.keys
-    table.vectors[known] = old.vectors[positions[known]]
+    if len(old.keys):
+        positions = torch.searchsorted(old.keys, table.keys).clamp(max=len(old.keys) - 1)
+        known = old.keys[positions] == table.keys
+        table.vectors[known] = old.vectors[positions[known]]
     kept = {name: t for name, t in other.state_dict().items() if name not in _WORDS_OF_TABLE}
     bilm.load_state_dict({**bilm.state_dict(), **kept})
 
@@ -59,19 +62,55 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
     files (CheckpointFiles): a checkpoint of any known format.
     RETURNS (LoadedModel): the model and its vocabulary.
     RAISES (ValueError): EL074 if it has no softmax, EL020 to EL022 if that does not fit,
-        EL030 to EL038 if it cannot be read.
+        EL071 if its words are no vocabulary, EL112 if it cannot be made; for the rest as
+        `read_bilm`.
     """
-    reader = find_reader(files)
-    bilm = BiLM(reader.read_config(files))
-    fill_bilm(bilm, files, Errors.EL097)
-    stored = reader.read_softmax(files)
+    bilm = read_bilm(files)
+    stored = find_reader(files).read_softmax(files)
     if stored is None:
         raise ValueError(Errors.EL074.format(path=files))
     vocabulary = Vocabulary(stored.words)
-    width = bilm.config.direction_width
-    softmax = make_softmax(stored.kind, width, len(vocabulary), **stored.settings)
-    load_weights(softmax, stored.state, str(files))
+    softmax = _load_softmax(stored, bilm.config.direction_width, str(files))
     return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary, stored.settings)
+
+
+def _load_softmax(stored: SoftmaxWeights, width: int, source: str) -> SoftmaxModule:
+    _check_shapes(stored, width, source)
+    with _refuse_settings(source):
+        softmax = make_softmax(stored.kind, width, len(stored.words), **stored.settings)
+    # Another package can register a class under another name than the class says.
+    softmax.kind = stored.kind
+    load_weights(softmax, stored.state, source)
+    return softmax
+
+
+def _check_shapes(stored: SoftmaxWeights, width: int, source: str) -> None:
+    """Compare what is stored with what the words and settings ask for, before memory is
+    taken for that."""
+    made = softmaxes.get_all().get(stored.kind)
+    if isinstance(made, type) and issubclass(made, Softmax):
+        _check_rows(stored, width, source)
+        return
+    with _refuse_settings(source), torch.device("meta"):
+        planned = make_softmax(stored.kind, width, len(stored.words), **stored.settings)
+    check_headers(get_headers(planned.state_dict()), get_headers(stored.state), source)
+
+
+def _check_rows(stored: SoftmaxWeights, width: int, source: str) -> None:
+    n_words = len(stored.words)
+    expected = {"weight": TensorHeader((n_words, width)), "bias": TensorHeader((n_words,))}
+    rows = {name: stored.state[name] for name in expected if name in stored.state}
+    check_headers(expected, get_headers(rows), source)
+
+
+@contextmanager
+def _refuse_settings(source: str) -> Iterator[None]:
+    # The settings are a file's, and the class may be another package's: it raises anything.
+    try:
+        yield
+    except Exception as err:
+        text = Errors.EL112.format(path=source, problem=show_reason(err))
+        raise ValueError(text) from err
 
 
 def pack_softmax(
@@ -91,15 +130,18 @@ def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeigh
     words (List[str]): its vocabulary.
     stored (SoftmaxWeights): the other one.
     RETURNS (int): words whose rows were taken; 0 if one of the two has no rows.
+    RAISES (ValueError): EL020 to EL022 if the other one's weights do not fit its words.
     """
     if stored.words == words and set(stored.state) == set(softmax.state_dict()):
         load_weights(softmax, stored.state, "the stored softmax")
         return len(words)
     if not isinstance(softmax, Softmax) or "weight" not in stored.state:
         return 0
+    _check_rows(stored, softmax.weight.size(1), "the stored softmax")
     rows = {word: row for row, word in enumerate(stored.words)}
     pairs = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
-    mine, theirs = torch.tensor(pairs).T
-    softmax.weight[mine] = stored.state["weight"][theirs].to(softmax.weight)
-    softmax.bias[mine] = stored.state["bias"][theirs].to(softmax.bias)
+    if pairs:
+        ours, theirs = torch.tensor(pairs).T
+        softmax.weight[ours] = stored.state["weight"][theirs].to(softmax.weight)
+        softmax.bias[ours] = stored.state["bias"][theirs].to(softmax.bias)
     return len(pairs)

@@ -9,9 +9,11 @@ from confection import Config, ConfigValidationError
 from .bilm.config import BiLMConfig
 from .errors import Errors
 from .pretraining.settings import check_keys
+from .util.reading import read_file
 
 PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
+_MOST_BYTES = 1_000_000
 # Blocks that hold the arguments of what they name, and the key that names it.
 _NAMED = (("optimizer", "name"), ("softmax", "kind"))
 
@@ -24,13 +26,12 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
         or optimizer than the file's comes without the arguments of that one.
     RETURNS (Dict[str, Any]): the sections, interpolated.
-    RAISES (ValueError): EL030 if there is no file, EL098 if it is no config or has
+    RAISES (ValueError): EL100 to EL102 if there is no file, EL098 if it is no config or has
         another section, EL090 for a path that nothing uses.
     """
-    if not path.exists():
-        raise ValueError(Errors.EL030.format(path=path))
+    content = read_file(path, _MOST_BYTES)
     try:
-        given = Config().from_disk(path, interpolate=False)
+        given = Config().from_str(content.decode("utf-8"), interpolate=False)
         config = read_template()
         for section in given:
             if section not in _SECTIONS:
@@ -44,7 +45,7 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
                 config["training"][block] = {key: name}
         text = config.to_str()
         loaded = dict(Config().from_str(text, overrides=dict(overrides or {})))
-    except ConfigValidationError as err:
+    except (ConfigValidationError, UnicodeDecodeError) as err:
         known = ", ".join(_SECTIONS)
         raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
     unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]

@@ -8,7 +8,7 @@ checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_
 
 # Group "spacy_elmo_softmaxes": callables `(width, n_words, **settings) -> nn.Module` with
 # `loss` and `log_probs` as `spacy_elmo.pretraining.softmax.Softmax`, by the name that a
-# config gives.
+# config gives. Those from a file are made on torch's meta device first, for their shapes.
 softmaxes = catalogue.create("spacy_elmo", "softmaxes", entry_points=True)
 
 # Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`

@@ -18,22 +18,21 @@ def convert(
     meta: Optional[Path] = typer.Option(None, help="JSON file to add to meta.json"),
 ) -> None:
     """Convert weights into a folder that loads without h5py."""
-    import srsly
     import torch
 
     from ..checkpoints.files import CheckpointFiles
-    from ..checkpoints.native import META_FILE, write_native
-    from ..checkpoints.reader import find_reader
-    from ..loaders import load_embedder
+    from ..checkpoints.native import read_meta, write_native
+    from ..checkpoints.reader import find_reader, read_bilm
+    from ..util.reading import read_json_object
 
     with exit_on_error():
-        bilm = load_embedder(source, weights).bilm
         files = CheckpointFiles.of(source, weights)
-        stored = find_reader(files).read_softmax(files) if softmax else None
-        about = {"source": source.name}
-        if (source / META_FILE).exists():
-            about = srsly.read_json(source / META_FILE)
-        about.update(srsly.read_json(meta) if meta else {})
+        reader = find_reader(files)
+        # First what is read at once: weights take a while.
+        given = read_json_object(meta) if meta else {}
+        notes = {**(read_meta(source) or {"source": source.name}), **given}
+        bilm = read_bilm(files)
+        stored = reader.read_softmax(files) if softmax else None
         dtype = torch.float16 if half else torch.float32
-        write_native(bilm, output, softmax=stored, meta=about, dtype=dtype)
+        write_native(bilm, output, softmax=stored, meta=notes, dtype=dtype)
     msg.good(f"Wrote {output}", str(bilm.config))

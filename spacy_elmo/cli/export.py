@@ -24,12 +24,11 @@ def export(
     """Write weights as options.json and HDF5, for any reader of ELMo weights."""
     from ..checkpoints.allennlp_export import write_allennlp
     from ..checkpoints.files import CheckpointFiles
-    from ..checkpoints.reader import find_reader
-    from ..loaders import load_embedder
+    from ..checkpoints.reader import find_reader, read_bilm
 
     with exit_on_error():
-        bilm = load_embedder(checkpoint).bilm
         files = CheckpointFiles.of(checkpoint)
+        bilm = read_bilm(files)
         stored = find_reader(files).read_softmax(files) if softmax else None
         write_allennlp(bilm, output, stored)
     msg.good(f"Wrote {output}", "with its softmax" if stored else "without a softmax")

@@ -23,7 +23,7 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
     path (Path): the file.
     arguments (List[str]): such as ["--training.seed", "1"].
     RETURNS (Dict[str, Any]): the sections, interpolated.
-    RAISES (ValueError): EL030 if there is no file, EL098 if it is no config.
+    RAISES (ValueError): EL100 to EL102 if there is no file, EL098 if it is no config.
     """
     from spacy.cli._util import parse_config_overrides
 

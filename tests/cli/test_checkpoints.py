@@ -1,0 +1,102 @@
+"""`spacy elmo convert`, `export` and `init-config` with files of strangers and full disks."""
+
+import errno
+import json
+
+import pytest
+import safetensors.torch
+import torch
+
+from spacy_elmo import load_embedder
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import read_meta, write_native
+
+from ..helpers import SHAPE, assert_close
+from .test_commands import run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "model", meta={"lang": "en"})
+    return tmp_path / "model"
+
+
+def full_disk(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("command", ["convert", "export"])
+def test_a_full_disk_is_told_and_leaves_nothing(folder, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("spacy_elmo.checkpoints.writing.write_digests", full_disk)
+    output = run("elmo", command, folder, tmp_path / "out", exit_code=1)
+    assert "[EL113]" in output and "No space left on device" in output
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_convert_replaces_a_folder_by_itself(folder, monkeypatch):
+    expected = load_embedder(folder).embed([["eggs"]])
+    monkeypatch.chdir(folder)
+    run("elmo", "convert", ".", ".")
+    assert_close(load_embedder(folder).embed([["eggs"]]), expected, atol=0)
+    assert read_meta(folder) == {"lang": "en"}
+
+
+NO_NOTES = {"empty": b"", "text": b"lang: en", "list": b"[1]", "utf16": '{"a": 1}'.encode("utf-16")}
+
+
+@pytest.mark.parametrize("content", NO_NOTES.values(), ids=NO_NOTES)
+def test_notes_that_are_no_object_are_refused(folder, tmp_path, content):
+    (tmp_path / "notes.txt").write_bytes(content)
+    meta = ["--meta", tmp_path / "notes.txt"]
+    output = run("elmo", "convert", folder, tmp_path / "out", *meta, exit_code=1)
+    assert "[EL103]" in output and "notes.txt" in output
+    assert not (tmp_path / "out").exists()
+    missing = ["--meta", tmp_path / "none.json"]
+    assert "[EL100]" in run("elmo", "convert", folder, tmp_path / "out", *missing, exit_code=1)
+
+
+def test_numbers_that_16_bits_cannot_hold_are_refused(tmp_path):
+    bilm = BiLM(BiLMConfig(**SHAPE))
+    with torch.no_grad():
+        bilm.char_cnn.embedding.weight[3, 1] = 1e6
+    write_native(bilm, tmp_path / "model")
+
+    output = run("elmo", "convert", tmp_path / "model", tmp_path / "out", "--half", exit_code=1)
+
+    assert "[EL107]" in output and "char_cnn.embedding.weight" in output and "--half" in output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("extra", [[], ["--pretraining"]])
+def test_no_config_is_written_for_weights_that_are_cut_off(folder, toy_folder, tmp_path, extra):
+    pair = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
+    for weights, path in (
+        (["--weights", folder], folder / "model.safetensors"),
+        (["--weights", toy_folder], toy_folder / "weights.hdf5"),
+        (pair, toy_folder / "weights.hdf5"),
+    ):
+        path.write_bytes(path.read_bytes()[:-8])
+        config = tmp_path / "config.cfg"
+        output = run("elmo", "init-config", config, *weights, *extra, exit_code=1)
+        assert "[EL033]" in output and path.name in output
+        assert not config.exists()
+
+
+def test_no_config_is_written_for_weights_of_another_shape(folder, toy_folder, tmp_path):
+    options = json.loads((toy_folder / "options.json").read_text())
+    options["lstm"]["n_layers"] = 3
+    (toy_folder / "options.json").write_text(json.dumps(options))
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    state.pop("char_cnn.projection.bias")
+    safetensors.torch.save_file(state, folder / "model.safetensors")
+    for weights in (folder, toy_folder):
+        output = run("elmo", "init-config", tmp_path / "x.cfg", "--weights", weights, exit_code=1)
+        assert "[EL020]" in output
+
+
+def test_messages_show_no_python(folder, tmp_path):
+    (folder / "config.json").write_text('{"width": "8"}')
+    output = run("elmo", "convert", folder, tmp_path / "out", exit_code=1)
+    assert "[EL032]" in output and "it has no activation" in output
+    assert "__init__" not in output and "Traceback" not in output
