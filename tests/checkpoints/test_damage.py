@@ -266,7 +266,7 @@ def test_mutated_files_raise_our_errors_alone(tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_thousands_of_mutated_files_raise_our_errors_alone(tmp_path, kind, seed):
     folder = make_folder(tmp_path / "model", kind)
     finish_limited(lambda: fuzz(folder, seed, 1500), seconds=900, n_bytes=1_000_000_000)
