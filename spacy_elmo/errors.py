@@ -318,6 +318,22 @@ class Errors(metaclass=ErrorsWithCodes):
         "download the whole folder once more; if you changed the file on purpose, remove its "
         "digests.json."
     )
+    # Commands and their files
+    EL158 = (
+        "'{path}' cannot be read or written: {error}. Is the path right, is it yours, is there "
+        "room on the disk? What was there before is untouched."
+    )
+    EL159 = (
+        "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
+        "[training] batch_tokens), or set [training] accumulate."
+    )
+    # Text
+    EL155 = (
+        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
+        "like {guess}. {remedy}."
+    )
+    EL156 = "'{path}' has a NUL character in {place}. Remove it."
+    EL157 = "Nothing came through the standard input. Pipe a text, or give a path in place of '-'."
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -355,4 +371,19 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL012 = (
         "{n_files} files in '{path}' are left out, such as {examples}: their format is none of "
         "{known}. Rename them if they are text."
+    )
+    WL027 = "'{path}' is damaged ({problem}); it is made anew."
+    WL028 = (
+        "The learning rate rises for {warmup_steps} steps ([training] warmup_steps), but the run "
+        "has only {total_steps}: it comes to {share:.0%} of learn_rate. Train longer, lower "
+        "warmup_steps, or lower batch_tokens for more steps."
+    )
+    WL029 = (
+        "The text has {n_targets} tokens and ends of sequences, fewer than the {batch_tokens} of "
+        "one step ([training] batch_tokens): each step reads the same text, more than once. "
+        "Lower batch_tokens, or give more text."
+    )
+    WL030 = (
+        "'{path}' has a model, but no checkpoint to go on from: the run starts over. The model "
+        "is kept as '{kept}'."
     )

@@ -9,7 +9,7 @@ from spacy.util import get_lang_class
 
 from ..errors import Errors
 from .cutting import Cutter
-from .files import STDIN, spool_path, spool_stdin
+from .stdin import STDIN, spool_path, spool_stdin
 from .texts import Chunk, TextSource
 from .workers import cut_all
 

@@ -20,9 +20,10 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.corpora import cutting, files
 from spacy_elmo.corpora.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
 from spacy_elmo.corpora.cutting import Cutter
-from spacy_elmo.corpora.files import find_files, open_binary, spool_stdin
+from spacy_elmo.corpora.files import find_files, open_binary
 from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
 from spacy_elmo.corpora.static_vectors import read_static_vectors
+from spacy_elmo.corpora.stdin import spool_stdin
 from spacy_elmo.corpora.texts import TextSource
 from spacy_elmo.sentences import cut_sentences, cut_windows
 
@@ -114,11 +115,20 @@ def test_files_folders_and_globs_are_found(lines):
     assert find_files(str(lines), ["txt"]) == [a, b]
     assert find_files(str(a), ["txt"]) == [a]
     assert find_files(f"{lines}/*.txt", ["txt"]) == [a, b]
-    for path in (f"{lines}/c.txt", f"{lines}/*.jsonl", str(lines / "none")):
+    for path in (f"{lines}/c.txt", f"{lines}/*.jsonl", str(lines / "none"), "", "x" * 5000):
         with pytest.raises(ValueError, match="EL080"):
             find_files(path, ["txt"])
     with pytest.raises(ValueError, match=r"EL081.*notes\.pdf"):
         find_files(str(lines / "notes.pdf"), ["txt"])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe with a name")
+def test_pipes_and_devices_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path in (str(tmp_path / "pipe.txt"), "/dev/null"):
+        with pytest.raises(ValueError, match="EL101.*a pipe or a device"):
+            find_files(path, ["txt"])
 
 
 def test_zstd_needs_its_extra(tmp_path, monkeypatch):
@@ -136,6 +146,26 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
 
     assert first == again
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
+
+
+@pytest.mark.parametrize("content, code", [(b"", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")])
+def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content, code):
+    (tmp_path / "stdin.123.partial.txt").write_text("of a process that was killed")
+    with pytest.raises(ValueError, match=code):
+        spool_stdin(tmp_path, io.BytesIO(content))
+
+    assert not list(tmp_path.glob("*.txt"))
+    assert spool_stdin(tmp_path, io.BytesIO(b"a b\n")).read_bytes() == b"a b\n"
+
+
+def test_what_was_saved_of_a_pipe_is_checked(tmp_path):
+    path = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
+    path.write_bytes(b"a b\nd\n")
+    with pytest.raises(ValueError, match=r"EL104.*stdin\.txt"):
+        spool_stdin(tmp_path)
+    # What an older version saved has no digest.
+    (tmp_path / "digests.json").unlink()
+    assert spool_stdin(tmp_path) == path
 
 
 @given(st.text(st.sampled_from("aé배 \U0001f600"), max_size=400), st.integers(4, 40))
