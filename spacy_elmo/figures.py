@@ -298,7 +298,7 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(8, 9), layout="constrained")
     loss, dev, rate = figure.subplots(3, 1, sharex=True)
     millions = [line["n_tokens"] / 1e6 for line in lines]
-    loss.plot(millions, [line["train_loss"] for line in lines], color="C0", linewidth=0.8)
+    loss.plot(millions, [line.get("train_loss") for line in lines], color="C0", linewidth=0.8)
     loss.set_ylabel("training loss (nats)")
     measured = [line for line in lines if "dev_perplexity" in line]
     for key, label in (("dev_forward", "forward"), ("dev_backward", "backward")):

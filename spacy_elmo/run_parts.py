@@ -1,10 +1,12 @@
 """The parts of a pretraining run that its config describes: text, shape, model."""
 
+import json
+import logging
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-import srsly
 import torch
 from torch import nn
 
@@ -14,10 +16,11 @@ from .checkpoints.files import CheckpointFiles
 from .checkpoints.reader import find_reader
 from .corpora.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from .corpora.static_vectors import StaticVectors, read_static_vectors
-from .errors import Errors
+from .errors import Errors, Warnings
 from .evaluation import sample
 from .pretraining.objective import LanguageModel
 from .pretraining.optimizers import make_optimizer, parse_settings
+from .pretraining.schedule import learn_rate_factor
 from .pretraining.settings import (
     CorpusSettings,
     TrainingSettings,
@@ -27,6 +30,8 @@ from .pretraining.settings import (
 )
 from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+
+logger = logging.getLogger("spacy_elmo")
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
 _CHECKED_WIDTH = 16
@@ -169,6 +174,33 @@ class RunConfig:
         softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
         return LanguageModel(bilm, softmax, self.training.dropout)
 
+    def count_steps(self, n_targets: int) -> int:
+        """n_targets (int): tokens and ends of sequences of the text; not looked at if
+        `max_steps` is given. RETURNS (int): length of the whole run."""
+        t = self.training
+        return t.max_steps or max(1, ceil(t.max_epochs * n_targets / t.batch_tokens))
+
+    def warn_of_length(self, n_targets: int) -> None:
+        """n_targets (int): of the text, or of a part that is not less than a step. Warns with
+        WL028 of a run that ends while its learning rate still rises, and with WL029 of a
+        text that is less than a step."""
+        t, total_steps = self.training, self.count_steps(n_targets)
+        if total_steps <= t.warmup_steps:
+            share = learn_rate_factor(
+                total_steps - 1,
+                schedule=t.schedule,
+                warmup_steps=t.warmup_steps,
+                total_steps=total_steps,
+                decay_share=t.decay_share,
+            )
+            logger.warning(
+                Warnings.WL028.format(
+                    warmup_steps=t.warmup_steps, total_steps=total_steps, share=share
+                )
+            )
+        if n_targets < t.batch_tokens:
+            logger.warning(Warnings.WL029.format(n_targets=n_targets, batch_tokens=t.batch_tokens))
+
     def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
         """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
         their numbers depend on, in JSON's types. Where the files lie does not matter."""
@@ -183,7 +215,7 @@ class RunConfig:
             for source in corpus.sources.values()
             for file in source.files
         ]
-        return srsly.json_loads(srsly.json_dumps(about))
+        return json.loads(json.dumps(about))
 
     def identity(self, text: Dict[str, Any], n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
         """text (Dict[str, Any]): from `describe_text`. n_words (int): words to predict.
@@ -197,4 +229,4 @@ class RunConfig:
             "training": {key: training[key] for key in kept},
             "n_words": n_words,
         }
-        return srsly.json_loads(srsly.json_dumps(identity))
+        return json.loads(json.dumps(identity))

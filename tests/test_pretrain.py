@@ -1,6 +1,7 @@
 """Pretraining from a config: resume, several processes, all inputs, all softmaxes."""
 
 import io
+import json
 import logging
 import os
 import random
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.torch
 import spacy
 import srsly
 import torch
@@ -34,18 +34,8 @@ from spacy_elmo.pretraining_config import (
 from spacy_elmo.run_parts import RunConfig
 
 from .helpers import SHAPE, assert_close
-from .runs import SMALL, train, write_config
+from .runs import SMALL, all_bytes, train, write_config
 from .toy import make_options, make_weights, write_model
-
-
-def all_bytes(folder):
-    """Everything that a run remembers, names and numbers."""
-    (last,) = sorted(folder.glob("checkpoints/step-*"))[-1:]
-    found = {}
-    for path in sorted(last.glob("*.safetensors")):
-        for name, tensor in safetensors.torch.load_file(path).items():
-            found[path.name, name] = tensor.numpy().tobytes()
-    return found, srsly.read_json(last / "training.json")["state"]
 
 
 def test_a_run_learns_and_its_result_can_be_used(tmp_path, texts):
@@ -138,8 +128,10 @@ def test_sigterm_and_max_minutes_end_with_a_checkpoint(tmp_path, texts):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_two_processes_are_one(tmp_path, texts):
+@pytest.mark.parametrize("batch_tokens", [80, 9])  # with 9, some steps are of one sequence
+def test_two_processes_are_one(tmp_path, texts, batch_tokens):
     exact = {"dropout": 0.0, "softmax": {"kind": "full"}, "max_steps": 8}
+    exact["batch_tokens"] = batch_tokens
     config = write_config(tmp_path, texts, training={**SMALL["training"], **exact})
     run(config, tmp_path / "one")
     run(config, tmp_path / "two", "--max-minutes", "0.00001", n_processes=2)
@@ -522,9 +514,11 @@ def test_a_resumed_run_knows_what_its_weights_had_read(tmp_path, texts):
 
 def test_a_torn_line_of_the_log_is_left_out(tmp_path, texts):
     path = tmp_path / LOG_FILE
-    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"step": 2, "again": 1}\n{"st')
-    log, lines = RunLog(tmp_path), [{"step": 1}, {"step": 2, "again": 1}]
-    assert read_log(tmp_path) == lines
+    one, two, three = ({"step": i, "n_tokens": i, "learn_rate": 0.1} for i in (1, 2, 3))
+    lines = [one, two, three, {**two, "again": 1}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"st')
+    log = RunLog(tmp_path)
+    assert read_log(tmp_path) == [one, {**two, "again": 1}]
     reports = []
     train(tmp_path, texts, reports=reports)
 

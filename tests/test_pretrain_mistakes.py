@@ -5,6 +5,7 @@ import logging
 import pytest
 import torch
 
+from spacy_elmo.corpus_report import describe_corpus
 from spacy_elmo.pretrain import pretrain
 from spacy_elmo.pretraining_config import load_config
 from spacy_elmo.run_parts import RunConfig
@@ -138,3 +139,51 @@ def test_another_text_is_described_in_few_words(tmp_path, texts, caplog):
         train(tmp_path, texts, resume=True, paths={"train": str(folder)})
     assert "text.files was a list of 300, now one of 301" in caplog.text
     assert max(map(len, caplog.text.splitlines())) < 500
+
+
+# Steps, and whether the words are given, so that nothing is counted.
+SHORT = [(2, False), (2, True), (0, False)]
+
+
+@pytest.mark.parametrize("max_steps, is_given", SHORT)
+def test_a_run_that_is_too_short_is_told_before_it_starts(
+    tmp_path, texts, caplog, max_steps, is_given
+):
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
+    corpus = {
+        **SMALL["corpus"],
+        **({"vocabulary": str(tmp_path / "vocab.txt")} if is_given else {}),
+    }
+    training = {**SMALL["training"], "max_steps": max_steps, "batch_tokens": 5000}
+    path = write_config(tmp_path, texts, training=training, corpus=corpus)
+    at_start = []
+
+    with caplog.at_level(logging.WARNING):
+        pretrain(
+            load_config(path),
+            tmp_path / "run",
+            should_stop=lambda: at_start.append(caplog.text) or True,
+        )
+
+    n_steps, share = (2, "50%") if max_steps else (1, "25%")
+    assert f"has only {n_steps}: it comes to {share} of" in at_start[0] and "[WL028]" in at_start[0]
+    # 210 lines of two sentences, some of which are cut into windows.
+    assert "tokens and ends of sequences, fewer than the 5000" in at_start[0]
+    assert "[WL029]" in at_start[0]
+
+
+def test_a_run_that_is_long_enough_is_not_warned_of(tmp_path, texts, caplog):
+    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+    with caplog.at_level(logging.WARNING):
+        train(tmp_path, texts, stop_at=1)
+        describe_corpus(config, tmp_path)
+    assert "[WL02" not in caplog.text
+
+
+def test_debug_corpus_tells_of_a_run_that_is_too_short(tmp_path, texts, caplog):
+    training = {**SMALL["training"], "max_steps": 3, "batch_tokens": 5000}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    with caplog.at_level(logging.WARNING):
+        figures = describe_corpus(config, tmp_path)
+    assert figures["steps of the whole run"] == 3
+    assert "[WL028]" in caplog.text and "[WL029]" in caplog.text

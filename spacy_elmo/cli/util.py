@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, Iterator, List
 import typer
 from wasabi import msg
 
+from ..errors import Errors
+
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
@@ -15,6 +17,13 @@ def exit_on_error() -> Iterator[None]:
         yield
     except ValueError as err:
         msg.fail(str(err), exits=1)
+    except OSError as err:
+        msg.fail(Errors.EL158.format(path=err.filename, error=err.strerror or err), exits=1)
+    except (MemoryError, RuntimeError) as err:
+        # torch has a class of its own for the memory of a GPU alone.
+        if isinstance(err, RuntimeError) and "memory" not in str(err):
+            raise
+        msg.fail(Errors.EL159.format(error=str(err).splitlines()[0] if str(err) else "-"), exits=1)
 
 
 def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
