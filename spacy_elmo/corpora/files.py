@@ -12,6 +12,7 @@ from typing import BinaryIO, List, cast
 
 from ..errors import Errors, Warnings
 from ..util.reading import require_file
+from ..util.snippets import count_things
 
 try:
     if sys.version_info >= (3, 14):
@@ -45,7 +46,7 @@ def find_files(path: str, known: List[str]) -> List[Path]:
             logger.warning(
                 Warnings.WL012.format(
                     path=path,
-                    n_files=len(others),
+                    n_files=count_things(len(others), "file"),
                     examples=", ".join(others[:3]),
                     known=", ".join(known),
                 )

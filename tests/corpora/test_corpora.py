@@ -11,6 +11,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 import spacy
 from hypothesis import given
@@ -189,7 +190,11 @@ def test_files_that_are_left_out_are_told(lines, caplog):
     (lines / "news.en.shuffled").write_text("text")
     with caplog.at_level(logging.WARNING):
         assert len(find_files(str(lines), ["txt"])) == 2
-    assert "[WL012] 1 files" in caplog.text and "news.en.shuffled" in caplog.text
+    assert (
+        "1 file, such as" in caplog.text
+        and "[WL012]" in caplog.text
+        and "news.en.shuffled" in caplog.text
+    )
 
 
 def read_chunks(source, position=None, n=1000, **settings):
@@ -378,13 +383,24 @@ def test_an_empty_source_is_named(lines):
         list(corpus.read(corpus.start()))
 
 
-@pytest.mark.parametrize("lang", ["xy", "ko"])
-def test_languages_that_need_more_are_named(lang):
+def test_a_language_that_needs_more_is_named():
     try:
         spacy.blank("ko")
     except ImportError:
-        with pytest.raises(ValueError, match=f"EL089.*'{lang}'.*Tokenizer.v1"):
-            cutter_maker(lang, {})()
+        with pytest.raises(ValueError, match="EL089.*'ko'.*Tokenizer.v1"):
+            cutter_maker("ko", {})()
+
+
+@pytest.mark.parametrize("lang", ["xy", "", "EN", "../en", "en.punctuation", "en\n"])
+def test_a_language_that_there_is_not_is_refused(lang):
+    with pytest.raises(ValueError, match="(?s)EL161.*only: af, .*en, .*take 'xx'"):
+        cutter_maker(lang, {})()
+
+
+@pytest.mark.parametrize("block", [{"a": 1}, {"@tokenizers": "nope"}, {"@tokenizers": ["x"]}])
+def test_a_tokenizer_that_there_is_not_is_refused(block):
+    with pytest.raises(ValueError, match="EL089.*'en'"):
+        cutter_maker("en", block)()
 
 
 def test_half_a_character_is_replaced(tmp_path):
@@ -414,6 +430,35 @@ def test_static_vectors_are_read(tmp_path):
     for path in (tmp_path / "empty", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="EL087"):
             read_static_vectors(path)
+
+
+def test_a_folder_with_vectors_that_are_none_is_refused(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", np.array([1.0, np.nan], dtype="float32"))
+    nlp.to_disk(tmp_path / "nan")
+    with pytest.raises(ValueError, match="EL087.*infinite, or none"):
+        read_static_vectors(tmp_path / "nan")
+
+    nlp.vocab.set_vector("ham", np.array([1.0, 2.0], dtype="float32"))
+    nlp.to_disk(tmp_path / "nlp")
+    for name in ("vectors", "key2row", "strings.json"):
+        path = tmp_path / "nlp" / "vocab" / name
+        content = path.read_bytes()
+        for damaged in (b"", content[:-3], b"\xff" + content[1:]):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match="EL087"):
+                read_static_vectors(tmp_path / "nlp")
+        path.write_bytes(content)
+
+
+def test_reading_vectors_makes_no_components(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", np.ones(2, dtype="float32"))
+    nlp.to_disk(tmp_path)
+    config = (tmp_path / "config.cfg").read_text()
+    (tmp_path / "config.cfg").write_text(config.replace("spacy.Tokenizer.v1", "nobody.knows.it"))
+
+    assert read_static_vectors(tmp_path).words == ["ham"]
 
 
 MEMORY = """
