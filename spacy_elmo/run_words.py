@@ -13,14 +13,14 @@ from .pretraining.run_folder import find_words, has_checkpoints
 from .pretraining.settings import CorpusSettings
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from .run_parts import RunConfig
-from .util.digests import digest_file, read_sealed_json, write_sealed_json
+from .util.checked_json import read_checked_json, write_checked_json
+from .util.digests import digest_file
 
 logger = logging.getLogger("spacy_elmo")
 
 VOCAB_FILE = "vocab.txt"
 COUNTS_FILE = "counts.json"
-# What counts.json has besides the description of the text.
-_COUNT_KEYS = ("n_tokens", "n_sequences")
+# In counts.json, the digest of vocab.txt.
 _WORDS_KEY = "vocabulary"
 
 
@@ -122,14 +122,14 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
         trained = choose_vocabulary(counter, config.corpus, given).words
     if trained is not None:
         counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, trained, goes_on)
-    write_sealed_json(output / COUNTS_FILE, counts)
+    write_checked_json(output / COUNTS_FILE, counts)
 
 
 def read_counts(output: Path) -> Dict[str, Any]:
     """output (Path): a run's folder. RETURNS (Dict[str, Any]): what is known of its text:
     "text", from `describe_text`; if it was counted, "n_tokens" and "n_sequences"; and the
     digest of vocab.txt. RAISES (ValueError): EL100 to EL104 if it cannot be read."""
-    return read_sealed_json(output / COUNTS_FILE, ("text", *_COUNT_KEYS, _WORDS_KEY))
+    return read_checked_json(output / COUNTS_FILE)
 
 
 def _read_whole_counts(output: Path) -> Dict[str, Any]:

@@ -8,7 +8,6 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Iterator
 
 import srsly
@@ -39,19 +38,15 @@ def write_json(path: Path, content: Any) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Have a file written that takes its name at the end; after an error nothing is left.
-    Of several processes that write the same file, the last one wins. A pipe or a device,
-    such as /dev/stdout, is written to.
+    Of several processes that write the same file, the last one wins.
 
-    path (Path): where.
+    path (Path): where. A device or a pipe, such as /dev/stdout, is written into.
     YIELDS (Path): what to write, with the same ending.
     RAISES (OSError): as `write_file`.
     """
     if _is_device(path):
-        with _copied_to(path) as temporary:
-            yield temporary
+        yield path
         return
-    if path.is_symlink():  # what it points to is replaced
-        path = Path(os.path.realpath(path))
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
     try:
         yield temporary
@@ -63,18 +58,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def _is_device(path: Path) -> bool:
-    # What the names in there point to is open already: a file in its place is not seen.
-    is_special = os.path.abspath(path).startswith(("/dev/", "/proc/"))
-    return is_special or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-@contextmanager
-def _copied_to(device: Path) -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        temporary = Path(folder) / f"content{device.suffix}"
-        yield temporary
-        with device.open("ab") as file:
-            file.write(temporary.read_bytes())
+    # /dev/stdout may lead to a regular file, and must not be replaced for that.
+    is_other = path.exists() and not path.is_file() and not path.is_dir()
+    return is_other or path.absolute().parts[1:2] in (("dev",), ("proc",))
 
 
 @contextmanager

@@ -4,19 +4,16 @@ They tell damage (a bad disk, a broken download), not forgery: whoever changes a
 purpose can change its digest too.
 """
 
-import json
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Dict, Iterable, Mapping
+from typing import Iterable
 
 import srsly
 
 from ..errors import Errors
-from .atomic import write_file
 from .reading import read_json_object, require_file
 
 DIGESTS_FILE = "digests.json"
-_DIGEST_KEY = "digest"
 _N_BYTES = 1 << 20
 
 
@@ -80,40 +77,3 @@ def check_all_digests(folder: Path) -> bool:
         return False
     check_digests(folder, read_json_object(path))
     return True
-
-
-def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object that carries its own digest, for a file that is replaced alone.
-
-    path (Path): where.
-    content (Mapping[str, Any]): in JSON's types.
-    RAISES (OSError): if it cannot be written; the old content is kept then.
-    """
-    sealed = {**content, _DIGEST_KEY: _digest_content(content)}
-    # Python's own: srsly's keeps ten decimals of a number.
-    write_file(path, json.dumps(sealed, indent=2).encode("ascii"))
-
-
-def read_sealed_json(path: Path, keys: Iterable[str]) -> Dict[str, Any]:
-    """Read what `write_sealed_json` wrote. What was written before there were digests passes.
-
-    path (Path): the file.
-    keys (Iterable[str]): those that it may have.
-    RETURNS (Dict[str, Any]): the content.
-    RAISES (ValueError): EL104 if it is not what was written, EL103 for another key, EL100 to
-        EL103 if it cannot be read.
-    """
-    content = read_json_object(path)
-    # One that is damaged may be that of the digest.
-    others = content.keys() - {*keys, _DIGEST_KEY}
-    if others:
-        error = f"it has the keys {', '.join(sorted(others))}"
-        raise ValueError(Errors.EL103.format(path=path, error=error))
-    written = content.pop(_DIGEST_KEY, None)
-    if written is not None and written != _digest_content(content):
-        raise ValueError(Errors.EL104.format(path=path, digests=path))
-    return content
-
-
-def _digest_content(content: Mapping[str, Any]) -> str:
-    return digest(json.dumps(content, sort_keys=True).encode("ascii"))
