@@ -97,14 +97,16 @@ def choose_vocabulary(
 
 def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
     """Write vocab.txt and counts.json, unless they are there. The text is counted where
-    something follows from it: not if both vocabulary and number of steps are given.
+    something follows from it: not if both vocabulary and number of steps are given. Then each
+    file is opened, so that training does not end in the middle of a text that is none.
 
     config (RunConfig): the run.
     corpus (Corpus): its text.
     output (Path): the run's folder; one that a run goes on in keeps the words of its
         checkpoints.
     text (Dict[str, Any]): from `describe_text`.
-    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`.
+    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`, and what
+        reading a text raises.
     """
     counts = _read_whole_counts(output)
     trained, is_given = find_words(output), bool(config.corpus.vocabulary)
@@ -118,6 +120,9 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
     if lacks_length or lacks_words:
         counter = count_words(corpus)
         counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
+    elif not goes_on:
+        for source in corpus.sources.values():
+            source.require_readable()
     if lacks_words or (is_given and not goes_on):
         trained = choose_vocabulary(counter, config.corpus, given).words
     if trained is not None:

@@ -116,6 +116,14 @@ class TextSource:
         for chunk, _ in self.read_in_order():
             yield from chunk.texts
 
+    def require_readable(self) -> None:
+        """Read the first text of each file, where nobody reads all of them beforehand.
+
+        RAISES (ValueError): what the readers raise.
+        """
+        for index in range(len(self.files)):
+            next(self._open(index, 0).texts, None)
+
     def _open(self, index: int, offset: int) -> _OpenFile:
         path = self.files[index]
         reader = corpus_readers.get(get_format(path))

@@ -17,7 +17,7 @@ from ..bilm.model import BiLM
 from ..checkpoints.native import VOCAB_FILE, write_native
 from ..checkpoints.reader import SoftmaxWeights, read_words
 from ..errors import Warnings
-from ..util.digests import DIGESTS_FILE, check_all_digests, write_digests
+from ..util.digests import DIGESTS_FILE, check_all_digests, check_digests, write_digests
 from ..util.reading import read_json_object
 
 logger = logging.getLogger("spacy_elmo")
@@ -159,12 +159,15 @@ def find_words(path: Path) -> Optional[List[str]]:
     """Find the words that a run predicts. All of its checkpoints have the same.
 
     path (Path): the run's folder.
-    RETURNS (Optional[List[str]]): those of the last checkpoint that is whole; None if there
-        is none.
+    RETURNS (Optional[List[str]]): those of the last checkpoint in which they are whole; None
+        if there is none.
     """
     for folder in _list_folders(path):
         try:
-            _read_state(folder)
+            if (folder / DIGESTS_FILE).exists():
+                check_digests(folder, [VOCAB_FILE])
+            else:
+                _read_state(folder)
             return read_words(folder / VOCAB_FILE)
         except (ValueError, OSError, TypeError, AttributeError):
             continue  # `find_last` tells
