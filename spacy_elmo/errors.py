@@ -318,9 +318,16 @@ class Errors(metaclass=ErrorsWithCodes):
         "download the whole folder once more; if you changed the file on purpose, remove its "
         "digests.json."
     )
+    # Text
+    EL155 = (
+        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
+        "like {guess}. {remedy}."
+    )
+    EL156 = "'{path}' has a NUL character in {place}. Remove it."
+    EL157 = "Nothing came through the standard input. Pipe a text, or give a path in place of '-'."
     # Commands and their files
     EL158 = (
-        "'{path}' cannot be read or written: {error}. Is the path right, is it yours, is there "
+        "A file cannot be read or written: {error}. Is the path right, is it yours, is there "
         "room on the disk? What was there before is untouched."
     )
     EL159 = (
@@ -334,8 +341,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
     EL162 = (
-        "No component is named that would use the vectors. Name some, such as `--pipeline "
-        "tagger,ner`."
+        "No component is named that would use the vectors. Name one or more, such as `--pipeline "
+        "tagger`."
     )
     EL163 = (
         "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
@@ -357,14 +364,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
     )
     EL170 = "The docs in '{path}' cannot be read: {error}. Give files that `spacy convert` made."
-    EL171 = "The pipeline '{path}' cannot be loaded: {error}"
-    # Text
-    EL155 = (
-        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
-        "like {guess}. {remedy}."
+    EL171 = (
+        "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
+        "trained pipeline."
     )
-    EL156 = "'{path}' has a NUL character in {place}. Remove it."
-    EL157 = "Nothing came through the standard input. Pipe a text, or give a path in place of '-'."
 
 
 class Warnings(metaclass=ErrorsWithCodes):

@@ -1,6 +1,7 @@
 """The exact perplexity of a checkpoint on a text."""
 
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .checkpoints.files import CheckpointFiles
@@ -107,7 +108,7 @@ def _read_settings(checkpoint: Path) -> Dict[str, Any]:
     """How the run measured that made a checkpoint: its meta.json may be a stranger's."""
     path = find_folder(checkpoint) / META_FILE
     meta = read_json_object(path) if path.exists() else {}
-    block = meta.get("evaluation", {})
+    block = meta.get("evaluation") or {}
     values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
     checks: Dict[str, Tuple[Any, Callable[[Any], bool], str]] = {
         "evaluation": ({}, lambda value: isinstance(value, dict), "an object"),
@@ -120,10 +121,11 @@ def _read_settings(checkpoint: Path) -> Dict[str, Any]:
     }
     settings = {}
     for key, (default, is_possible, expected) in checks.items():
-        value = values.get(key, default)
-        if not is_possible(value):
+        value = values.get(key)
+        if value is not None and not is_possible(value):
+            found = shorten(repr(value), 100)
             raise ValueError(
-                Errors.EL169.format(path=path, key=key, value=value, expected=expected)
+                Errors.EL169.format(path=path, key=key, value=found, expected=expected)
             )
         settings[key] = value or default
     return settings

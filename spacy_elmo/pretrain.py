@@ -242,7 +242,8 @@ class Run:
 
 
 def _has_run(output: Path, resume: bool, processes: Processes) -> bool:
-    """Whether a run is to go on. RAISES (ValueError): EL095 if there is one, but it is not."""
+    """Whether there is a run to go on with. RAISES (ValueError): EL095 if there is one, and
+    nobody said `resume`."""
     models = [name for name in (LAST, BEST) if find_folder(output / name).exists()]
     if (models or has_checkpoints(output)) and not resume:
         raise ValueError(Errors.EL095.format(path=output))

@@ -213,6 +213,19 @@ def test_a_run_of_an_older_version_is_checked_as_it_was(tmp_path, texts, caplog)
     assert "model.safetensors is damaged" in caplog.text
 
 
+def test_a_run_killed_before_its_first_checkpoint_starts_over(stopped, texts, tmp_path, caplog):
+    (tmp_path / "run").mkdir()
+    shutil.copytree(stopped / "run" / BEST, tmp_path / "run" / BEST)
+    with pytest.raises(ValueError, match="EL095.*--resume"):
+        train(tmp_path, texts)
+
+    with caplog.at_level(logging.WARNING):
+        assert train(tmp_path, texts, resume=True).step == 12
+
+    assert "[WL030]" in caplog.text and f"{BEST}.refused" in caplog.text
+    assert check_all_digests(tmp_path / "run" / f"{BEST}.refused")
+
+
 # Each process that trains is a fork of one that never did: torch's threads do not survive.
 KILLS = """
 import json, os, shutil, sys

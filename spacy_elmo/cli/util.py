@@ -23,7 +23,9 @@ def exit_on_error() -> Iterator[None]:
     except ValueError as err:
         msg.fail(str(err), exits=1)
     except OSError as err:
-        msg.fail(Errors.EL158.format(path=err.filename, error=err.strerror or err), exits=1)
+        # One that is open already, as on a full disk, has no name here.
+        where = f" ('{err.filename}')" if err.filename else ""
+        msg.fail(Errors.EL158.format(error=f"{err.strerror or err}{where}"), exits=1)
     except (MemoryError, RuntimeError) as err:
         # torch has a class of its own for the memory of a GPU alone.
         if isinstance(err, RuntimeError) and not re.search("allocate|out of memory", str(err)):

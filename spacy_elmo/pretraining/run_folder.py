@@ -28,6 +28,8 @@ _FOLDER = "checkpoints"
 _PATTERN = "step-?????????"
 # The last one, and the one before in case it is damaged.
 _N_KEPT = 2
+# What reading a checkpoint raises that somebody changed.
+_DAMAGED = (ValueError, OSError, KeyError, TypeError, AttributeError, SafetensorError)
 
 
 class Checkpoint(NamedTuple):
@@ -112,8 +114,8 @@ class RunFolder:
                 problem = self._compare(about)
                 if problem is None:
                     return Checkpoint(folder, about["state"], tensors)
-            except (ValueError, OSError, KeyError, TypeError, SafetensorError) as err:
-                problem = f"it cannot be read: {err}"
+            except _DAMAGED as err:
+                problem = f"it cannot be read: {err}".rstrip(".")
             logger.warning(Warnings.WL004.format(folder=folder, problem=problem))
         return None
 
@@ -169,7 +171,7 @@ def find_words(path: Path) -> Optional[List[str]]:
             else:
                 _read_state(folder)
             return read_words(folder / VOCAB_FILE)
-        except (ValueError, OSError, TypeError, AttributeError):
+        except _DAMAGED:
             continue  # `find_last` tells
     return None
 

@@ -6,11 +6,15 @@ import re
 import shlex
 import sys
 
+import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
+
+from spacy_elmo.cli.util import exit_on_error
 
 from ..runs import train, write_config
 
@@ -211,7 +215,7 @@ MISTAKES = [
     ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*EL158.*No space"),
     ("evaluate {meta_list} {text_txt}", "EL103"),
     ("evaluate {meta_cut_off} {text_txt}", "EL103"),
-    ("evaluate {meta_cut} {text_txt}", "EL169.*max_tokens = x"),
+    ("evaluate {meta_cut} {text_txt}", "EL169.*max_tokens = 'x'"),
     ("evaluate {meta_misc} {text_txt}", "EL169.*tokenizer"),
     # neighbors
     *[
@@ -239,6 +243,7 @@ MISTAKES = [
     ("neighbors 'I like ham .' --token ham --corpus ''", "EL080"),
     ("neighbors --token ham --corpus {text_txt}", 2),
     # demo
+    ("demo --texts {empty_txt} --output {out}.png", "EL167"),
     ("demo --texts {many_txt} --output {out}.png", "EL168.*60"),
     ("demo --word '' --output {out}.png", "EL053"),
     ("demo --word nope --output {out}.png", "EL053"),
@@ -309,3 +314,13 @@ def test_mistakes_are_told(places, tmp_path, monkeypatch, command, expected):
         assert re.search(f"({expected})", " ".join(result.output.split())), result.output
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not list(places["folder"].iterdir())
+
+
+@pytest.mark.parametrize("make", [torch.empty, np.empty])
+def test_a_lack_of_memory_is_told(make, capsys):
+    with pytest.raises(SystemExit, match="1"), exit_on_error():
+        make(10**15)
+    assert "[EL159]" in capsys.readouterr().out
+    # Not what else goes wrong in there: that is a mistake of ours.
+    with pytest.raises(RuntimeError, match="same size|must match"), exit_on_error():
+        torch.ones(2) + torch.ones(3)
