@@ -14,6 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from spacy_elmo.corpora.corpus import make_tokenizer
 from spacy_elmo.pretrain import BEST, LAST, Run, pretrain
 from spacy_elmo.pretraining.log import LOG_FILE, RunLog
 from spacy_elmo.pretraining.processes import Processes
@@ -116,7 +117,12 @@ def describe(run, config):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_a_flipped_bit_anywhere_is_told_or_changes_nothing(stopped, texts, tmp_path, caplog):
+def test_a_flipped_bit_anywhere_is_told_or_changes_nothing(
+    stopped, texts, tmp_path, caplog, monkeypatch
+):
+    # Making it takes longer than all that is tested here.
+    tokenizer = make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
+    monkeypatch.setattr("spacy_elmo.corpora.corpus.make_tokenizer", lambda *args: tokenizer)
     # The length follows from counts.json.
     training = {**SMALL["training"], "max_steps": 0, "max_epochs": 1.0}
     config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
