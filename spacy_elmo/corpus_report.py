@@ -29,7 +29,8 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 
     config (RunConfig): the run.
     folder (Path): where the standard input is saved.
-    RETURNS (Dict[str, Any]): figures by their names.
+    RETURNS (Dict[str, Any]): figures by their names. Warnings WL028 and WL029 tell of a run
+        that is shorter than its warm-up, and of a text that is less than a step.
     RAISES (ValueError): as a run that starts.
     """
     corpus = config.open_corpus(folder)
@@ -48,10 +49,11 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     n_parameters = sum(p.numel() for p in model.parameters())
     rate = _time_steps(model, config, corpus, vocabulary)
     memory = read_peak_memory() / 1e6
-    epochs = config.training.max_epochs
-    n_total = n_targets * epochs
+    n_steps = config.count_steps(n_targets)
+    n_total = n_targets * config.training.max_epochs
     if config.training.max_steps:
-        n_total = config.training.max_steps * config.training.batch_tokens
+        n_total = n_steps * config.training.batch_tokens
+    config.warn_of_length(n_targets)
     return {
         "files": sum(len(source.files) for source in corpus.sources.values()),
         "bytes, as stored": sum(source.n_bytes for source in corpus.sources.values()),
@@ -67,6 +69,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "parameters, softmax included": n_parameters,
         "memory of one process after these steps, without the shuffled text, MB": memory,
         "tokens per second here": round(rate),
+        "steps of the whole run": n_steps,
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
     }

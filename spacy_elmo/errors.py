@@ -245,15 +245,15 @@ class Errors(metaclass=ErrorsWithCodes):
         "vocab.txt."
     )
     EL075 = (
-        "The words to score with are not all in the vocabulary of the softmax: {n_words} "
-        "are missing, such as {examples}. Give a file whose words it contains."
+        "The words to score with are not all in the vocabulary of the softmax. Missing: "
+        "{n_words}, such as {examples}. Give a file whose words it contains."
     )
     EL076 = (
         "A softmax of the kind '{kind}' cannot be written in the AllenNLP format, which has "
         "one row for each word. Export with `--no-softmax`."
     )
     EL077 = (
-        "No word is left to predict in {source}: the most frequent one occurs {most} times, with "
+        "No word is left to predict in {source}: the most frequent one has a count of {most}, with "
         "min_count = {min_count} and size = {size} (three of which are <S>, </S> and <UNK>) in "
         "[corpus]. Lower min_count, raise size, or give a vocabulary with words."
     )
@@ -358,6 +358,56 @@ class Errors(metaclass=ErrorsWithCodes):
         "The integers of '{name}' in {source} are not in ascending order, so words would not be "
         "found. The file is damaged; get it once more."
     )
+    # Text
+    EL155 = (
+        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
+        "like {guess}. {remedy}."
+    )
+    EL156 = "'{path}' has a NUL character in {place}. Remove it."
+    EL157 = "Nothing came through the standard input. Pipe a text, or give a path in place of '-'."
+    # Commands and their files
+    EL158 = (
+        "A file cannot be read or written: {error}. Is the path right, is it yours, is there "
+        "room on the disk? What was there before is untouched."
+    )
+    EL159 = (
+        "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
+        "[training] batch_tokens), or set [training] accumulate."
+    )
+    EL160 = (
+        "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
+        "gradients and what the optimizer remembers, and this machine has {total:.0f} GB. Lower "
+        "the sizes in [bilm], or the size of the vocabulary in [corpus]."
+    )
+    EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
+    EL162 = (
+        "No component is named that would use the vectors. Name one or more, such as `--pipeline "
+        "tagger`."
+    )
+    EL163 = (
+        "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
+        "The last checkpoint is untouched: go on from it with `--resume` and a lower "
+        "`--training.learn_rate`, or a lower `--training.clip`."
+    )
+    EL164 = (
+        "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
+        "another path."
+    )
+    EL165 = "'{path}' cannot be written: {problem}. Give another path."
+    EL166 = "A picture cannot be written as '{path}', only with one of the endings {known}."
+    EL167 = "There are no sentences in '{path}'. Give a file with one in each line."
+    EL168 = (
+        "{n} sentences are too many for one picture, expected at most {most}. Give a file with "
+        "fewer lines."
+    )
+    EL169 = (
+        "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
+    )
+    EL170 = "The docs in '{path}' cannot be read: {error}. Give files that `spacy convert` made."
+    EL171 = (
+        "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
+        "trained pipeline."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -393,6 +443,21 @@ class Warnings(metaclass=ErrorsWithCodes):
         "To train on another text, give another folder or delete the file."
     )
     WL012 = (
-        "{n_files} files in '{path}' are left out, such as {examples}: their format is none of "
-        "{known}. Rename them if they are text."
+        "Left out in '{path}': {n_files}, such as {examples}, of another format than {known}. "
+        "Rename what is text."
+    )
+    WL027 = "'{path}' is damaged ({problem}); it is made anew."
+    WL028 = (
+        "The learning rate rises for {warmup_steps} steps ([training] warmup_steps), but the run "
+        "has only {total_steps}: it comes to {share:.0%} of learn_rate. Train longer, lower "
+        "warmup_steps, or lower batch_tokens for more steps."
+    )
+    WL029 = (
+        "The text has {n_targets} tokens and ends of sequences, fewer than the {batch_tokens} of "
+        "one step ([training] batch_tokens): each step reads the same text, more than once. "
+        "Lower batch_tokens, or give more text."
+    )
+    WL030 = (
+        "'{path}' has a model, but no checkpoint to go on from: the run starts over. The model "
+        "is kept as '{kept}'."
     )

@@ -1,16 +1,19 @@
 """The exact perplexity of a checkpoint on a text."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from textwrap import shorten
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .checkpoints.files import CheckpointFiles
-from .checkpoints.native import read_meta
+from .checkpoints.native import META_FILE, read_meta
 from .checkpoints.reader import read_words
 from .corpora.corpus import TOKENIZER, cutter_maker, read_sequences
+from .corpora.cutting import CUTS
 from .errors import Errors
 from .language_model import load_language_model
 from .pretraining.perplexity import Scorer, measure
 from .pretraining.vocabulary import Vocabulary
+from .util.snippets import count_things
 
 # Tokens of a pass; in a stream, steps of it.
 _BATCH_TOKENS = 4096
@@ -47,20 +50,19 @@ def evaluate_checkpoint(
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
     RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
-        text, EL030 to EL038 for the checkpoint.
+        text, EL030 to EL038 for the checkpoint, EL169 for its meta.json.
     """
+    before = _read_settings(Path(checkpoint))
+    cut = cut or before["cut"]
+    max_tokens = max_tokens or before["max_tokens"]
+    stream = before["stream"] if stream is None else stream
+    limit = before["limit"] if limit is None else limit
+    lang = before["lang"] if lang is None else lang
+    make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
+    # What is wrong with the text is known before a model is loaded.
+    found = list(read_sequences(text, make_cutter))
     model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
-    meta = read_meta(Path(checkpoint))
-    before = meta.get("evaluation", {})
-    cut = cut or before.get("cut", "sentences")
-    max_tokens = max_tokens or before.get("max_tokens", 128)
-    stream = before.get("stream", False) if stream is None else stream
-    limit = before.get("limit", 0) if limit is None else limit
-    lang = lang or meta.get("lang", "en")
-    tokenizer = meta.get("tokenizer") or TOKENIZER
-    make_cutter = cutter_maker(lang, tokenizer, max_tokens=max_tokens, cut=cut)
-    found = list(read_sequences(text, make_cutter))
     sequences = sample(found, limit, in_order=stream)
     if not sequences:
         raise ValueError(Errors.EL094.format(path=text))
@@ -100,9 +102,50 @@ def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) ->
     return [sequences[int(i * step)] for i in range(limit)]
 
 
+def _read_settings(checkpoint: Path) -> Dict[str, Any]:
+    """How the run measured that made a checkpoint: its meta.json may be a stranger's."""
+    meta = read_meta(checkpoint)
+    block = meta.get("evaluation") or {}
+    values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
+    checks: Dict[str, Tuple[Any, Callable[[Any], bool], str]] = {
+        "evaluation": ({}, lambda value: isinstance(value, dict), "an object"),
+        "cut": ("sentences", lambda value: value in CUTS, f"one of {CUTS}"),
+        "max_tokens": (128, lambda value: type(value) is int and value >= 2, "at least 2"),
+        "limit": (0, lambda value: type(value) is int and value >= 0, "at least 0"),
+        "stream": (False, lambda value: type(value) is bool, "true or false"),
+        "lang": ("en", lambda value: isinstance(value, str), "a language's code"),
+        "tokenizer": (TOKENIZER, _is_plain, "the name of a tokenizer and plain settings"),
+    }
+    settings = {}
+    for key, (default, is_possible, expected) in checks.items():
+        value = values.get(key)
+        if value is not None and not is_possible(value):
+            found = shorten(repr(value), 100)
+            raise ValueError(
+                Errors.EL169.format(
+                    path=checkpoint / META_FILE, key=key, value=found, expected=expected
+                )
+            )
+        settings[key] = value or default
+    return settings
+
+
+def _is_plain(block: Any) -> bool:
+    """Whether a block names a tokenizer alone, not what else spaCy's registries could make."""
+    return isinstance(block, dict) and all(
+        (key == "@tokenizers" or not key.startswith("@"))
+        and (value is None or isinstance(value, (str, int, float)))
+        for key, value in block.items()
+    )
+
+
 def _read_restriction(path: Path, vocabulary: Vocabulary) -> Vocabulary:
     restrict = Vocabulary(read_words(path))
     missing = [word for word in restrict.words if word not in vocabulary.ids]
     if missing:
-        raise ValueError(Errors.EL075.format(n_words=len(missing), examples=", ".join(missing[:5])))
+        raise ValueError(
+            Errors.EL075.format(
+                n_words=count_things(len(missing), "word"), examples=", ".join(missing[:5])
+            )
+        )
     return restrict

@@ -7,10 +7,11 @@ from typing import Any, Dict, List
 
 from .errors import Errors, Warnings
 from .util.atomic import atomic_file
-from .util.snippets import mark_word
+from .util.snippets import count_things, mark_word
 
 try:
     from matplotlib import font_manager
+    from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 except ImportError:
@@ -63,6 +64,16 @@ def require_matplotlib() -> None:
         raise ValueError(Errors.EL062)
 
 
+def require_drawable(path: Path) -> None:
+    """path (Path): of a picture, to be looked at before the work for it. RAISES
+    (ValueError): EL062 if nothing can be drawn, EL166 if its ending names no format."""
+    require_matplotlib()
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        endings = ", ".join(f".{name}" for name in sorted(known))
+        raise ValueError(Errors.EL166.format(path=path, known=endings))
+
+
 def has_matplotlib() -> bool:
     """RETURNS (bool): Whether anything can be drawn."""
     return Figure is not None
@@ -92,7 +103,8 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_xlabel("sentences at a time")
     axes.set_ylabel("tokens per second")
-    axes.set_title(f"Speed with {result['n_threads']} threads, full word cache")
+    threads = count_things(result["n_threads"], "thread")
+    axes.set_title(f"Speed with {threads}, full word cache")
     axes.grid(axis="y", alpha=0.3)
     axes.legend()
     _save(figure, path)
@@ -298,7 +310,7 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(8, 9), layout="constrained")
     loss, dev, rate = figure.subplots(3, 1, sharex=True)
     millions = [line["n_tokens"] / 1e6 for line in lines]
-    loss.plot(millions, [line["train_loss"] for line in lines], color="C0", linewidth=0.8)
+    loss.plot(millions, [line.get("train_loss") for line in lines], color="C0", linewidth=0.8)
     loss.set_ylabel("training loss (nats)")
     measured = [line for line in lines if "dev_perplexity" in line]
     for key, label in (("dev_forward", "forward"), ("dev_backward", "backward")):
@@ -322,6 +334,7 @@ def _save(figure: "Figure", path: Path, **settings: Any) -> None:
     families = [family for family in _FAMILIES if family in installed]
     for text in figure.findobj(Text):
         text.set_fontfamily(families)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as beside, warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
         figure.savefig(beside, dpi=120, **settings)

@@ -9,6 +9,7 @@ from spacy.language import Language
 from thinc.api import Config
 
 from .bilm.config import BiLMConfig
+from .corpora.languages import require_language
 from .errors import Errors
 
 PRESETS = ("shared_mix", "task_mix", "allennlp", "fine_tune", "word_features")
@@ -34,8 +35,11 @@ def make_config(
     paths (Optional[Dict[str, str]]): values of [paths].
     RETURNS (Config): the config, with its variables not yet filled in.
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
-        tok2vec.
+        tok2vec, EL161 for an unknown language, EL162 without components.
     """
+    require_language(lang)
+    if not components:
+        raise ValueError(Errors.EL162)
     if preset not in PRESETS:
         raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
     config = _read("base").merge(_read(preset))

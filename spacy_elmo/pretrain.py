@@ -5,11 +5,9 @@ import os
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import chain, islice
-from math import ceil
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
-import srsly
 import torch
 
 from .bilm.config import BiLMConfig
@@ -17,19 +15,22 @@ from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import META_FILE, write_native
 from .checkpoints.reader import SoftmaxWeights, find_reader, read_words
 from .corpora.static_vectors import StaticVectors
-from .errors import Errors
+from .errors import Errors, Warnings
 from .language_model import copy_softmax_rows, pack_softmax, start_bilm
 from .pretraining.initial_state import store_initial_state
 from .pretraining.loop import Hooks, Progress, Report, train
 from .pretraining.objective import LanguageModel
 from .pretraining.perplexity import Perplexity, Scorer, measure
 from .pretraining.processes import Processes, deterministic, join_processes
-from .pretraining.run_folder import RunFolder, has_checkpoints
+from .pretraining.run_folder import RunFolder, has_checkpoints, set_aside
 from .pretraining.softmax import split_softmax
 from .pretraining.stream import BatchStream
 from .pretraining.vocabulary import Vocabulary
 from .run_parts import RunConfig
-from .run_words import COUNTS_FILE, VOCAB_FILE, prepare_words
+from .run_words import VOCAB_FILE, count_targets, prepare_words, read_counts
+from .util.atomic import find_folder
+from .util.digests import write_digests
+from .util.reading import read_json_object
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -58,9 +59,7 @@ class Run:
         self.config = config
         self.output = output
         self.processes = processes
-        has_run = has_checkpoints(output) or any((output / n).exists() for n in (LAST, BEST))
-        if has_run and not resume:
-            raise ValueError(Errors.EL095.format(path=output))
+        has_run = _has_run(output, resume, processes)
         output.mkdir(parents=True, exist_ok=True)
         # One process reads the standard input, the others what it saved.
         if not processes.is_first:
@@ -77,7 +76,7 @@ class Run:
             prepare_words(config, self.corpus, output, about_text)
         processes.wait()
         self.vocabulary = Vocabulary(read_words(output / VOCAB_FILE))
-        self.counts = srsly.read_json(output / COUNTS_FILE)
+        self.counts = read_counts(output)
         shape = config.make_shape(self.vocabulary, vectors)
         identity = config.identity(about_text, len(self.vocabulary), shape)
         self.folder = RunFolder(output, identity)
@@ -87,17 +86,16 @@ class Run:
         processes.wait()
         if self.checkpoint is not None and processes.is_first:
             self.folder.set_aside_after(self.checkpoint.folder)
+        if self.checkpoint is None and processes.is_first:
+            config.warn_of_length(self._count_targets())
         self.n_tokens_before = self._read_n_tokens_before()
         self.model = self._make_model(shape, vectors).to(processes.device)
 
     @property
     def total_steps(self) -> int:
         """RETURNS (int): Length of the whole run."""
-        if self.config.training.max_steps:
-            return self.config.training.max_steps
-        n_targets = self.counts["n_tokens"] + self.counts["n_sequences"]
-        return max(
-            1, ceil(self.config.training.max_epochs * n_targets / self.config.training.batch_tokens)
+        return self.config.count_steps(
+            self.counts.get("n_tokens", 0) + self.counts.get("n_sequences", 0)
         )
 
     def train(
@@ -161,12 +159,21 @@ class Run:
     def _read_n_tokens_before(self) -> int:
         """What the weights that the run started from had read, as far as they tell."""
         if self.checkpoint is not None:
-            return srsly.read_json(self.checkpoint.folder / META_FILE).get(
+            return read_json_object(self.checkpoint.folder / META_FILE).get(
                 "n_tokens_trained_before", 0
             )
-        path = Path(self.config.paths.get("init") or "") / META_FILE
-        meta = srsly.read_json(path) if self.init is not None and path.exists() else {}
-        return meta.get("n_tokens_trained", 0) + meta.get("n_tokens_trained_before", 0)
+        if self.init is None:
+            return 0
+        path = find_folder(self.init.path) / META_FILE
+        meta = read_json_object(path) if path.exists() else {}
+        counts = [meta.get(key) for key in ("n_tokens_trained", "n_tokens_trained_before")]
+        return sum(count for count in counts if isinstance(count, int))
+
+    def _count_targets(self) -> int:
+        """Of the text, or of the part of it that a step reads if it was not counted."""
+        if "n_tokens" in self.counts:
+            return self.counts["n_tokens"] + self.counts["n_sequences"]
+        return count_targets(self.corpus, self.config.training.batch_tokens)
 
     def _measure(self) -> Perplexity:
         p = self.processes
@@ -193,7 +200,11 @@ class Run:
         sequences = list(islice(chain.from_iterable(parts), _STATE_SEQUENCES))
         store_initial_state(self.model, sequences, _DEV_TOKENS)
         write_native(
-            self.model.bilm, self.output / name, softmax=self._softmax_weights(), meta=meta
+            self.model.bilm,
+            self.output / name,
+            softmax=self._softmax_weights(),
+            meta=meta,
+            write_more=write_digests,
         )
 
     def _softmax_weights(self) -> SoftmaxWeights:
@@ -228,6 +239,21 @@ class Run:
                 "n_predictions": dev.n_targets,
             }
         return meta
+
+
+def _has_run(output: Path, resume: bool, processes: Processes) -> bool:
+    """Whether there is a run to go on with. RAISES (ValueError): EL095 if there is one, and
+    nobody said `resume`."""
+    models = [name for name in (LAST, BEST) if find_folder(output / name).exists()]
+    if (models or has_checkpoints(output)) and not resume:
+        raise ValueError(Errors.EL095.format(path=output))
+    # The last model is written after a checkpoint, the best one perhaps before the first.
+    starts_over = models == [BEST] and not has_checkpoints(output)
+    processes.wait()
+    if starts_over and processes.is_first:
+        kept = set_aside(find_folder(output / BEST))
+        logger.warning(Warnings.WL030.format(path=output, kept=kept))
+    return bool(models or has_checkpoints(output)) and not starts_over
 
 
 def pretrain(

@@ -1,5 +1,6 @@
 """Read pretraining configs: spaCy's format, our sections."""
 
+import configparser
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
@@ -7,13 +8,15 @@ from typing import Any, Dict, Mapping, Optional
 from confection import Config, ConfigValidationError
 
 from .bilm.config import BiLMConfig
+from .corpora.languages import require_language
 from .errors import Errors
 from .pretraining.settings import check_keys
 from .util.reading import read_file
 
 PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
-_MOST_BYTES = 1_000_000
+# More is no config.
+_MOST_BYTES = 10_000_000
 # Blocks that hold the arguments of what they name, and the key that names it.
 _NAMED = (("optimizer", "name"), ("softmax", "kind"))
 
@@ -26,31 +29,45 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
         or optimizer than the file's comes without the arguments of that one.
     RETURNS (Dict[str, Any]): the sections, interpolated.
-    RAISES (ValueError): EL100 to EL102 if there is no file, EL098 if it is no config or has
-        another section, EL090 for a path that nothing uses.
+    RAISES (ValueError): EL098 if it is no config or has another section, EL090 for a path
+        that nothing uses, EL100 to EL103 if it cannot be read.
     """
-    content = read_file(path, _MOST_BYTES)
-    try:
-        given = Config().from_str(content.decode("utf-8"), interpolate=False)
-        config = read_template()
-        for section in given:
-            if section not in _SECTIONS:
-                known = ", ".join(_SECTIONS)
-                raise ValueError(Errors.EL098.format(path=path, error=f"[{section}]", known=known))
-        known_paths = tuple(config["paths"])
-        _overlay(config, given)
-        for block, key in _NAMED:
-            name = (overrides or {}).get(f"training.{block}.{key}")
-            if name is not None and name != config["training"][block].get(key):
-                config["training"][block] = {key: name}
-        text = config.to_str()
-        loaded = dict(Config().from_str(text, overrides=dict(overrides or {})))
-    except (ConfigValidationError, UnicodeDecodeError) as err:
-        known = ", ".join(_SECTIONS)
-        raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
+    given = _parse(path, _decode(path), interpolate=False)
+    for section in given:
+        if section not in _SECTIONS:
+            raise _no_config(path, f"[{section}]")
+    config = read_template()
+    known_paths = tuple(config["paths"])
+    _overlay(config, given)
+    for block, key in _NAMED:
+        name = (overrides or {}).get(f"training.{block}.{key}")
+        if name is not None and name != config["training"][block].get(key):
+            config["training"][block] = {key: name}
+    text = config.to_str()
+    loaded = dict(_parse(path, text, overrides=dict(overrides or {})))
     unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
     check_keys(unused, known_paths, "paths")
     return loaded
+
+
+def _decode(path: Path) -> str:
+    try:
+        return read_file(path, _MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise _no_config(path, err) from err
+
+
+def _parse(path: Path, text: str, **settings: Any) -> Config:
+    """Read what the file says, or what it says over the template."""
+    try:
+        return Config().from_str(text, **settings)
+    # What configparser finds wrong comes as it is, what confection does not expect, too.
+    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
+        raise _no_config(path, err) from err
+
+
+def _no_config(path: Path, error: object) -> ValueError:
+    return ValueError(Errors.EL098.format(path=path, error=error, known=", ".join(_SECTIONS)))
 
 
 def make_pretraining_config(
@@ -69,8 +86,9 @@ def make_pretraining_config(
     init (Optional[Path]): weights to start from, which have that shape.
     init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
     RETURNS (Config): all sections, not interpolated.
-    RAISES (ValueError): EL060 for an unknown preset.
+    RAISES (ValueError): EL060 for an unknown preset, EL161 for an unknown language.
     """
+    require_language(lang)
     if preset not in PRETRAINING_PRESETS:
         known = ", ".join(PRETRAINING_PRESETS)
         raise ValueError(Errors.EL060.format(preset=preset, presets=known))

@@ -1,23 +1,26 @@
 """The parts of a pretraining run that its config describes: text, shape, model."""
 
+import json
+import logging
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-import srsly
 import torch
-from torch import nn
 
 from .bilm.config import BiLMConfig
 from .bilm.model import BiLM
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.reader import find_reader
 from .corpora.corpus import Corpus, cutter_maker, open_sources, read_sequences
+from .corpora.languages import require_language
 from .corpora.static_vectors import StaticVectors, read_static_vectors
-from .errors import Errors
+from .errors import Errors, Warnings
 from .evaluation import sample
 from .pretraining.objective import LanguageModel
-from .pretraining.optimizers import make_optimizer, parse_settings
+from .pretraining.optimizers import count_numbers, parse_settings, try_optimizer
+from .pretraining.schedule import learn_rate_factor
 from .pretraining.settings import (
     CorpusSettings,
     TrainingSettings,
@@ -27,6 +30,9 @@ from .pretraining.settings import (
 )
 from .pretraining.softmax import make_softmax, split_softmax
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from .speed import read_total_memory
+
+logger = logging.getLogger("spacy_elmo")
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
 _CHECKED_WIDTH = 16
@@ -53,8 +59,10 @@ class RunConfig:
     def check(cls, config: Dict[str, Any]) -> "RunConfig":
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
-        value."""
-        check_keys(config["nlp"], ("lang", "tokenizer"), "nlp")
+        value, EL160 for a model that the machine cannot hold, EL161 for an unknown
+        language."""
+        _check_paths(config["paths"])
+        _check_language(config["nlp"])
         checked = cls(
             config["paths"],
             config["nlp"],
@@ -65,12 +73,13 @@ class RunConfig:
         if checked.training.patience and not checked.corpus.dev:
             patience = checked.training.patience
             raise invalid("training", "patience", patience, "0 without a held-out text (paths.dev)")
-        checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
+        shape = checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
+        checked.require_memory(shape, len(SPECIAL_WORDS))
         # What is wrong with these is known only when they are made: now, not after hours
         # of counting.
         kind, arguments = split_softmax(checked.training.softmax)
         make_softmax(kind, _CHECKED_WIDTH, 1_000_000, **arguments)
-        make_optimizer(nn.Linear(1, 1), *parse_settings(checked.training.optimizer))
+        try_optimizer(checked.training.optimizer)
         return checked
 
     def require_device(self, device: str) -> None:
@@ -80,6 +89,20 @@ class RunConfig:
             raise invalid("training", "device", device, "cpu, or cuda where torch finds a GPU")
         if device == "cpu" and self.training.precision == "fp16":
             raise invalid("training", "precision", "fp16", "fp32 or bf16 on a CPU")
+
+    def require_memory(self, shape: BiLMConfig, n_words: int) -> None:
+        """shape (BiLMConfig): from `make_shape`. n_words (int): words to predict. RAISES
+        (ValueError): EL160 if the machine cannot hold what is trained."""
+        with torch.device("meta"):
+            n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
+        n_weights += n_words * (shape.direction_width + 1)
+        name, _ = parse_settings(self.training.optimizer)
+        # The weight and its gradient, 4 bytes each, and what the optimizer remembers.
+        needed, total = 4 * (2 + count_numbers(name)) * n_weights, read_total_memory()
+        if total and needed > total:
+            raise ValueError(
+                Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)
+            )
 
     def make_cutter(self, window_share: float) -> Callable[[], Any]:
         """window_share (float): see `Cutter`. RETURNS (Callable[[], Any]): makes it."""
@@ -95,11 +118,13 @@ class RunConfig:
     def open_corpus(self, output: Path, *, spool: bool = True) -> Corpus:
         """output (Path): where the standard input is saved. spool (bool): whether to save
         it; if not, it is saved already. RETURNS (Corpus): the text to train on. RAISES
-        (ValueError): EL080 to EL085."""
+        (ValueError): EL080 to EL085, EL101 and EL155 to EL157 for the text, EL089 for the
+        tokenizer."""
         c, seed = self.corpus, self.training.seed
         sources, weights = open_sources(c.train, c.sources, output, seed, spool=spool)
-        cutter = self.make_cutter(c.window_share)
-        return Corpus(sources, weights, cutter, n_workers=c.n_workers)
+        make_cutter = self.make_cutter(c.window_share)
+        make_cutter()  # what is wrong with it is said here, not by a process that cuts
+        return Corpus(sources, weights, make_cutter, n_workers=c.n_workers)
 
     def read_dev(self) -> List[List[str]]:
         """RETURNS (List[List[str]]): the held-out sequences to measure on; none without
@@ -158,7 +183,9 @@ class RunConfig:
     ) -> LanguageModel:
         """shape (BiLMConfig): from `make_shape`. vocabulary (Vocabulary): the words to
         predict. vectors (Optional[StaticVectors]): the given ones. RETURNS (LanguageModel):
-        with random weights, always the same ones."""
+        with random weights, always the same ones. RAISES (ValueError): EL160 as
+        `require_memory`."""
+        self.require_memory(shape, len(vocabulary))
         torch.manual_seed(self.training.seed)
         bilm = BiLM(shape)
         if vectors is not None:
@@ -168,6 +195,33 @@ class RunConfig:
         kind, arguments = split_softmax(self.training.softmax)
         softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
         return LanguageModel(bilm, softmax, self.training.dropout)
+
+    def count_steps(self, n_targets: int) -> int:
+        """n_targets (int): tokens and ends of sequences of the text; not looked at if
+        `max_steps` is given. RETURNS (int): length of the whole run."""
+        t = self.training
+        return t.max_steps or max(1, ceil(t.max_epochs * n_targets / t.batch_tokens))
+
+    def warn_of_length(self, n_targets: int) -> None:
+        """n_targets (int): of the text, or of a part that is not less than a step. Warns with
+        WL028 of a run that ends while its learning rate still rises, and with WL029 of a
+        text that is less than a step."""
+        t, total_steps = self.training, self.count_steps(n_targets)
+        if total_steps <= t.warmup_steps:
+            share = learn_rate_factor(
+                total_steps - 1,
+                schedule=t.schedule,
+                warmup_steps=t.warmup_steps,
+                total_steps=total_steps,
+                decay_share=t.decay_share,
+            )
+            logger.warning(
+                Warnings.WL028.format(
+                    warmup_steps=t.warmup_steps, total_steps=total_steps, share=share
+                )
+            )
+        if n_targets < t.batch_tokens:
+            logger.warning(Warnings.WL029.format(n_targets=n_targets, batch_tokens=t.batch_tokens))
 
     def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
         """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
@@ -183,7 +237,7 @@ class RunConfig:
             for source in corpus.sources.values()
             for file in source.files
         ]
-        return srsly.json_loads(srsly.json_dumps(about))
+        return json.loads(json.dumps(about))
 
     def identity(self, text: Dict[str, Any], n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
         """text (Dict[str, Any]): from `describe_text`. n_words (int): words to predict.
@@ -197,4 +251,21 @@ class RunConfig:
             "training": {key: training[key] for key in kept},
             "n_words": n_words,
         }
-        return srsly.json_loads(srsly.json_dumps(identity))
+        return json.loads(json.dumps(identity))
+
+
+def _check_paths(paths: Dict[str, Any]) -> None:
+    for key, path in paths.items():
+        if path is not None and not isinstance(path, str):
+            raise invalid("paths", key, path, "a path, or null for none; ./2024 for a number")
+    if paths.get("init_weights") and not paths.get("init"):
+        expected = "none without paths.init, the options.json that belongs to it"
+        raise invalid("paths", "init_weights", paths["init_weights"], expected)
+
+
+def _check_language(nlp: Dict[str, Any]) -> None:
+    check_keys(nlp, ("lang", "tokenizer"), "nlp")
+    require_language(nlp.get("lang", ""))
+    tokenizer = nlp.get("tokenizer")
+    if tokenizer is not None and not isinstance(tokenizer, dict):
+        raise invalid("nlp", "tokenizer", tokenizer, "a block [nlp.tokenizer]")

@@ -6,21 +6,22 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-import srsly
-
 from .checkpoints.reader import read_words, write_words
 from .corpora.corpus import Corpus
 from .errors import Errors, Warnings
-from .pretraining.run_folder import has_checkpoints
+from .pretraining.run_folder import find_words, has_checkpoints
 from .pretraining.settings import CorpusSettings
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from .run_parts import RunConfig
-from .util.atomic import write_file
+from .util.checked_json import read_checked_json, write_checked_json
+from .util.digests import digest_file
 
 logger = logging.getLogger("spacy_elmo")
 
 VOCAB_FILE = "vocab.txt"
 COUNTS_FILE = "counts.json"
+# In counts.json, the digest of vocab.txt.
+_WORDS_KEY = "vocabulary"
 
 
 def count_words(corpus: Corpus) -> WordCounter:
@@ -40,6 +41,17 @@ def count_words(corpus: Corpus) -> WordCounter:
         )
     logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
     return counter
+
+
+def count_targets(corpus: Corpus, most: int) -> int:
+    """corpus (Corpus): text. most (int): where to stop. RETURNS (int): its tokens and ends of
+    sequences, or `most` if there are more. RAISES (ValueError): as `Corpus.read_in_order`."""
+    n_targets = 0
+    for words in corpus.read_in_order():
+        n_targets += len(words) + 1
+        if n_targets >= most:
+            return most
+    return n_targets
 
 
 class GivenWords(NamedTuple):
@@ -85,18 +97,21 @@ def choose_vocabulary(
 
 def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
     """Write vocab.txt and counts.json, unless they are there. The text is counted where
-    something follows from it: not if both vocabulary and number of steps are given.
+    something follows from it: not if both vocabulary and number of steps are given. Then each
+    file is opened, so that training does not end in the middle of a text that is none.
 
     config (RunConfig): the run.
     corpus (Corpus): its text.
-    output (Path): the run's folder; one that a run goes on in keeps its words.
+    output (Path): the run's folder; one that a run goes on in keeps the words of its
+        checkpoints.
     text (Dict[str, Any]): from `describe_text`.
-    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`.
+    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`, and what
+        reading a text raises.
     """
-    path = output / COUNTS_FILE
-    counts = srsly.read_json(path) if path.exists() else {}
-    goes_on, is_given = has_checkpoints(output), bool(config.corpus.vocabulary)
-    if not goes_on and counts.get("text") != text:
+    counts = _read_whole_counts(output)
+    trained, is_given = find_words(output), bool(config.corpus.vocabulary)
+    goes_on = has_checkpoints(output)
+    if not goes_on and (counts.get("text") != text or not _has_words(output, counts)):
         counts = {"text": text}
     lacks_length = "n_tokens" not in counts and not config.training.max_steps
     lacks_words = not goes_on and not is_given and "n_tokens" not in counts
@@ -105,7 +120,56 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
     if lacks_length or lacks_words:
         counter = count_words(corpus)
         counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
+    elif not goes_on:
+        for source in corpus.sources.values():
+            source.require_readable()
     if lacks_words or (is_given and not goes_on):
-        words = choose_vocabulary(counter, config.corpus, given).words
-        write_words(output / VOCAB_FILE, words)
-    write_file(path, srsly.json_dumps(counts).encode("utf-8"))
+        trained = choose_vocabulary(counter, config.corpus, given).words
+    if trained is not None:
+        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, trained, goes_on)
+    write_checked_json(output / COUNTS_FILE, counts)
+
+
+def read_counts(output: Path) -> Dict[str, Any]:
+    """output (Path): a run's folder. RETURNS (Dict[str, Any]): what is known of its text:
+    "text", from `describe_text`; if it was counted, "n_tokens" and "n_sequences"; and the
+    digest of vocab.txt. RAISES (ValueError): EL100 to EL104 if it cannot be read."""
+    return read_checked_json(output / COUNTS_FILE)
+
+
+def _read_whole_counts(output: Path) -> Dict[str, Any]:
+    path = output / COUNTS_FILE
+    if not path.exists():
+        return {}
+    try:
+        return read_counts(output)
+    except ValueError as err:
+        logger.warning(Warnings.WL027.format(path=path, problem=err))
+        return {}
+
+
+def _has_words(output: Path, counts: Dict[str, Any]) -> bool:
+    """Whether vocab.txt is what was written together with the counts."""
+    path = output / VOCAB_FILE
+    if not path.exists():
+        return False
+    # None by an older version, which did not say.
+    expected = counts.get(_WORDS_KEY)
+    is_whole = expected is None or digest_file(path) == expected
+    if not is_whole:
+        logger.warning(Warnings.WL027.format(path=path, problem="its digest is another"))
+    return is_whole
+
+
+def _write_vocabulary(path: Path, words: List[str], is_trained: bool) -> str:
+    """Write vocab.txt unless it is there. RETURNS (str): its digest."""
+    try:
+        before = read_words(path) if path.exists() else None
+    except ValueError:
+        before = None
+    if before != words:
+        if is_trained:
+            problem = "it is not that of the checkpoints"
+            logger.warning(Warnings.WL027.format(path=path, problem=problem))
+        write_words(path, words)
+    return digest_file(path)

@@ -1,5 +1,6 @@
 """How fast a biLM is on this machine, against what the machine can do."""
 
+import os
 import sys
 import time
 from functools import partial
@@ -147,6 +148,14 @@ def read_peak_memory() -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def read_total_memory() -> int:
+    """RETURNS (int): bytes of memory that the machine has; 0 if the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no such function
+        return 0
 
 
 def _time(function: Callable[[], Any], n_repeats: int) -> float:

@@ -24,10 +24,11 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 FINISHED, FAILED, KILLED = 0, 1, 9
 
 
-def kill_at_each_write(work: Callable[[], object]) -> Iterator[int]:
+def kill_at_each_write(work: Callable[[], object], first: int = 1, every: int = 1) -> Iterator[int]:
     """Run work in children, killed before their first, second, ... change of the disk, until
-    one comes to its end. YIELDS the number, each time after the child is gone."""
-    yield from _run_until_finished(work, lambda: os._exit(KILLED), KILLED)
+    one comes to its end; or, of these, from the `first` on one of `every` so many. YIELDS the
+    number, each time after the child is gone."""
+    yield from _run_until_finished(work, lambda: os._exit(KILLED), KILLED, first, every)
 
 
 def fail_at_each_write(work: Callable[[], object]) -> Iterator[int]:
@@ -52,12 +53,16 @@ def fail_at_size(work: Callable[[], object], n_bytes: int) -> bool:
 
 
 def _run_until_finished(
-    work: Callable[[], object], fault: Callable[[], None], expected: int
+    work: Callable[[], object],
+    fault: Callable[[], None],
+    expected: int,
+    first: int = 1,
+    every: int = 1,
 ) -> Iterator[int]:
-    for n in range(1, 10_000):
+    for n in range(first, 10_000, every):
         status = _run_child(lambda n=n: _run_with_fault(work, fault, n))
         if status == FINISHED:
-            assert n > 1, "the work never touched the disk"
+            assert n > first, "the work hardly touched the disk"
             return
         assert status == expected, f"fault {n}: the child ended with {status}"
         yield n

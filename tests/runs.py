@@ -2,6 +2,9 @@
 
 import random
 
+import safetensors.torch
+import srsly
+
 from spacy_elmo.pretrain import pretrain
 from spacy_elmo.pretraining_config import load_config, make_pretraining_config
 
@@ -66,3 +69,13 @@ def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=
         report=lambda report, total: None if reports is None else reports.append(report),
         should_stop=should_stop,
     )
+
+
+def all_bytes(folder):
+    """Everything that a run remembers, names and numbers."""
+    (last,) = sorted(folder.glob("checkpoints/step-?????????"))[-1:]
+    found = {}
+    for path in sorted(last.glob("*.safetensors")):
+        for name, tensor in safetensors.torch.load_file(path).items():
+            found[path.name, name] = tensor.numpy().tobytes()
+    return found, srsly.read_json(last / "training.json")["state"]

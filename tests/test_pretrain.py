@@ -1,6 +1,7 @@
 """Pretraining from a config: resume, several processes, all inputs, all softmaxes."""
 
 import io
+import json
 import logging
 import os
 import random
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.torch
 import spacy
 import srsly
 import torch
@@ -25,7 +25,9 @@ from spacy_elmo.corpus_report import describe_corpus
 from spacy_elmo.evaluation import evaluate_checkpoint
 from spacy_elmo.pretrain import Run, pretrain
 from spacy_elmo.pretraining.log import LOG_FILE, RunLog, read_log
+from spacy_elmo.pretraining.optimizers import OPTIMIZERS
 from spacy_elmo.pretraining.processes import Processes
+from spacy_elmo.pretraining.schedule import SCHEDULES
 from spacy_elmo.pretraining_config import (
     PRETRAINING_PRESETS,
     load_config,
@@ -34,18 +36,8 @@ from spacy_elmo.pretraining_config import (
 from spacy_elmo.run_parts import RunConfig
 
 from .helpers import SHAPE, assert_close
-from .runs import SMALL, train, write_config
+from .runs import SMALL, all_bytes, train, write_config
 from .toy import make_options, make_weights, write_model
-
-
-def all_bytes(folder):
-    """Everything that a run remembers, names and numbers."""
-    (last,) = sorted(folder.glob("checkpoints/step-*"))[-1:]
-    found = {}
-    for path in sorted(last.glob("*.safetensors")):
-        for name, tensor in safetensors.torch.load_file(path).items():
-            found[path.name, name] = tensor.numpy().tobytes()
-    return found, srsly.read_json(last / "training.json")["state"]
 
 
 def test_a_run_learns_and_its_result_can_be_used(tmp_path, texts):
@@ -138,8 +130,10 @@ def test_sigterm_and_max_minutes_end_with_a_checkpoint(tmp_path, texts):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_two_processes_are_one(tmp_path, texts):
+@pytest.mark.parametrize("batch_tokens", [80, 9])  # with 9, some steps are of one sequence
+def test_two_processes_are_one(tmp_path, texts, batch_tokens):
     exact = {"dropout": 0.0, "softmax": {"kind": "full"}, "max_steps": 8}
+    exact["batch_tokens"] = batch_tokens
     config = write_config(tmp_path, texts, training={**SMALL["training"], **exact})
     run(config, tmp_path / "one")
     run(config, tmp_path / "two", "--max-minutes", "0.00001", n_processes=2)
@@ -218,10 +212,28 @@ def test_every_input_trains_and_is_used_in_a_pipeline(tmp_path, texts, input):
     assert np.allclose(unknown, other, atol=1e-6) == (input != "characters")
 
 
-def test_all_optimizers_and_schedules_train(tmp_path, texts):
-    for i, name in enumerate(("adam", "adamw", "adagrad", "sgd")):
-        training = {**SMALL["training"], "max_steps": 2, "optimizer": {"name": name}}
-        assert train(tmp_path, texts, f"run{i}", training=training).step == 2
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_learns(tmp_path, texts, name):
+    rates = {"sgd": 1.0, "adagrad": 0.1}
+    training = {**SMALL["training"], "learn_rate": rates.get(name, 0.01), "max_steps": 20}
+    reports = []
+    train(tmp_path, texts, reports=reports, training={**training, "optimizer": {"name": name}})
+
+    scores = [report.dev.perplexities[2] for report in reports if report.dev]
+    # Of 14 words, chance is 14.
+    assert scores[-1] < min(12, scores[0])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_schedule_sets_the_rate_of_each_step(tmp_path, texts, schedule):
+    training = {**SMALL["training"], "schedule": schedule, "log_frequency": 1, "max_steps": 9}
+    reports = []
+    train(tmp_path, texts, reports=reports, training={**training, "eval_frequency": 100})
+
+    rates = [report.learn_rate for report in reports]
+    assert rates[:3] == pytest.approx([0.0025, 0.005, 0.0075])  # a warm-up of 3 steps
+    assert max(rates) == rates[3] == pytest.approx(0.01)
+    assert (rates[-1] < 0.007) == (schedule != "constant")
 
 
 def test_a_run_can_start_from_weights_alone(tmp_path, texts):
@@ -522,9 +534,11 @@ def test_a_resumed_run_knows_what_its_weights_had_read(tmp_path, texts):
 
 def test_a_torn_line_of_the_log_is_left_out(tmp_path, texts):
     path = tmp_path / LOG_FILE
-    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"step": 2, "again": 1}\n{"st')
-    log, lines = RunLog(tmp_path), [{"step": 1}, {"step": 2, "again": 1}]
-    assert read_log(tmp_path) == lines
+    one, two, three = ({"step": i, "n_tokens": i, "learn_rate": 0.1} for i in (1, 2, 3))
+    lines = [one, two, three, {**two, "again": 1}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"st')
+    log = RunLog(tmp_path)
+    assert read_log(tmp_path) == [one, {**two, "again": 1}]
     reports = []
     train(tmp_path, texts, reports=reports)
 

@@ -6,20 +6,22 @@ from typing import Any, Dict, List, Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error
+from .util import MOST_THREADS, exit_on_error, read_numbers, require_writable
+
+_MOST_SENTENCES = 1_000_000
 
 
 def benchmark(
-    text: Path = typer.Argument(
-        ..., help="Text with a sentence in each line", exists=True, dir_okay=False
-    ),
+    text: str = typer.Argument(..., help="Text with a sentence in each line: a file or folder"),
     weights: Optional[Path] = typer.Argument(
         None, help="Folder with weights; the bundled English ones if left out"
     ),
     precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
     batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),
-    threads: int = typer.Option(0, min=0, help="Threads; 0: as many as torch uses"),
-    tokens: int = typer.Option(20_000, help="Tokens of the text to read"),
+    threads: int = typer.Option(
+        0, min=0, max=MOST_THREADS, help="Threads; 0: as many as torch uses"
+    ),
+    tokens: int = typer.Option(20_000, min=1, help="Tokens of the text to read"),
     repeats: int = typer.Option(3, min=1, help="Turns, of which the medians count"),
     lang: str = typer.Option("en", help="Language of the tokenizer"),
     output: Path = typer.Option(Path("speed.png"), help="Picture to write", dir_okay=False),
@@ -27,50 +29,52 @@ def benchmark(
 ) -> None:
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
-    import srsly
-
-    from ..figures import plot_speed
+    from ..figures import plot_speed, require_drawable
     from ..loaders import load_embedder
     from ..speed import measure_speed
+    from ..util.atomic import write_json
 
+    sizes = _read_numbers(batch_sizes)
     with exit_on_error():
+        require_writable(output, json)
+        require_drawable(output)
         result = measure_speed(
             load_embedder(weights).bilm,
             _read_sentences(text, lang, tokens),
-            precisions=precisions.split(","),
-            batch_sizes=_read_numbers(batch_sizes),
+            precisions=list(dict.fromkeys(name.strip() for name in precisions.split(","))),
+            batch_sizes=sizes,
             n_threads=threads,
             n_repeats=repeats,
         )
         print(_format(result))
         if json is not None:
-            srsly.write_json(json, result)
+            write_json(json, result)
             msg.good(f"Wrote {json}")
         plot_speed(result, output)
         msg.good(f"Wrote {output}")
 
 
 def _read_numbers(text: str) -> List[int]:
-    numbers = [number for number in text.split(",") if number.strip().isdigit() and int(number)]
-    if len(numbers) < len(text.split(",")):
-        raise typer.BadParameter(f"{text!r}: expected numbers above 0, such as 1,8,64")
-    return [int(number) for number in numbers]
+    numbers = read_numbers(text, int)
+    if not all(0 < number <= _MOST_SENTENCES for number in numbers):
+        expected = f"expected numbers from 1 to {_MOST_SENTENCES}, such as 1,8,64"
+        raise typer.BadParameter(f"{text!r}: {expected}")
+    return numbers
 
 
-def _read_sentences(path: Path, lang: str, n_tokens: int) -> List[List[str]]:
-    import spacy
-
+def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
+    from ..corpora.corpus import make_tokenizer
     from ..corpora.cutting import split_words
+    from ..corpora.texts import TextSource
 
-    nlp = spacy.blank(lang)
+    tokenizer = make_tokenizer(lang, {})
     sentences: List[List[str]] = []
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            words = split_words(nlp.tokenizer, line)
-            if n_tokens <= 0:
-                break
-            n_tokens -= len(words)
-            sentences.append(words)
+    for line in TextSource(path, seed=0).read_texts():
+        words = split_words(tokenizer, line)
+        if n_tokens <= 0:
+            break
+        n_tokens -= len(words)
+        sentences.append(words)
     return sentences
 
 

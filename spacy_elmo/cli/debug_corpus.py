@@ -15,9 +15,12 @@ def debug_corpus(
 ) -> None:
     """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
     what memory and time it would take here. Settings can be overridden as in `pretrain`."""
+    import logging
+
     from ..corpus_report import describe_corpus
     from ..run_parts import RunConfig
 
+    logging.basicConfig(format="%(message)s")
     with exit_on_error(), tempfile.TemporaryDirectory() as folder:
         settings = RunConfig.check(read_pretraining_config(config, ctx.args))
         figures = describe_corpus(settings, Path(folder))

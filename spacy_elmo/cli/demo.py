@@ -6,8 +6,10 @@ from typing import List, Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error
+from .util import exit_on_error, require_writable
 
+# Each is a row and a column of the picture.
+_MOST_LINES = 50
 _SENTENCES = """\
 He went to the bank to get money .
 She opened an account at the bank .
@@ -22,30 +24,44 @@ def demo(
         None, help="Folder with weights; the bundled English ones if left out"
     ),
     word: str = typer.Option("bank", help="The word to look at"),
-    texts: Optional[Path] = typer.Option(None, help="File with a sentence in each line"),
+    texts: Optional[str] = typer.Option(None, help="File with a sentence in each line"),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
 ) -> None:
     """Show that a word's vector depends on its sentence: run a pipeline with the
     component elmo over sentences, and compare the word in each with each."""
     import spacy
 
-    from ..figures import plot_similarities
+    from ..figures import plot_similarities, require_drawable
     from ..loaders import pipe_config
     from ..similarity import compare_word
 
     with exit_on_error():
+        require_writable(output)
+        require_drawable(output)
+        lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
         nlp = spacy.blank("en")
         shape = pipe_config(weights) if weights else {}
         nlp.add_pipe("elmo", config={**shape, "store_layers": True})
         if weights:
             nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
-        lines = (texts.read_text("utf-8") if texts else _SENTENCES).splitlines()
-        docs = list(nlp.pipe(line for line in lines if line.strip()))
+        docs = list(nlp.pipe(lines))
         cosines = compare_word(docs, word)
+        msg.divider(f"Cosine of '{word}' in the top layer")
+        print(_format(cosines, [doc.text for doc in docs]))
         plot_similarities(cosines, [doc.text for doc in docs], word, output)
-    msg.divider(f"Cosine of '{word}' in the top layer")
-    print(_format(cosines, [doc.text for doc in docs]))
-    msg.good(f"Wrote {output}")
+        msg.good(f"Wrote {output}")
+
+
+def _read_lines(path: str) -> List[str]:
+    from ..corpora.texts import TextSource
+    from ..errors import Errors
+
+    lines = [line for line in TextSource(path, seed=0).read_texts() if line.strip()]
+    if not lines:
+        raise ValueError(Errors.EL167.format(path=path))
+    if len(lines) > _MOST_LINES:
+        raise ValueError(Errors.EL168.format(n=len(lines), most=_MOST_LINES))
+    return lines
 
 
 def _format(cosines: "List[List[float]]", texts: List[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error
+from .util import exit_on_error, require_writable
 
 
 def evaluate(
@@ -31,11 +31,11 @@ def evaluate(
 ) -> None:
     """Measure how well a biLM predicts a text: exact perplexity, forward and backward
     apart, for each token and the end of each sequence."""
-    import srsly
-
     from ..evaluation import evaluate_checkpoint
+    from ..util.atomic import write_json
 
     with exit_on_error():
+        require_writable(output)
         result = evaluate_checkpoint(
             checkpoint,
             text,
@@ -47,11 +47,11 @@ def evaluate(
             limit=limit,
             lang=lang,
         )
-    rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
-    print(table(rows, divider=True, header=("exact perplexity", "")))
-    if output is not None:
-        srsly.write_json(output, result)
-        msg.good(f"Wrote {output}")
+        rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
+        print(table(rows, divider=True, header=("exact perplexity", "")))
+        if output is not None:
+            write_json(output, result)
+            msg.good(f"Wrote {output}")
 
 
 def _format(value: object) -> str:

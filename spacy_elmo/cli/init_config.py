@@ -6,8 +6,9 @@ from typing import Any, Dict, Optional, Tuple
 import typer
 from wasabi import msg
 
-from .util import exit_on_error
+from .util import exit_on_error, require_writable
 
+_STDOUT = Path("-")
 _PRESET_HELP = (
     "shared_mix: one learned mix for all tasks. task_mix: one for each task. allennlp: "
     "published weights. fine_tune: the biLM trains too. word_features: ELMo beside "
@@ -17,7 +18,9 @@ _PRESET_HELP = (
 
 
 def init_config(
-    output: Path = typer.Argument(..., help="File to write", dir_okay=False),
+    output: Path = typer.Argument(
+        ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
+    ),
     preset: Optional[str] = typer.Option(None, help=_PRESET_HELP),
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors"),
     lang: str = typer.Option("en", help="Language code"),
@@ -28,6 +31,7 @@ def init_config(
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace OUTPUT if it is there"),
 ) -> None:
     """Write a training config with ELMo in it, the shape filled in from the weights.
 
@@ -38,30 +42,50 @@ def init_config(
     from ..pretraining_config import make_pretraining_config
 
     with exit_on_error():
+        _require_free(output, force)
         path = options or weights
         shape = None
         if path is not None:
             shape = read_config(path, weights if options else None)
         if pretraining:
-            preset = preset or "standard"
-            made = make_pretraining_config(
-                preset,
-                lang=lang,
-                shape=shape,
-                init=path,
-                init_weights=weights if options else None,
+            preset = "standard" if preset is None else preset
+            init_weights = weights if options else None
+            config = make_pretraining_config(
+                preset, lang=lang, shape=shape, init=path, init_weights=init_weights
             )
-            made.to_disk(output, interpolate=False)
-            msg.good(f"Wrote {output}", f"preset {preset}")
-            msg.info(f"Next: python -m spacy elmo pretrain {output} OUTPUT --paths.train TEXT")
-            return
-        preset = preset or "task_mix"
-        loader, paths = _find_loader(preset, options, weights)
-        names = [name.strip() for name in pipeline.split(",") if name.strip()]
-        config = make_config(preset, names, lang=lang, shape=shape, loader=loader, paths=paths)
-    config.to_disk(output, interpolate=False)
-    msg.good(f"Wrote {output}", f"preset {preset}, pipeline {config['nlp']['pipeline']}")
-    msg.info(f"Next: python -m spacy init fill-config {output} {output}")
+            made, command = f"preset {preset}", "elmo pretrain {} OUTPUT --paths.train TEXT"
+        else:
+            preset = "task_mix" if preset is None else preset
+            loader, paths = _find_loader(preset, options, weights)
+            names = [name.strip() for name in pipeline.split(",") if name.strip()]
+            config = make_config(preset, names, lang=lang, shape=shape, loader=loader, paths=paths)
+            made = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
+            command = "init fill-config {0} {0}"
+        _write(output, config.to_str())
+    if output != _STDOUT:
+        msg.good(f"Wrote {output}", made)
+        msg.info(f"Next: python -m spacy {command.format(output)}")
+
+
+def _require_free(output: Path, force: bool) -> None:
+    """As `spacy init config` does."""
+    from ..errors import Errors
+
+    if output == _STDOUT:
+        return
+    if output.exists() and not force:
+        raise ValueError(Errors.EL164.format(path=output))
+    require_writable(output)
+
+
+def _write(output: Path, text: str) -> None:
+    from ..util.atomic import write_file
+
+    if output == _STDOUT:
+        print(text)
+    else:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_file(output, text.encode("utf-8"))
 
 
 def _find_loader(

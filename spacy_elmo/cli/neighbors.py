@@ -1,14 +1,18 @@
 """`python -m spacy elmo neighbors`: where else a word is used like this."""
 
+import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 import typer
 from wasabi import color, msg
 
-from .util import exit_on_error
+from .util import exit_on_error, require_writable
+
+if TYPE_CHECKING:
+    from ..neighbors import Query
 
 
 def neighbors(
@@ -22,7 +26,9 @@ def neighbors(
     n: int = typer.Option(10, min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
     same_word: bool = typer.Option(False, "--same-word", help="Look only at the same word"),
-    limit: int = typer.Option(0, help="Sequences to read of the corpus; 0: all"),
+    limit: int = typer.Option(
+        0, min=0, max=sys.maxsize, help="Sequences to read of the corpus; 0: all"
+    ),
     lang: str = typer.Option("en", help="Language of the tokenizer"),
     html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
     output: Optional[Path] = typer.Option(
@@ -35,44 +41,52 @@ def neighbors(
     static vectors (table 4 of the paper)."""
 
     from ..corpora.static_vectors import read_static_vectors
-    from ..figures import plot_contexts, require_matplotlib
+    from ..figures import plot_contexts, require_drawable
     from ..loaders import load_embedder
     from ..neighbors import find_contexts, nearest_words, render_html, summarise
     from ..results import get_effort, write_result
     from ..util.atomic import write_file
     from ..util.checks import require_layer
-    from ..util.snippets import mark_word
 
     start = time.perf_counter()
     with exit_on_error():
+        require_writable(html, output, json)
+        if output is not None:
+            require_drawable(output)
         tokenize, sequences = _open(corpus, lang, limit)
         queries = [_find(tokenize(sentence), token) for sentence in sentences]
         static = nearest_words(read_static_vectors(vectors), token, n) if vectors else []
-        if output is not None:
-            require_matplotlib()
         embedder = load_embedder(weights or None)
         require_layer(layer, embedder.bilm.config.n_layers)
         found = find_contexts(embedder, queries, sequences, n=n, layer=layer, same_word=same_word)
-        if html is not None:
-            write_file(html, render_html(found, static).encode("utf-8"))
+        if vectors:
+            names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
+            print(color(f"Static vectors: {token}", bold=True))
+            print("  " + (names or "unknown"))
+        _print(found)
         summary = summarise(found, static)
+        if html is not None:
+            html.parent.mkdir(parents=True, exist_ok=True)
+            write_file(html, render_html(found, static).encode("utf-8"))
         if output is not None:
             plot_contexts(summary, output)
         if json is not None:
             effort = get_effort(start, embedder.hash_weights())
             write_result(json, "neighbors", title or token, {**summary, **effort})
-    if vectors:
-        print(color(f"Static vectors: {token}", bold=True))
-        print("  " + (", ".join(f"{word} {cosine:.2f}" for word, cosine in static) or "unknown"))
+        for path in (html, output, json):
+            if path is not None:
+                msg.good(f"Wrote {path}")
+
+
+def _print(queries: "Sequence[Query]") -> None:
+    from ..util.snippets import mark_word
+
     cyan, green = (partial(color, fg=name, bold=True) for name in ("cyan", "green"))
-    for query in found:
+    for query in queries:
         print("\n" + mark_word(query.words, query.position, cyan))
         for context in query.contexts:
             shown = mark_word(context.words, context.position, green)
             print(f"  {context.similarity:.2f}  {shown}")
-    for path in (html, output, json):
-        if path is not None:
-            msg.good(f"Wrote {path}")
 
 
 def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """`python -m spacy elmo pretrain`: raw text -> a biLM."""
 
 import ctypes
+import math
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ import typer
 from wasabi import msg
 
 from ..errors import Warnings
-from .util import exit_on_error, read_pretraining_config
+from .util import MOST_THREADS, exit_on_error, read_pretraining_config
 
 
 def pretrain(
@@ -19,9 +20,13 @@ def pretrain(
     config: Path = typer.Argument(..., help="Config, see `init-config --pretraining`"),
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in OUTPUT"),
-    max_minutes: float = typer.Option(0.0, help="End with a checkpoint after so long; 0: never"),
+    max_minutes: float = typer.Option(
+        0.0, min=0.0, help="End with a checkpoint after so long; 0: never"
+    ),
     device: str = typer.Option("cpu", help="cpu or cuda"),
-    threads: int = typer.Option(0, help="Threads of each process; 0: torch's choice"),
+    threads: int = typer.Option(
+        0, min=0, max=MOST_THREADS, help="Threads of each process; 0: torch's choice"
+    ),
 ) -> None:
     """Train a biLM on raw text. Stops cleanly on SIGTERM, Ctrl-C and --max-minutes.
 
@@ -63,6 +68,8 @@ class _Stopper:
     first step ends the command at once: there is nothing to save."""
 
     def __init__(self, max_minutes: float) -> None:
+        if math.isnan(max_minutes):
+            raise typer.BadParameter("--max-minutes: expected a number")
         self.ends = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
         self.is_told = False
         self.has_trained = False

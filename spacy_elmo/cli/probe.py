@@ -2,12 +2,15 @@
 
 import time
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, List, Optional
 
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error, read_numbers
+from .util import exit_on_error, read_numbers, require_writable
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 
 def probe(
@@ -23,9 +26,6 @@ def probe(
 ) -> None:
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
 
-    import spacy
-    from spacy.tokens import DocBin
-
     from ..experiments.probe import probe_layers
     from ..experiments.runs import find_splits
     from ..experiments.tables import tabulate_probe
@@ -33,17 +33,48 @@ def probe(
     from ..results import get_effort, write_result
 
     start = time.perf_counter()
+    numbers = read_numbers(seeds, int)
+    if not all(0 <= number < 1 << 32 for number in numbers):
+        raise typer.BadParameter(f"{seeds!r}: expected numbers of at most 32 bits, from 0 on")
     with exit_on_error():
-        vocab = spacy.blank("xx").vocab
+        require_writable(json)
         docs = {
-            name: list(DocBin().from_disk(path).get_docs(vocab))[: limit or None]
-            for name, path in find_splits(corpus).items()
+            name: _read_docs(path)[: limit or None] for name, path in find_splits(corpus).items()
         }
+        _require_labels(docs["train"], attr)
         embedder = load_embedder(weights or None)
-        report = {"attr": attr, **probe_layers(embedder, docs, attr, read_numbers(seeds, int))}
+        report = {"attr": attr, **probe_layers(embedder, docs, attr, numbers)}
         report.update(get_effort(start, embedder.hash_weights()))
-    cells = tabulate_probe(report)
-    print(table(cells.rows, header=cells.header, divider=True))
-    if json is not None:
-        write_result(json, "probe", title or corpus.name, report)
-        msg.good(f"Wrote {json}")
+        cells = tabulate_probe(report)
+        print(table(cells.rows, header=cells.header, divider=True))
+        if json is not None:
+            write_result(json, "probe", title or corpus.name, report)
+            msg.good(f"Wrote {json}")
+
+
+def _require_labels(docs: "List[Doc]", attr: str) -> None:
+    """Any attribute of a token may be asked for, but not all are labels."""
+    from ..errors import Errors
+
+    try:
+        kinds = {type(getattr(token, attr)) for doc in docs for token in doc}
+    except (AttributeError, ValueError) as err:
+        raise ValueError(Errors.EL041.format(split="train", attr=attr)) from err
+    if not kinds <= {str, int, bool}:
+        raise ValueError(Errors.EL041.format(split="train", attr=attr))
+
+
+def _read_docs(path: Path) -> "List[Doc]":
+    import spacy
+    from spacy.tokens import DocBin
+
+    from ..errors import Errors
+    from ..util.reading import require_file
+
+    require_file(path)
+    try:
+        return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+    # A file of another kind can fail anywhere in there.
+    except Exception as err:
+        error = err or type(err).__name__
+        raise ValueError(Errors.EL170.format(path=path, error=error)) from err

@@ -1,11 +1,18 @@
 """What the commands share."""
 
+import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import typer
 from wasabi import msg
+
+from ..errors import Errors
+
+# More than any machine has; each costs memory.
+MOST_THREADS = 1024
 
 
 @contextmanager
@@ -15,6 +22,40 @@ def exit_on_error() -> Iterator[None]:
         yield
     except ValueError as err:
         msg.fail(str(err), exits=1)
+    except OSError as err:
+        # One that is open already, as on a full disk, has no name here.
+        where = f" ('{err.filename}')" if err.filename else ""
+        msg.fail(Errors.EL158.format(error=f"{err.strerror or err}{where}"), exits=1)
+    except (MemoryError, RuntimeError) as err:
+        # torch has a class of its own for the memory of a GPU alone.
+        if isinstance(err, RuntimeError) and not re.search("allocate|out of memory", str(err)):
+            raise
+        error = next(iter(str(err).splitlines()), "the system gives no more")
+        msg.fail(Errors.EL159.format(error=error), exits=1)
+
+
+def require_writable(*paths: Optional[Path]) -> None:
+    """Look before the work whether files can be written after it.
+
+    paths (Optional[Path]): files, or None for those that are not wanted. Folders above them
+        may be missing: writing makes them.
+    RAISES (ValueError): EL165 if one cannot be written.
+    """
+    for path in paths:
+        problem = None if path is None else _find_problem(path)
+        if problem is not None:
+            raise ValueError(Errors.EL165.format(path=path, problem=problem))
+
+
+def _find_problem(path: Path) -> Optional[str]:
+    if path.is_dir():
+        return "it is a folder"
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if place != path and not place.is_dir():
+        return f"'{place}' is no folder"
+    return None if os.access(place, os.W_OK) else f"'{place}' is not yours to write to"
 
 
 def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
@@ -23,13 +64,19 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
     path (Path): the file.
     arguments (List[str]): such as ["--training.seed", "1"].
     RETURNS (Dict[str, Any]): the sections, interpolated.
-    RAISES (ValueError): EL100 to EL102 if there is no file, EL098 if it is no config.
+    RAISES (ValueError): as `load_config`.
     """
+    from click import ClickException
     from spacy.cli._util import parse_config_overrides
 
     from ..pretraining_config import load_config
 
-    return load_config(path, parse_config_overrides(arguments))
+    try:
+        overrides = parse_config_overrides(arguments)
+    except ClickException as err:
+        # Typer has a click of its own, which does not know spaCy's.
+        raise typer.BadParameter(err.format_message()) from err
+    return load_config(path, overrides)
 
 
 def read_numbers(text: str, kind: Callable[[str], Any] = float) -> List[Any]:

@@ -1,12 +1,15 @@
 """`python -m spacy elmo weights`: what each task takes from the layers."""
 
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error
+from .util import exit_on_error, require_writable
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 
 def weights(
@@ -18,32 +21,40 @@ def weights(
 ) -> None:
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
-    import spacy
-    import srsly
-
-    from ..figures import name_layers, plot_weights
+    from ..figures import name_layers, plot_weights, require_drawable
     from ..layer_weights import collect_weights
+    from ..util.atomic import write_json
 
     with exit_on_error():
-        try:
-            nlp = spacy.load(pipeline)
-        except OSError as err:
-            msg.fail(str(err), exits=1)
-        mixes = [mix._asdict() for mix in collect_weights(nlp)]
-        plot_weights(mixes, output)
-    n_layers = max(len(mix["shares"]) for mix in mixes)
-    header = ["component", "place", *name_layers(n_layers), "gamma"]
-    rows = [
-        [
-            mix["component"],
-            mix["place"],
-            *(f"{share:.3f}" for share in mix["shares"]),
-            f"{mix['gamma']:.3f}",
+        require_writable(output, json)
+        require_drawable(output)
+        mixes = [mix._asdict() for mix in collect_weights(_load(pipeline))]
+        n_layers = max(len(mix["shares"]) for mix in mixes)
+        header = ["component", "place", *name_layers(n_layers), "gamma"]
+        rows = [
+            [
+                mix["component"],
+                mix["place"],
+                *(f"{share:.3f}" for share in mix["shares"]),
+                f"{mix['gamma']:.3f}",
+            ]
+            for mix in mixes
         ]
-        for mix in mixes
-    ]
-    print(table(rows, header=header, divider=True))
-    msg.good(f"Wrote {output}")
-    if json is not None:
-        srsly.write_json(json, mixes)
-        msg.good(f"Wrote {json}")
+        print(table(rows, header=header, divider=True))
+        plot_weights(mixes, output)
+        msg.good(f"Wrote {output}")
+        if json is not None:
+            write_json(json, mixes)
+            msg.good(f"Wrote {json}")
+
+
+def _load(pipeline: str) -> "Language":
+    import spacy
+
+    from ..errors import Errors
+
+    try:
+        return spacy.load(pipeline)
+    # What is wrong with a stranger's pipeline can show anywhere in its components.
+    except Exception as err:
+        raise ValueError(Errors.EL171.format(path=pipeline, error=err)) from err

@@ -1,15 +1,16 @@
 """`Corpus`: all sources of a config as one stream of sequences."""
 
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from confection import ConfigValidationError
 from spacy.util import get_lang_class
 
 from ..errors import Errors
 from .cutting import Cutter
-from .files import STDIN, spool_path, spool_stdin
+from .languages import require_language
+from .stdin import STDIN, spool_path, spool_stdin
 from .texts import Chunk, TextSource
 from .workers import cut_all
 
@@ -126,7 +127,7 @@ def open_sources(
     for i, (name, source) in enumerate(sources.items()):
         is_block = isinstance(source, Mapping) and set(source) == {"path", "weight"}
         weight = source["weight"] if is_block else None
-        if not isinstance(weight, (int, float)) or weight <= 0:
+        if not isinstance(weight, (int, float)) or not 0 < weight < inf:
             raise ValueError(Errors.EL085.format(name=name, found=source))
         found[name] = TextSource(str(source["path"]), seed + i)
         weights[name] = float(weight)
@@ -152,12 +153,15 @@ def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
     lang (str): language code.
     block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
     RETURNS (Any): str -> Doc.
-    RAISES (ValueError): EL089 if there is no such language, or it needs another package.
+    RAISES (ValueError): EL161 if there is no such language, EL089 if its tokenizer cannot be
+        made, as without a package that it needs.
     """
+    require_language(lang)
     try:
         cls = get_lang_class(lang)
         nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
-    except (ImportError, ConfigValidationError) as err:
+    # A tokenizer of someone's own can fail in any way.
+    except Exception as err:
         raise ValueError(Errors.EL089.format(lang=lang, error=err)) from err
     return nlp.tokenizer
 

@@ -3,15 +3,16 @@
 import gzip
 import logging
 import lzma
-import shutil
+import os
 import sys
 import zlib
 from glob import glob, has_magic
 from pathlib import Path
-from typing import IO, BinaryIO, List, cast
+from typing import BinaryIO, List, cast
 
 from ..errors import Errors, Warnings
-from ..util.atomic import atomic_file
+from ..util.reading import require_file
+from ..util.snippets import count_things
 
 try:
     if sys.version_info >= (3, 14):
@@ -26,7 +27,6 @@ logger = logging.getLogger("spacy_elmo")
 # What reading a damaged file raises.
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else []))
 COMPRESSIONS = (".gz", ".xz", ".zst")
-STDIN = "-"
 
 
 def find_files(path: str, known: List[str]) -> List[Path]:
@@ -36,9 +36,9 @@ def find_files(path: str, known: List[str]) -> List[Path]:
     known (List[str]): endings of known formats, without the dot.
     RETURNS (List[Path]): at least one file, sorted by name.
     RAISES (ValueError): EL080 if there is nothing, EL081 for a named file of no known
-        format.
+        format, EL101 for a pipe or a device: text is read more than once.
     """
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         found = sorted(p for p in Path(path).rglob("*") if p.is_file() and not _is_hidden(p))
         files = [p for p in found if get_format(p) in known]
         others = [p.name for p in found if get_format(p) not in known]
@@ -46,20 +46,21 @@ def find_files(path: str, known: List[str]) -> List[Path]:
             logger.warning(
                 Warnings.WL012.format(
                     path=path,
-                    n_files=len(others),
+                    n_files=count_things(len(others), "file"),
                     examples=", ".join(others[:3]),
                     known=", ".join(known),
                 )
             )
-    elif has_magic(path) and not Path(path).exists():
+    elif has_magic(path) and not os.path.exists(path):
         files = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
-        files = [Path(path)] if Path(path).exists() else []
+        files = [Path(path)] if os.path.exists(path) else []
     if not files:
         raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
     for file in files:
         if get_format(file) not in known:
             raise ValueError(Errors.EL081.format(path=file, known=", ".join(known)))
+        require_file(file)
     return files
 
 
@@ -90,26 +91,3 @@ def open_binary(path: Path) -> BinaryIO:
             raise ValueError(Errors.EL082.format(path=path))
         return cast(BinaryIO, zstd.open(path, "rb"))
     return path.open("rb")
-
-
-def spool_path(folder: Path) -> Path:
-    """folder (Path): a run's. RETURNS (Path): where the standard input is saved."""
-    return folder / "stdin.txt"
-
-
-def spool_stdin(folder: Path, stdin: "IO[bytes] | None" = None) -> Path:
-    """Save what comes through the pipe, so that training can start over and go on.
-
-    folder (Path): where to put it.
-    stdin (Optional[IO[bytes]]): what to read; the process's own if None.
-    RETURNS (Path): the file. If it is there already, nothing is read, and a warning WL011
-        says so.
-    """
-    path = spool_path(folder)
-    if path.exists():
-        logger.warning(Warnings.WL011.format(path=path))
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as beside, beside.open("wb") as file:
-        shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-    return path

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import List, NamedTuple
 
 import numpy as np
-import spacy
 from numpy.typing import NDArray
 from spacy.vocab import Vocab
 
@@ -29,16 +28,19 @@ def read_static_vectors(path: Path) -> StaticVectors:
     RETURNS (StaticVectors): the table.
     RAISES (ValueError): EL087 if there are no vectors.
     """
+    # Without the pipeline: its components are not needed, nor what their config names.
+    folder = path / "vocab" if (path / "config.cfg").exists() else path
     try:
-        if (path / "config.cfg").exists():
-            vocab = spacy.load(path).vocab
-        else:
-            vocab = Vocab().from_disk(path)
-    except (OSError, ValueError) as err:
+        vocab = Vocab().from_disk(folder)
+        words = [vocab.strings[key] for key in vocab.vectors.key2row]
+        rows = list(vocab.vectors.key2row.values())
+        vectors = np.asarray(vocab.vectors.data, dtype="float32")[rows]
+    # Files of another kind can fail anywhere in there.
+    except Exception as err:
         raise ValueError(Errors.EL087.format(path=path, problem=err)) from err
-    rows = vocab.vectors.key2row
-    if not rows or vocab.vectors_length == 0:
+    if not vectors.size:
         raise ValueError(Errors.EL087.format(path=path, problem="the table is empty"))
-    words = [vocab.strings[key] for key in rows]
-    vectors = np.asarray(vocab.vectors.data, dtype="float32")[list(rows.values())]
+    if not np.isfinite(vectors).all():
+        problem = "some numbers are infinite, or none"
+        raise ValueError(Errors.EL087.format(path=path, problem=problem))
     return StaticVectors(words, vectors)

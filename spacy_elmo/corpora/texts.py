@@ -111,6 +111,19 @@ class TextSource:
                 yield Chunk(texts, n_chunks), None
                 n_chunks += 1
 
+    def read_texts(self) -> Iterator[str]:
+        """YIELDS (str): all texts once, file after file."""
+        for chunk, _ in self.read_in_order():
+            yield from chunk.texts
+
+    def require_readable(self) -> None:
+        """Read the first text of each file, where nobody reads all of them beforehand.
+
+        RAISES (ValueError): what the readers raise.
+        """
+        for index in range(len(self.files)):
+            next(self._open(index, 0).texts, None)
+
     def _open(self, index: int, offset: int) -> _OpenFile:
         path = self.files[index]
         reader = corpus_readers.get(get_format(path))

@@ -72,12 +72,13 @@ class Engine:
         batches = step.batches or [self.idle]
         # Processes average their gradients: their number times the share of each makes
         # the mean over all predictions.
-        share = processes.n_ranks / (2 * step.n_targets) if step.batches else 0.0
+        share = processes.n_ranks / (2 * step.n_targets)
         for i, batch in enumerate(batches):
             is_last = i == len(batches) - 1
             with self._synchronised(is_last):
                 with settings.autocast(self.device):
                     loss, last = self.module(batch, before[i] if before else None)
+                    loss = loss if step.batches else self._nothing()
                 self.scaler.scale(loss * share).backward()
             after.append(last)
             total += float(loss.detach()) if step.batches else 0.0
@@ -93,6 +94,11 @@ class Engine:
         # A state of a step that was left out may be as bad as its gradient.
         is_kept = settings.state_steps and math.isfinite(norm)
         return total, norm, after if is_kept else None
+
+    def _nothing(self) -> Tensor:
+        """A loss whose gradient is 0 for each weight; 0 times that of a batch would not be
+        if the batch has a value that is not finite."""
+        return torch.stack([0.0 * weight.sum() for weight in self.model.parameters()]).sum()
 
     def _synchronised(self, is_last: bool) -> ContextManager[Any]:
         if self.processes.n_ranks == 1 or is_last:

@@ -1,5 +1,6 @@
 """`RunLog`: what a run tells people: lines, log.jsonl and a picture of its curves."""
 
+import json
 import math
 import os
 import sys
@@ -16,6 +17,9 @@ from .loop import Report
 
 LOG_FILE = "log.jsonl"
 CURVES_FILE = "curves.png"
+# What every line has, and those with a held-out perplexity.
+_NUMBERS = ("step", "n_tokens", "learn_rate")
+_DEV_KEYS = ("dev_forward", "dev_backward", "dev_perplexity")
 
 
 class RunLog:
@@ -74,8 +78,7 @@ def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
         "time": time.time(),
     }
     if report.dev is not None:
-        names = ("dev_forward", "dev_backward", "dev_perplexity")
-        line.update(zip(names, report.dev.perplexities))
+        line.update(zip(_DEV_KEYS, report.dev.perplexities))
     # JSON knows no infinity.
     return {key: value if math.isfinite(value) else None for key, value in line.items()}
 
@@ -83,13 +86,32 @@ def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
 def read_log(output: Path) -> List[Dict[str, Any]]:
     """output (Path): a run's folder. RETURNS (List[Dict[str, Any]]): The lines of its
     log. Steps that were done once more after a crash count once, the last time; a line that
-    a crash tore is left out."""
+    a crash tore, or that is damaged, is left out."""
     lines: List[Dict[str, Any]] = []
-    for line in srsly.read_jsonl(output / LOG_FILE, skip=True):
+    # In bytes: a damaged one may be no character.
+    for part in (output / LOG_FILE).read_bytes().split(b"\n"):
+        line = _parse(part)
+        if line is None:
+            continue
         while lines and lines[-1]["step"] >= line["step"]:
             lines.pop()
         lines.append(line)
     return lines
+
+
+def _parse(part: bytes) -> Optional[Dict[str, Any]]:
+    try:
+        line = json.loads(part)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or not all(_is_number(line.get(key)) for key in _NUMBERS):
+        return None
+    n_dev = sum(key in line for key in _DEV_KEYS)
+    return line if n_dev in (0, len(_DEV_KEYS)) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float))
 
 
 def _append(path: Path, line: str) -> None:

@@ -112,7 +112,8 @@ def train(
     start (Progress): where to start.
     checkpoint (Optional[Checkpoint]): what to go on from; its weights are loaded already.
     RETURNS (Progress): where it ended; saved.
-    RAISES (ValueError): EL093 if gradients stay infinite, EL094 if the text ends.
+    RAISES (ValueError): EL093 if gradients stay infinite, EL163 if weights are to be saved
+        that are, EL094 if the text ends.
     """
     name, arguments = parse_settings(settings.optimizer)
     optimizer = make_optimizer(model, name, arguments)
@@ -174,6 +175,7 @@ def train(
             hooks.report(report)
             window = _Window()
         if is_last or progress.step % settings.save_frequency == 0:
+            _require_finite(model, progress.step)
             tensors = get_tensors(optimizer) | gather_state(state, processes)
             hooks.save(progress, tensors)
         if is_last:
@@ -181,6 +183,12 @@ def train(
     if progress.step < total_steps:
         raise ValueError(Errors.EL094.format(path="[corpus]"))
     return progress
+
+
+def _require_finite(model: LanguageModel, step: int) -> None:
+    """A checkpoint that nobody can use would take the place of one that is good."""
+    if not all(weight.isfinite().all() for weight in model.parameters()):
+        raise ValueError(Errors.EL163.format(step=step))
 
 
 class _Window:

@@ -30,8 +30,30 @@ def make_optimizer(module: nn.Module, name: str, settings: Dict[str, Any]) -> to
     fused = {} if "foreach" in settings or "fused" in settings else {"fused": True}
     try:
         return _MAKERS[name](module.parameters(), lr=0.0, **fused, **settings)
-    except (TypeError, ValueError) as err:
+    except (TypeError, ValueError, RuntimeError) as err:
         raise ValueError(Errors.EL092.format(name=name, error=err)) from err
+
+
+def try_optimizer(pairs: Dict[str, Any]) -> None:
+    """Do a step on a few weights: some settings are only looked at there.
+
+    pairs (Dict[str, Any]): as `parse_settings`.
+    RAISES (ValueError): EL091 and EL092 for settings that cannot be used.
+    """
+    name, settings = parse_settings(pairs)
+    module = nn.Linear(1, 1)
+    optimizer = make_optimizer(module, name, settings)
+    module(torch.ones(1, 1)).sum().backward()
+    try:
+        optimizer.step()
+    except Exception as err:
+        raise ValueError(Errors.EL092.format(name=name, error=err)) from err
+
+
+def count_numbers(name: str) -> int:
+    """name (str): one of `OPTIMIZERS`. RETURNS (int): numbers that it remembers of each
+    weight at most."""
+    return {"adagrad": 1, "sgd": 1}.get(name, 2)
 
 
 def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:

@@ -1,20 +1,24 @@
 """`RunFolder`: the checkpoints of a run, whole or not at all."""
 
 import hashlib
+import json
 import logging
 import shutil
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import safetensors.torch
 import srsly
+from safetensors import SafetensorError
 from torch import Tensor
 
 from ..bilm.model import BiLM
-from ..checkpoints.native import write_native
-from ..checkpoints.reader import SoftmaxWeights
+from ..checkpoints.native import VOCAB_FILE, write_native
+from ..checkpoints.reader import SoftmaxWeights, read_words
 from ..errors import Warnings
+from ..util.digests import DIGESTS_FILE, check_all_digests, check_digests, write_digests
+from ..util.reading import read_json_object
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -24,6 +28,8 @@ _FOLDER = "checkpoints"
 _PATTERN = "step-?????????"
 # The last one, and the one before in case it is damaged.
 _N_KEPT = 2
+# What reading a checkpoint raises that somebody changed.
+_DAMAGED = (ValueError, OSError, KeyError, TypeError, AttributeError, SafetensorError)
 
 
 class Checkpoint(NamedTuple):
@@ -73,13 +79,15 @@ class RunFolder:
         def write_more(folder: Path) -> None:
             packed = {name: tensor.contiguous() for name, tensor in tensors.items()}
             (folder / TENSORS_FILE).write_bytes(safetensors.torch.save(packed))
-            hashes = {p.name: _hash(p) for p in sorted(folder.iterdir())}
-            about = {"identity": self.identity, "files": hashes, "state": state}
-            srsly.write_json(folder / STATE_FILE, about)
+            about = {"identity": self.identity, "state": state}
+            # Python's own: srsly's keeps ten decimals of a number.
+            (folder / STATE_FILE).write_text(json.dumps(about), encoding="ascii")
+            write_digests(folder)
 
         folder = self.folder / f"step-{state['step']:09d}"
         write_native(bilm, folder, softmax=softmax, meta=meta, write_more=write_more)
-        for old in self._folders()[_N_KEPT:]:
+        # Those of processes that were killed, too: no other writes here.
+        for old in [*_list_folders(self.path)[_N_KEPT:], *self.folder.glob(f"{_PATTERN}.partial")]:
             shutil.rmtree(old)
         return folder
 
@@ -89,11 +97,9 @@ class RunFolder:
 
         folder (Path): the checkpoint's.
         """
-        for later in self._folders():
+        for later in _list_folders(self.path):
             if later.name > folder.name:
-                target = later.with_name(f"{later.name}.refused")
-                shutil.rmtree(target, ignore_errors=True)
-                later.rename(target)
+                set_aside(later)
 
     def find_last(self) -> Optional[Checkpoint]:
         """Find the last checkpoint that is whole and of this run. Others are left where
@@ -101,32 +107,78 @@ class RunFolder:
 
         RETURNS (Optional[Checkpoint]): the checkpoint; None if there is none.
         """
-        for folder in self._folders():
+        for folder in _list_folders(self.path):
             try:
-                about = srsly.read_json(folder / STATE_FILE)
-                problem = next(self._problems(folder, about), None)
+                about = _read_state(folder)
+                tensors = safetensors.torch.load_file(folder / TENSORS_FILE)
+                problem = self._compare(about)
                 if problem is None:
-                    tensors = safetensors.torch.load_file(folder / TENSORS_FILE)
                     return Checkpoint(folder, about["state"], tensors)
-            except (ValueError, OSError, KeyError, TypeError, AttributeError) as err:
-                problem = f"{STATE_FILE} cannot be read: {err}"
+            except _DAMAGED as err:
+                problem = f"it cannot be read: {err}".rstrip(".")
             logger.warning(Warnings.WL004.format(folder=folder, problem=problem))
         return None
 
-    def _problems(self, folder: Path, about: Dict[str, Any]) -> Iterator[str]:
-        for key, value in self.identity.items():
-            found = about["identity"].get(key)
-            if found != value:
-                where, before, now = _find_difference(key, found, value)
-                yield f"it is of another run: {where} was {before}, now {now}"
-        for name, expected in about["files"].items():
-            path = folder / name
-            if not path.exists() or _hash(path) != expected:
-                yield f"{name} is damaged or missing"
+    def _compare(self, about: Dict[str, Any]) -> Optional[str]:
+        identity, found = self.identity, about["identity"]
+        if _is_older(about):  # its numbers have ten decimals
+            identity = srsly.json_loads(srsly.json_dumps(identity))
+        for key, value in identity.items():
+            if found.get(key) != value:
+                where, before, now = _find_difference(key, found.get(key), value)
+                return f"it is of another run: {where} was {before}, now {now}"
+        return None
 
-    def _folders(self) -> List[Path]:
-        """Newest first."""
-        return sorted(self.folder.glob(_PATTERN), reverse=True)
+
+def _read_state(folder: Path) -> Dict[str, Any]:
+    """Read training.json of a checkpoint that is whole."""
+    has_digests = check_all_digests(folder)
+    about = read_json_object(folder / STATE_FILE)
+    if not has_digests and not _is_older(about):
+        raise ValueError(f"{DIGESTS_FILE} is missing")
+    for name, expected in about.get("files", {}).items():
+        path = folder / name
+        if not path.exists() or _hash(path) != expected:
+            raise ValueError(f"{name} is damaged or missing")
+    return about
+
+
+def _is_older(about: Dict[str, Any]) -> bool:
+    """Before there were digests, training.json had those of the other files."""
+    return "files" in about
+
+
+def set_aside(folder: Path) -> Path:
+    """folder (Path): what a run will write again, though not necessarily the same.
+    RETURNS (Path): its new name."""
+    target = folder.with_name(f"{folder.name}.refused")
+    shutil.rmtree(target, ignore_errors=True)
+    folder.rename(target)
+    return target
+
+
+def find_words(path: Path) -> Optional[List[str]]:
+    """Find the words that a run predicts. All of its checkpoints have the same.
+
+    path (Path): the run's folder.
+    RETURNS (Optional[List[str]]): those of the last checkpoint in which they are whole; None
+        if there is none.
+    """
+    for folder in _list_folders(path):
+        try:
+            if (folder / DIGESTS_FILE).exists():
+                check_digests(folder, [VOCAB_FILE])
+            else:
+                _read_state(folder)
+            return read_words(folder / VOCAB_FILE)
+        except _DAMAGED:
+            continue  # `find_last` tells
+    return None
+
+
+def _list_folders(path: Path) -> List[Path]:
+    """The checkpoints of a run, the newest first."""
+    return sorted((path / _FOLDER).glob(_PATTERN), reverse=True)
 
 
 def _find_difference(where: str, before: Any, now: Any) -> Tuple[str, str, str]:
@@ -146,7 +198,7 @@ def _find_difference(where: str, before: Any, now: Any) -> Tuple[str, str, str]:
 
 def has_checkpoints(path: Path) -> bool:
     """path (Path): a run's folder. RETURNS (bool): Whether a checkpoint was written."""
-    return any((path / _FOLDER).glob(_PATTERN))
+    return bool(_list_folders(path))
 
 
 def _hash(path: Path) -> str:

@@ -1,6 +1,7 @@
 """The sections [corpus] and [training] of a pretraining config."""
 
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import (
     Any,
     ContextManager,
@@ -23,6 +24,10 @@ from ..errors import Errors
 from .schedule import SCHEDULES
 
 PRECISIONS = tuple(DTYPES)
+# What no run needs, and what no machine can hold or do.
+_MOST_EPOCHS = 1_000_000
+_MOST_TOKENS = 1_000_000_000
+_MOST_WORKERS = 512
 Settings = TypeVar("Settings")
 
 
@@ -90,6 +95,7 @@ class TrainingSettings:
         ):
             _require(section, key, getattr(self, key), 1, "at least 1")
         for key in (
+            "seed",
             "max_steps",
             "learn_rate",
             "warmup_steps",
@@ -106,8 +112,14 @@ class TrainingSettings:
             raise invalid(section, "decay_share", self.decay_share, "between 0 and 1")
         if not 0 <= self.dropout < 1:
             raise invalid(section, "dropout", self.dropout, "at least 0 and below 1")
-        if self.max_steps == 0 and self.max_epochs <= 0:
-            raise invalid(section, "max_epochs", self.max_epochs, "above 0, or max_steps")
+        if self.max_steps == 0 and not 0 < self.max_epochs <= _MOST_EPOCHS:
+            expected = f"above 0 and at most {_MOST_EPOCHS}, or max_steps"
+            raise invalid(section, "max_epochs", self.max_epochs, expected)
+        if self.batch_tokens > _MOST_TOKENS:
+            raise invalid(section, "batch_tokens", self.batch_tokens, f"at most {_MOST_TOKENS}")
+        if self.accumulate > self.batch_tokens:
+            expected = f"at most the {self.batch_tokens} of batch_tokens"
+            raise invalid(section, "accumulate", self.accumulate, expected)
 
     def autocast(self, device: str) -> ContextManager[Any]:
         """device (str): "cpu" or "cuda". RETURNS (ContextManager[Any]): in which products
@@ -154,6 +166,9 @@ class CorpusSettings:
         _require(section, "buffer_tokens", self.buffer_tokens, 1, "at least 1")
         for key in ("n_workers", "size", "min_count"):
             _require(section, key, getattr(self, key), 0, "at least 0")
+        for key, most in (("buffer_tokens", _MOST_TOKENS), ("n_workers", _MOST_WORKERS)):
+            if getattr(self, key) > most:
+                raise invalid(section, key, getattr(self, key), f"at most {most}")
         if not 0 <= self.window_share <= 1:
             raise invalid(section, "window_share", self.window_share, "between 0 and 1")
         if self.cut not in ("sentences", "lines"):
@@ -187,6 +202,10 @@ def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> S
         if type(value) not in types:
             expected = " or ".join(t.__name__ for t in types)
             raise invalid(section, key, value, expected)
+        if type(value) is float and not isfinite(value):
+            raise invalid(section, key, value, "a finite number")
+        if type(value) is int and not abs(value) < 1 << 63:
+            raise invalid(section, key, value, "a number of at most 64 bits")
         values[key] = value
     return cls(**values)
 

@@ -16,6 +16,9 @@ from ..registry import softmaxes
 from ..util.checks import require_least
 from .fused_loss import softmax_loss
 
+# Of a step: more than a vocabulary has words.
+_MOST_SAMPLES = 100_000_000
+
 
 class SoftmaxModule(nn.Module):
     """What every softmax can do. See `Softmax` for the shapes.
@@ -82,6 +85,9 @@ class SampledSoftmax(Softmax):
 
     def __init__(self, width: int, n_words: int, n_samples: int = 4096) -> None:
         super().__init__(width, n_words)
+        if type(n_samples) is not int or n_samples > _MOST_SAMPLES:
+            problem = f"n_samples = {n_samples}, expected a whole number, at most {_MOST_SAMPLES}"
+            raise ValueError(Errors.EL073.format(problem=problem))
         require_least("n_samples", n_samples, 1)
         self.n_samples = n_samples
         ranks = torch.arange(n_words, dtype=torch.float64)
@@ -166,17 +172,23 @@ def make_softmax(kind: str, width: int, n_words: int, **settings: Any) -> Softma
     RAISES (ValueError): EL073 for an unknown name or a setting that it does not have.
     """
     makers: Dict[str, Callable[..., SoftmaxModule]] = softmaxes.get_all()
-    if kind not in makers:
+    if not isinstance(kind, str) or kind not in makers:
         problem = f"there is no '{kind}', only {', '.join(sorted(makers))}"
         raise ValueError(Errors.EL073.format(problem=problem))
     try:
         return makers[kind](width, n_words, **settings)
-    except TypeError as err:
+    except (TypeError, ValueError, ArithmeticError, RuntimeError) as err:
+        if str(err).startswith("[EL"):  # ours already
+            raise
         raise ValueError(Errors.EL073.format(problem=err)) from err
 
 
 def split_softmax(block: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
     """block (Dict[str, Any]): [training.softmax]. RETURNS (Tuple[str, Dict[str, Any]]):
-    its kind, and the other settings."""
+    its kind, and the other settings. RAISES (ValueError): EL073 for one that follows from
+    model and text."""
     settings = dict(block)
+    for key in ("width", "n_words"):
+        if key in settings:
+            raise ValueError(Errors.EL073.format(problem=f"'{key}' follows from model and text"))
     return settings.pop("kind", Softmax.kind), settings

@@ -67,3 +67,17 @@ def check_digests(folder: Path, names: Iterable[str], *, known_only: bool = Fals
             continue
         if digests.get(name) != digest_file(folder / name):
             raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
+
+
+def check_all_digests(folder: Path) -> bool:
+    """Check every file that a folder was written with.
+
+    folder (Path): with digests.json, or without.
+    RETURNS (bool): whether there is a digests.json.
+    RAISES (ValueError): as `check_digests`.
+    """
+    path = folder / DIGESTS_FILE
+    if not path.exists():
+        return False
+    check_digests(folder, read_json_object(path))
+    return True

@@ -1,4 +1,4 @@
-"""A word among its neighbours, for people to read."""
+"""For people to read: a word among its neighbours, a number of things."""
 
 from typing import Callable, Optional, Sequence
 
@@ -30,3 +30,9 @@ def mark_word(
     before = [ellipsis] if ellipsis and start else []
     after = [ellipsis] if ellipsis and end < len(words) else []
     return " ".join([*before, *shown, *after])
+
+
+def count_things(n: int, singular: str, plural: str = "") -> str:
+    """n (int): how many. singular (str): what one is called. plural (str): what several are
+    called, if not that with an s. RETURNS (str): such as "1 file" and "2,000 files"."""
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"

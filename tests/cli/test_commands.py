@@ -132,6 +132,20 @@ def test_impossible_configs_are_refused(tmp_path, toy_folder):
     assert not config.exists()
 
 
+def test_configs_are_replaced_by_force_alone(tmp_path):
+    config = tmp_path / "not" / "there" / "config.cfg"
+    run("elmo", "init-config", config, "--pipeline", "tagger")
+    written = config.read_text()
+    refused = run("elmo", "init-config", config, "--pipeline", "ner", exit_code=1)
+    assert "[EL164]" in refused and config.read_text() == written
+    for flag in ("--force", "-F"):
+        run("elmo", "init-config", config, "--pipeline", "ner", flag)
+        assert config.read_text() != written
+    # As `spacy init config` does: nothing but the config, which can be piped.
+    printed = run("elmo", "init-config", "-", "--pipeline", "tagger")
+    assert printed.strip() == written.strip()
+
+
 def test_convert_writes_our_folder(tmp_path, toy_folder):
     pair = [
         toy_folder / "options.json",
@@ -165,6 +179,13 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     assert "They play outside ." in output
     assert output.count("1.00") >= 2
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_reads_what_the_other_commands_read(tmp_path, toy_folder):
+    texts, picture = tmp_path / "texts.jsonl", tmp_path / "pictures" / "play.png"
+    texts.write_text('\ufeff{"text": "The play was good ."}\n', encoding="utf-8")
+    run("elmo", "demo", toy_folder, "--word", "play", "--texts", texts, "--output", picture)
+    assert picture.exists()
 
 
 def test_demo_needs_no_argument(tmp_path):

@@ -160,11 +160,10 @@ def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
 
 def test_impossible_runs_are_refused(texts, tmp_path):
     config = tmp_path / "pretrain.cfg"
-    for preset in ("kim_5m", "standard"):
-        run("elmo", "init-config", config, "--pretraining", "--preset", preset)
+    run("elmo", "init-config", config, "--pretraining")
     pretrain = ["elmo", "pretrain", config, tmp_path / "run"]
     assert "[EL060]" in run(
-        "elmo", "init-config", config, "--pretraining", "--preset", "x", exit_code=1
+        "elmo", "init-config", tmp_path / "y.cfg", "--pretraining", "--preset", "x", exit_code=1
     )
     assert "[EL091]" in run(*pretrain, exit_code=1)
     train = ["--paths.train", texts / "train"]

@@ -11,6 +11,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 import spacy
 from hypothesis import given
@@ -20,9 +21,10 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.corpora import cutting, files
 from spacy_elmo.corpora.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
 from spacy_elmo.corpora.cutting import Cutter
-from spacy_elmo.corpora.files import find_files, open_binary, spool_stdin
+from spacy_elmo.corpora.files import find_files, open_binary
 from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
 from spacy_elmo.corpora.static_vectors import read_static_vectors
+from spacy_elmo.corpora.stdin import spool_stdin
 from spacy_elmo.corpora.texts import TextSource
 from spacy_elmo.sentences import cut_sentences, cut_windows
 
@@ -114,11 +116,20 @@ def test_files_folders_and_globs_are_found(lines):
     assert find_files(str(lines), ["txt"]) == [a, b]
     assert find_files(str(a), ["txt"]) == [a]
     assert find_files(f"{lines}/*.txt", ["txt"]) == [a, b]
-    for path in (f"{lines}/c.txt", f"{lines}/*.jsonl", str(lines / "none")):
+    for path in (f"{lines}/c.txt", f"{lines}/*.jsonl", str(lines / "none"), "", "x" * 5000):
         with pytest.raises(ValueError, match="EL080"):
             find_files(path, ["txt"])
     with pytest.raises(ValueError, match=r"EL081.*notes\.pdf"):
         find_files(str(lines / "notes.pdf"), ["txt"])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe with a name")
+def test_pipes_and_devices_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path in (str(tmp_path / "pipe.txt"), "/dev/null"):
+        with pytest.raises(ValueError, match="EL101.*a pipe or a device"):
+            find_files(path, ["txt"])
 
 
 def test_zstd_needs_its_extra(tmp_path, monkeypatch):
@@ -136,6 +147,26 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
 
     assert first == again
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
+
+
+@pytest.mark.parametrize("content, code", [(b"", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")])
+def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content, code):
+    (tmp_path / "stdin.123.partial.txt").write_text("of a process that was killed")
+    with pytest.raises(ValueError, match=code):
+        spool_stdin(tmp_path, io.BytesIO(content))
+
+    assert not list(tmp_path.glob("*.txt"))
+    assert spool_stdin(tmp_path, io.BytesIO(b"a b\n")).read_bytes() == b"a b\n"
+
+
+def test_what_was_saved_of_a_pipe_is_checked(tmp_path):
+    path = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
+    path.write_bytes(b"a b\nd\n")
+    with pytest.raises(ValueError, match=r"EL104.*stdin\.txt"):
+        spool_stdin(tmp_path)
+    # What an older version saved has no digest.
+    (tmp_path / "digests.json").unlink()
+    assert spool_stdin(tmp_path) == path
 
 
 @given(st.text(st.sampled_from("aé배 \U0001f600"), max_size=400), st.integers(4, 40))
@@ -159,7 +190,11 @@ def test_files_that_are_left_out_are_told(lines, caplog):
     (lines / "news.en.shuffled").write_text("text")
     with caplog.at_level(logging.WARNING):
         assert len(find_files(str(lines), ["txt"])) == 2
-    assert "[WL012] 1 files" in caplog.text and "news.en.shuffled" in caplog.text
+    assert (
+        "1 file, such as" in caplog.text
+        and "[WL012]" in caplog.text
+        and "news.en.shuffled" in caplog.text
+    )
 
 
 def read_chunks(source, position=None, n=1000, **settings):
@@ -348,13 +383,24 @@ def test_an_empty_source_is_named(lines):
         list(corpus.read(corpus.start()))
 
 
-@pytest.mark.parametrize("lang", ["xy", "ko"])
-def test_languages_that_need_more_are_named(lang):
+def test_a_language_that_needs_more_is_named():
     try:
         spacy.blank("ko")
     except ImportError:
-        with pytest.raises(ValueError, match=f"EL089.*'{lang}'.*Tokenizer.v1"):
-            cutter_maker(lang, {})()
+        with pytest.raises(ValueError, match="EL089.*'ko'.*Tokenizer.v1"):
+            cutter_maker("ko", {})()
+
+
+@pytest.mark.parametrize("lang", ["xy", "", "EN", "../en", "en.punctuation", "en\n"])
+def test_a_language_that_there_is_not_is_refused(lang):
+    with pytest.raises(ValueError, match="(?s)EL161.*only: af, .*en, .*take 'xx'"):
+        cutter_maker(lang, {})()
+
+
+@pytest.mark.parametrize("block", [{"a": 1}, {"@tokenizers": "nope"}, {"@tokenizers": ["x"]}])
+def test_a_tokenizer_that_there_is_not_is_refused(block):
+    with pytest.raises(ValueError, match="EL089.*'en'"):
+        cutter_maker("en", block)()
 
 
 def test_half_a_character_is_replaced(tmp_path):
@@ -384,6 +430,35 @@ def test_static_vectors_are_read(tmp_path):
     for path in (tmp_path / "empty", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="EL087"):
             read_static_vectors(path)
+
+
+def test_a_folder_with_vectors_that_are_none_is_refused(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", np.array([1.0, np.nan], dtype="float32"))
+    nlp.to_disk(tmp_path / "nan")
+    with pytest.raises(ValueError, match="EL087.*infinite, or none"):
+        read_static_vectors(tmp_path / "nan")
+
+    nlp.vocab.set_vector("ham", np.array([1.0, 2.0], dtype="float32"))
+    nlp.to_disk(tmp_path / "nlp")
+    for name in ("vectors", "key2row", "strings.json"):
+        path = tmp_path / "nlp" / "vocab" / name
+        content = path.read_bytes()
+        for damaged in (b"", content[:-3], b"\xff" + content[1:]):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match="EL087"):
+                read_static_vectors(tmp_path / "nlp")
+        path.write_bytes(content)
+
+
+def test_reading_vectors_makes_no_components(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", np.ones(2, dtype="float32"))
+    nlp.to_disk(tmp_path)
+    config = (tmp_path / "config.cfg").read_text()
+    (tmp_path / "config.cfg").write_text(config.replace("spacy.Tokenizer.v1", "nobody.knows.it"))
+
+    assert read_static_vectors(tmp_path).words == ["ham"]
 
 
 MEMORY = """

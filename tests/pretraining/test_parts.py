@@ -127,10 +127,10 @@ def run(tmp_path):
     return RunFolder(tmp_path / "run", {"bilm": {"width": 8}, "n_words": 3})
 
 
-def save(run, step):
+def save(run, step, **state):
     bilm = BiLM(BiLMConfig(**SHAPE))
     softmax = SoftmaxWeights("full", {}, {"weight": torch.ones(3, 4)}, ["<S>", "</S>", "<UNK>"])
-    return run.save(bilm, softmax, {"step": step}, {"0.x": torch.full((2,), step)}, {})
+    return run.save(bilm, softmax, {"step": step, **state}, {"0.x": torch.full((2,), step)}, {})
 
 
 def test_the_last_two_checkpoints_are_kept(run):
@@ -174,6 +174,21 @@ def test_a_checkpoint_of_another_run_is_passed_over(run, caplog):
     assert "n_words was 3, now 4" in caplog.text
 
 
+def test_small_numbers_make_two_runs_and_come_back_as_they_were(run, caplog):
+    run.identity["training"] = {"eps": 1e-13}
+    folder = save(run, 5, best=0.1 + 0.2)
+
+    assert run.find_last().state["best"] == 0.1 + 0.2
+    other = RunFolder(run.path, {"training": {"eps": 1e-12}})
+    assert other.find_last() is None and "eps was 1e-13, now 1e-12" in caplog.text
+    # Older versions kept ten decimals.
+    about = json.loads((folder / STATE_FILE).read_text())
+    about["identity"]["training"]["eps"], about["files"] = 0.0, {}
+    (folder / STATE_FILE).write_text(json.dumps(about))
+    (folder / "digests.json").unlink()
+    assert run.find_last().folder == folder
+
+
 def test_a_half_written_checkpoint_is_not_seen(run):
     save(run, 5)
     folder = save(run, 10)
@@ -182,9 +197,33 @@ def test_a_half_written_checkpoint_is_not_seen(run):
     assert run.find_last().state["step"] == 5
 
 
+def make_log_line(step, loss=1.0):
+    return {"step": step, "n_tokens": 10 * step, "learn_rate": 0.1, "train_loss": loss}
+
+
 def test_the_log_counts_steps_once(tmp_path):
-    lines = [{"step": s, "train_loss": loss} for s, loss in ((1, 9), (2, 8), (3, 7), (2, 6))]
+    lines = [make_log_line(*pair) for pair in ((1, 9), (2, 8), (3, 7), (2, 6))]
     srsly.write_jsonl(tmp_path / LOG_FILE, lines)
 
     assert [line["train_loss"] for line in read_log(tmp_path)] == [9, 6]
     assert json.loads((tmp_path / LOG_FILE).read_text().splitlines()[0])["step"] == 1
+
+
+def test_a_damaged_line_of_the_log_is_left_out(tmp_path):
+    lines = [{**make_log_line(step), "dev_forward": 2.0} for step in (1, 2, 3)]
+    for line in lines:
+        line.update(dev_backward=2.0, dev_perplexity=2.0)
+    content = bytearray("".join(json.dumps(line) + "\n" for line in lines).encode())
+    second = len(json.dumps(lines[0])) + 1
+    for bit in range(8 * second, 8 * (second + len(json.dumps(lines[1])))):
+        content[bit // 8] ^= 1 << bit % 8
+        (tmp_path / LOG_FILE).write_bytes(content)
+        content[bit // 8] ^= 1 << bit % 8
+        found = read_log(tmp_path)
+        # A digit may be another one; what is left can be drawn.
+        assert found[-1] == lines[2] or found[-1]["step"] > 3
+        for line in found:
+            assert all(
+                type(line[key]) in (int, float) for key in ("step", "n_tokens", "learn_rate")
+            )
+            assert "dev_perplexity" not in line or {"dev_forward", "dev_backward"} < set(line)

@@ -1,0 +1,326 @@
+"""Users' mistakes, through spaCy's own command line: an exit code and a message of ours, never
+a traceback."""
+
+import os
+import re
+import shlex
+import sys
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.cli._util import app
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
+
+from spacy_elmo.cli.util import exit_on_error
+
+from ..runs import train, write_config
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has pipes and devices")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory, texts):
+    """Names in the command lines below -> paths."""
+    folder = tmp_path_factory.mktemp("places")
+    contents = {
+        "text.txt": b"I like green eggs and ham.\nYou like ham.\n" * 20,
+        "empty.txt": b"",
+        "blank.txt": b" \n\n",
+        "latin.txt": "Das Haus ist schön.\n".encode("latin-1"),
+        "utf16.txt": "I like ham.\n".encode("utf-16"),
+        "nul.txt": b"I like\0ham.\n",
+        "gzip.txt": b"\x1f\x8b\x08\x00\x00\x00",
+        "broken.txt.gz": b"\x1f\x8b\x08\x00\x00\x00",
+        "many.txt": b"the bank\n" * 60,
+        "latin.jsonl": '{"text": "schön"}\n'.encode("latin-1"),
+        "list.jsonl": b"[1]\n",
+        "broken.spacy": b"abc",
+        "binary.cfg": bytes(range(256)),
+        "twice.cfg": b"[training]\nseed = 1\n[training]\nseed = 2\n",
+        "other.cfg": b"[pretraining]\nx = 1\n",
+        "words.txt": b"\xff\xfe",
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe.txt")
+    config = write_config(folder, texts)
+    train(folder, texts, "run")
+    for name in ("nlp", "bad_nlp"):
+        spacy.blank("en").to_disk(folder / name)
+    (folder / "bad_nlp" / "vocab" / "strings.json").write_bytes(b"{")
+    for name in ("tagged", "broken"):
+        (folder / name).mkdir()
+        for split in ("train", "dev"):
+            doc = Doc(spacy.blank("en").vocab, words=["ham", "eggs"], tags=["A", "B"])
+            DocBin(docs=[doc] * 3).to_disk(folder / name / f"{split}.spacy")
+    (folder / "broken" / "dev.spacy").write_bytes(b"abc")
+    # meta.json of a stranger's.
+    for name, content in {
+        "meta_list": "[]",
+        "meta_cut": '{"evaluation": {"max_tokens": "x"}}',
+        "meta_misc": '{"tokenizer": {"@misc": "x"}}',
+        "meta_cut_off": "{",
+    }.items():
+        (folder / name).mkdir()
+        for path in (folder / "run" / "model-last").iterdir():
+            (folder / name / path.name).write_bytes(path.read_bytes())
+        (folder / name / "meta.json").write_text(content)
+        (folder / name / "digests.json").unlink()
+    found = {path.name.replace(".", "_"): path for path in folder.iterdir()}
+    return {
+        **found,
+        "config": config,
+        "model": folder / "run" / "model-last",
+        "out": folder / "out",
+    }
+
+
+# What is no text, and what is said of it.
+NO_TEXTS = {
+    "empty_txt": "EL094|EL167",
+    "blank_txt": "EL094|EL167",
+    "folder": "EL080",
+    "out": "EL080",
+    "pipe_txt": "EL101.*a pipe or a device",
+    "latin_txt": "EL155.*byte 16, in line 1.*latin-1",
+    "utf16_txt": "EL155.*byte 0, in line 1.*UTF-16LE",
+    "nul_txt": "EL155.*byte 6, in line 1",
+    "gzip_txt": r"EL155.*gzip data.*\.gz",
+    "broken_txt_gz": "EL083",
+    "latin_jsonl": "EL155.*byte 13",
+    "list_jsonl": "EL084.*byte 0",
+    "broken_spacy": "EL083",
+    "binary_cfg": "EL081",
+}
+READERS = (
+    "evaluate {{model}} {text}",
+    "neighbors 'I like ham .' --token ham --corpus {text}",
+    "pretrain {{config}} {{out}} --paths.train {text}",
+    "pretrain {{config}} {{out}} --paths.dev {text}",
+    "debug-corpus {{config}} --paths.train {text}",
+    "benchmark {text} --output {{out}}.png",
+    "demo --texts {text} --output {{out}}.png",
+)
+
+# Command line -> what is printed, with exit code 1; or 2 for what the parser itself refuses.
+MISTAKES = [
+    *[
+        pytest.param(
+            command.format(text="{" + text + "}"),
+            code,
+            # One reader is behind all of them.
+            marks=() if command is READERS[0] or text == "latin_txt" else pytest.mark.slow,
+        )
+        for text, code in NO_TEXTS.items()
+        for command in READERS
+    ],
+    # init-config
+    ("init-config {config}", "EL164.*--force"),
+    ("init-config {folder}", 2),
+    ("init-config {text_txt}/x.cfg", "EL165.*is no folder"),
+    ("init-config {out} --lang zzz", "EL161.*'zzz'"),
+    ("init-config {out} --lang ''", "EL161"),
+    ("init-config {out} --pretraining --lang zzz", "EL161"),
+    ("init-config {out} --pipeline ''", "EL162"),
+    ("init-config {out} --pipeline ' , '", "EL162"),
+    ("init-config {out} --pipeline nope", "EL061"),
+    ("init-config {out} --preset nope", "EL060"),
+    ("init-config {out} --preset ''", "EL060"),
+    ("init-config {out} --weights {text_txt}", "EL03"),
+    ("init-config {out} --weights {folder}", "EL031"),
+    ("init-config {out} --options {folder}", "EL031"),
+    ("init-config /dev/full", "EL164"),
+    ("init-config /dev/full --force", "EL158.*No space"),
+    # pretrain and debug-corpus
+    *[
+        (command.format(config="{" + config + "}"), code)
+        for config, code in {
+            "folder": "EL101.*a folder",
+            "pipe_txt": "EL101.*a pipe",
+            "out": "EL100",
+            "binary_cfg": "EL098",
+            "twice_cfg": "EL098.*already exists",
+            "other_cfg": r"EL098.*\[pretraining\]",
+            "text_txt": "EL098",
+            "empty_txt": r"EL091.*\[corpus\] train",
+        }.items()
+        for command in ("pretrain {config} {{out}}", "debug-corpus {config}")
+    ],
+    *[
+        (f"pretrain {{config}} {{out}} {option}", code)
+        for option, code in {
+            "--threads -3": 2,
+            "--threads 100000": 2,
+            "--threads x": 2,
+            "--max-minutes -1": 2,
+            "--max-minutes nan": 2,
+            "--device tpu": "EL091.*device = tpu",
+            "--training": 2,
+            "--nothing.there 1": "EL098.*nothing",
+            "--training.nothing 1": "EL09",
+            "--training.seed": "EL091.*seed = True",
+            "--training.seed -1": "EL091.*seed = -1",
+            "--training.seed 1e99": "EL091",
+            "--training.learn_rate NaN": "EL091.*NaN",
+            "--training.max_epochs 1e999": "EL091.*(finite|inf)",
+            "--training.batch_tokens 1000000000000": "EL091.*at most",
+            "--training.accumulate 1000000": "EL091.*batch_tokens",
+            "--training.optimizer.name lion": "EL091",
+            "--training.softmax.n_samples 2.5": "EL073",
+            "--training.softmax.kind full --training.softmax.n_words 3": "EL073",
+            "--bilm.width 100000000000": "EL010|EL105|EL160",
+            "--bilm.cell_width 100000000": "EL010|EL105|EL160",
+            "--bilm.width x": "EL091",
+            "--corpus.n_workers 100000": "EL091",
+            "--corpus.buffer_tokens 100000000000000": "EL091",
+            "--corpus.vocabulary {words_txt}": "EL070",
+            "--corpus.vocabulary {folder}": "EL070",
+            "--corpus.include {out}": "EL070",
+            "--nlp.lang zzz": "EL161",
+            "--nlp.lang 5": "EL161",
+            "--paths.train 2024": r"EL091.*\[paths\] train = 2024.*\./2024",
+            "--paths.train ''": r"EL091.*\[corpus\] train",
+            "--paths.init {folder}": "EL031",
+            "--paths.init {out}/x": "EL030",
+            "--paths.init_weights x": "EL091.*paths.init",
+            "--bilm.input vectors": "EL087",
+            "--bilm.input vectors --paths.vectors {folder}": "EL087",
+            "--bilm.input vectors --paths.vectors {bad_nlp}": "EL087",
+        }.items()
+    ],
+    ("pretrain {config} {text_txt}", 2),
+    ("pretrain {config} {text_txt}/x", "EL158"),
+    ("pretrain {config} {run}", "EL095.*--resume"),
+    ("pretrain", 2),
+    # evaluate
+    ("evaluate {out} {text_txt}", "EL030"),
+    ("evaluate {folder} {text_txt}", "EL031"),
+    ("evaluate {text_txt} {text_txt}", "EL031"),
+    ("evaluate {model} ''", "EL080"),
+    ("evaluate {model} -", "EL088"),
+    ("evaluate {model} {text_txt} --vocab {words_txt}", "EL070"),
+    ("evaluate {model} {text_txt} --vocab {folder}", "EL070|EL101"),
+    ("evaluate {model} {text_txt} --vocab {text_txt}", "EL071"),
+    ("evaluate {model} {text_txt} --cut x", "EL086"),
+    ("evaluate {model} {text_txt} --max-tokens 1", 2),
+    ("evaluate {model} {text_txt} --limit -4", 2),
+    ("evaluate {model} {text_txt} --lang zzz", "EL161"),
+    ("evaluate {model} {text_txt} --lang ''", "EL161"),
+    ("evaluate {model} {text_txt} --output {folder}", 2),
+    ("evaluate {model} {text_txt} --output {text_txt}/x", "EL165"),
+    ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*EL158.*No space"),
+    ("evaluate {meta_list} {text_txt}", "EL103"),
+    ("evaluate {meta_cut_off} {text_txt}", "EL103"),
+    ("evaluate {meta_cut} {text_txt}", "EL169.*max_tokens = 'x'"),
+    ("evaluate {meta_misc} {text_txt}", "EL169.*tokenizer"),
+    # neighbors
+    *[
+        (f"neighbors 'I like ham .' --token ham --corpus {{text_txt}} {option}", code)
+        for option, code in {
+            "--limit -4": 2,
+            "--limit 1000000000000000000000000": 2,
+            "--n 0": 2,
+            "--layer 9": "EL017",
+            "--lang zzz": "EL161",
+            "--weights {folder}": "EL031",
+            "--vectors {folder}": "EL087",
+            "--vectors {bad_nlp}": "EL087",
+            "--output {out}.xyz": r"EL166.*\.png",
+            "--output {out}": "EL166",
+            "--html {folder}": 2,
+            "--html {text_txt}/x": "EL165",
+            "--json {text_txt}/x": "EL165",
+            "--json /dev/full": "I like.*EL158.*No space",
+            "--html /dev/full": "I like.*EL158.*No space",
+        }.items()
+    ],
+    ("neighbors '' --token ham --corpus {text_txt}", "EL053"),
+    ("neighbors 'I like ham .' --token '' --corpus {text_txt}", "EL053"),
+    ("neighbors 'I like ham .' --token ham --corpus ''", "EL080"),
+    ("neighbors --token ham --corpus {text_txt}", 2),
+    # demo
+    ("demo --texts {empty_txt} --output {out}.png", "EL167"),
+    ("demo --texts {many_txt} --output {out}.png", "EL168.*60"),
+    ("demo --word '' --output {out}.png", "EL053"),
+    ("demo --word nope --output {out}.png", "EL053"),
+    ("demo --output {out}.xyz", "EL166"),
+    ("demo --output {folder}", 2),
+    ("demo --output {text_txt}/x.png", "EL165"),
+    ("demo {folder}", "EL031"),
+    ("demo {text_txt}", "EL03"),
+    # benchmark
+    *[
+        (f"benchmark {{text_txt}} {{model}} --output {{out}}.png {option}", code)
+        for option, code in {
+            "--precisions ''": "EL017",
+            "--precisions fp8": "EL017",
+            "--batch-sizes ''": 2,
+            "--batch-sizes 0": 2,
+            "--batch-sizes -1": 2,
+            "--batch-sizes 1e3": 2,
+            "--batch-sizes 99999999999": 2,
+            "--threads -1": 2,
+            "--threads 1000000": 2,
+            "--tokens 0": 2,
+            "--tokens -5": 2,
+            "--repeats 0": 2,
+            "--lang zzz": "EL161",
+            "--json {text_txt}/x": "EL165",
+        }.items()
+    ],
+    ("benchmark {text_txt} {out} --output {out}.png", "EL030"),
+    ("benchmark {text_txt} --output {out}.xyz", "EL166"),
+    # weights
+    ("weights {nlp}", "EL063"),
+    ("weights {bad_nlp}", "EL171"),
+    ("weights {folder}", "EL171"),
+    ("weights {text_txt}", "EL171"),
+    ("weights ''", "EL171"),
+    ("weights nothing", r"EL171.*E050"),
+    ("weights {nlp} --output {out}.xyz", "EL166"),
+    ("weights {nlp} --json {text_txt}/x", "EL165"),
+    # probe
+    ("probe {folder}", "EL066"),
+    ("probe {out}", "EL066"),
+    ("probe {broken}", "EL170"),
+    ("probe {tagged} --attr nope", "EL041"),
+    ("probe {tagged} --attr vector", "EL041"),
+    ("probe {tagged} --attr sent", "EL041"),
+    ("probe {tagged} --attr ''", "EL041"),
+    ("probe {tagged} --seeds -1", 2),
+    ("probe {tagged} --seeds ''", 2),
+    ("probe {tagged} --limit -4", 2),
+    ("probe {tagged} --weights {folder}", "EL031"),
+    ("probe {tagged} --json {text_txt}/x", "EL165"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command, expected", MISTAKES)
+@pytest.mark.timeout(60)
+def test_mistakes_are_told(places, tmp_path, monkeypatch, command, expected):
+    monkeypatch.chdir(places["folder"])
+    out = tmp_path / "out"
+    names = {name: shlex.quote(str(path)) for name, path in {**places, "out": out}.items()}
+
+    result = CliRunner().invoke(app, ["elmo", *shlex.split(command.format(**names))])
+
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == (2 if expected == 2 else 1), result.output
+    if expected != 2:  # long lines are wrapped
+        assert re.search(f"({expected})", " ".join(result.output.split())), result.output
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not list(places["folder"].iterdir())
+
+
+@pytest.mark.parametrize("make", [torch.empty, np.empty])
+def test_a_lack_of_memory_is_told(make, capsys):
+    with pytest.raises(SystemExit, match="1"), exit_on_error():
+        make(10**15)
+    assert "[EL159]" in capsys.readouterr().out
+    # Not what else goes wrong in there: that is a mistake of ours.
+    with pytest.raises(RuntimeError, match="same size|must match"), exit_on_error():
+        torch.ones(2) + torch.ones(3)
