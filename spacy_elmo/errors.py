@@ -318,6 +318,31 @@ class Errors(metaclass=ErrorsWithCodes):
         "download the whole folder once more; if you changed the file on purpose, remove its "
         "digests.json."
     )
+    # What is kept between runs
+    EL140 = (
+        "The index in '{path}' is damaged: {problem}. Restore it, or remove the folder and make "
+        "it again with `python -m spacy elmo index TEXT {path}`."
+    )
+    EL141 = (
+        "'{path}' holds other things than an index, such as {examples}. Give a new or an empty "
+        "folder."
+    )
+    EL142 = (
+        "'{path}' is not what was written: the digest that it begins with is another. Restore "
+        'it; if you changed it on purpose, remove its line "digest".'
+    )
+    EL143 = (
+        "Another process writes into '{path}' at this moment. Wait until it ends, or give "
+        "another folder."
+    )
+    EL144 = (
+        "The index in '{path}' was made with the weights in '{weights}', which is no folder "
+        "here. Give the folder with `--weights`."
+    )
+    EL145 = (
+        "'{path}' cannot be written: {error}. Make room, or give another place, and start the "
+        "same command again."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -356,3 +381,4 @@ class Warnings(metaclass=ErrorsWithCodes):
         "{n_files} files in '{path}' are left out, such as {examples}: their format is none of "
         "{known}. Rename them if they are text."
     )
+    WL024 = "Another process writes into '{path}'; waiting until it ends."

@@ -40,10 +40,13 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Have a file written that takes its name at the end; after an error nothing is left.
     Of several processes that write the same file, the last one wins.
 
-    path (Path): where.
+    path (Path): where. A device or a pipe, such as /dev/stdout, is written into.
     YIELDS (Path): what to write, with the same ending.
     RAISES (OSError): as `write_file`.
     """
+    if _is_device(path):
+        yield path
+        return
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
     try:
         yield temporary
@@ -52,6 +55,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
     _flush(path.parent)
+
+
+def _is_device(path: Path) -> bool:
+    # /dev/stdout may lead to a regular file, and must not be replaced for that.
+    is_other = path.exists() and not path.is_file() and not path.is_dir()
+    return is_other or path.absolute().parts[1:2] in (("dev",), ("proc",))
 
 
 @contextmanager

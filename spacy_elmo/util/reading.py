@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import Errors
 
 # A description of a shape has 1 kB; a corpus's counts some MB.
-_JSON_BYTES = 200_000_000
+JSON_BYTES = 200_000_000
 
 
 def require_file(path: Path) -> int:
@@ -46,7 +46,7 @@ def read_file(path: Path, most: int) -> bytes:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
+def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
     """Read JSON in UTF-8.
 
     path (Path): the file.
@@ -54,24 +54,38 @@ def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
     RETURNS (Any): the content.
     RAISES (ValueError): EL100 to EL103 as `read_file`, EL103 also for other content.
     """
-    content = read_file(path, most)
+    return _parse_json(read_file(path, most), path)
+
+
+def read_json_object(path: Path, *, most: int = JSON_BYTES) -> dict[str, Any]:
+    """As `read_json`, for a file that must hold an object (`{...}`).
+
+    RAISES (ValueError): as `read_json`, EL103 also for other content.
+    """
+    return parse_json_object(read_file(path, most), path)
+
+
+def parse_json_object(content: bytes, path: Path) -> dict[str, Any]:
+    """As `read_json_object`, for what was read already.
+
+    content (bytes): of the file.
+    path (Path): the file, for the message.
+    RETURNS (Dict[str, Any]): the content.
+    RAISES (ValueError): EL103 for other content.
+    """
+    found = _parse_json(content, path)
+    if not isinstance(found, dict):
+        error = f"it holds {type(found).__name__}, expected an object {{...}}"
+        raise ValueError(Errors.EL103.format(path=path, error=error))
+    return found
+
+
+def _parse_json(content: bytes, path: Path) -> Any:
     try:
         # Python's own parser: srsly's takes "1e" and the like for numbers.
         return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as err:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
-
-
-def read_json_object(path: Path, *, most: int = _JSON_BYTES) -> dict[str, Any]:
-    """As `read_json`, for a file that must hold an object (`{...}`).
-
-    RAISES (ValueError): as `read_json`, EL103 also for other content.
-    """
-    content = read_json(path, most=most)
-    if not isinstance(content, dict):
-        error = f"it holds {type(content).__name__}, expected an object {{...}}"
-        raise ValueError(Errors.EL103.format(path=path, error=error))
-    return content
 
 
 def _refuse_constant(name: str) -> None:

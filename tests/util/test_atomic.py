@@ -1,7 +1,9 @@
 """What is read is what was there before or what is there now, never a part of it."""
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,27 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
 def test_json_makes_the_folders_above_it(tmp_path):
     write_json(tmp_path / "a" / "b.json", {"ä": [1]})
     assert srsly.read_json(tmp_path / "a" / "b.json") == {"ä": [1]}
+
+
+def test_devices_and_pipes_are_written_into(tmp_path):
+    with pytest.raises(OSError, match="No space"):
+        write_file(Path("/dev/full"), b"x")
+    assert Path("/dev/full").is_char_device() and not list(Path("/dev").glob("full.*"))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as threads:
+        reader = threads.submit(pipe.read_bytes)
+        write_file(pipe, b"text")
+        assert reader.result() == b"text"
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
+def test_the_standard_output_is_written_into(tmp_path):
+    code = "from pathlib import Path; from spacy_elmo.util.atomic import write_file as w; "
+    code += "w(Path('/dev/stdout'), b'text')"
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=out)
+    assert (tmp_path / "out").read_bytes() == b"text"
 
 
 def test_another_process_may_write_the_same_file(tmp_path, monkeypatch):

@@ -1,0 +1,47 @@
+"""JSON files that begin with the digest of what follows, so that each flipped bit is told."""
+
+import re
+from pathlib import Path
+from typing import Any, Dict
+
+import srsly
+
+from ..errors import Errors
+from .atomic import write_file
+from .digests import digest
+from .reading import JSON_BYTES, parse_json_object, read_file
+
+_HEAD = re.compile(rb'\{\n  "digest": "([0-9a-f]{32})",\n')
+
+
+def write_checked_json(path: Path, content: Dict[str, Any]) -> None:
+    """Write a JSON object atomically, with a first key "digest".
+
+    path (Path): where; folders above it are made.
+    content (Dict[str, Any]): in JSON's types, at least one key.
+    RAISES (OSError): if it cannot be written; the old content is kept then.
+    """
+    body = srsly.json_dumps(content, indent=2).encode("utf-8").removeprefix(b"{\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
+
+
+def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
+    """Read what `write_checked_json` wrote, without the digest.
+
+    path (Path): the file.
+    required (bool): whether a file without a digest is refused: written before there were
+        digests, or by hand.
+    RETURNS (Dict[str, Any]): the content.
+    RAISES (ValueError): EL100 to EL103 if it cannot be read, EL142 if it is not what was
+        written.
+    """
+    content = read_file(path, JSON_BYTES)
+    head = _HEAD.match(content)
+    if head is None and not required:
+        found = parse_json_object(content, path)
+        if "digest" not in found:
+            return found
+    if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
+        raise ValueError(Errors.EL142.format(path=path))
+    return parse_json_object(b"{" + content[head.end() :], path)
