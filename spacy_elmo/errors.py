@@ -367,7 +367,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "forgotten while counting."
     )
     WL007 = "The cache '{path}' is damaged ({error}); it is started over."
-    WL008 = "Layers could not be written to '{path}' ({error}); training goes on without."
+    WL008 = "Layers cannot be kept in '{path}' ({error}); training goes on without."
     WL009 = (
         "No font here has all the letters of {path}; boxes stand for them. Install one that "
         "does, such as Noto Sans CJK."

@@ -40,16 +40,18 @@ def mutate(path, rng):
 
 def replace_by_others(path):
     """Put other things in the place of a file, one after the other. Yields what."""
-    path.unlink()
-    yield "nothing"
-    path.mkdir()
-    yield "a folder"
-    path.rmdir()
-    os.mkfifo(path)
-    yield "a pipe"
-    path.unlink()
-    path.touch()
-    yield "an empty file"
+    makers = {
+        "nothing": lambda path: None,
+        "a folder": Path.mkdir,
+        "a pipe": os.mkfifo,
+        "an empty file": Path.touch,
+    }
+    for kind, make in makers.items():
+        if path.is_dir():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+        make(path)
+        yield kind
 
 
 def each_mutation(folder, copy, n, seed=0):

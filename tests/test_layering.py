@@ -16,6 +16,7 @@ RANKS = {
     "errors": 0,
     "registry": 0,
     "util": 1,
+    "activation_store": 1,
     "activation_cache": 2,
     "characters": 1,
     "sentences": 1,
@@ -70,6 +71,7 @@ TORCH = {
 NO_SPACY = {
     "util",
     "registry",
+    "activation_store",
     "activation_cache",
     "characters",
     "sentences",
