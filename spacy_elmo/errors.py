@@ -212,7 +212,8 @@ class Errors(metaclass=ErrorsWithCodes):
     EL064 = "There is no experiment '{suite}', only: {known}."
     EL065 = (
         "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
-        "under the same settings. Give another folder, or the same settings."
+        "under the same settings. Give the same settings, or a folder for each corpus and "
+        "each choice of settings, such as '{example}'; `report` takes all that are below one."
     )
     EL066 = (
         "There is no '{path}'. Give a folder with train.spacy and dev.spacy, such as "
@@ -343,6 +344,17 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' cannot be written: {error}. Make room, or give another place, and start the "
         "same command again."
     )
+    EL146 = (
+        "A process of the experiment ended before its run did: it was killed, or the machine "
+        "has too little memory. Finished runs are kept: start the same command again, if need "
+        "be with fewer `--n-jobs`."
+    )
+    EL148 = "'{path}' cannot be trained or measured on: {error}. Is it the right file?"
+    EL149 = (
+        "'{path}' is no result that can be shown: {error}. Remove it, or make it again with the "
+        "command that wrote it."
+    )
+    EL151 = "A seed of {seed} is not possible, expected a whole number from 0 to {most}."
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -381,4 +393,5 @@ class Warnings(metaclass=ErrorsWithCodes):
         "{n_files} files in '{path}' are left out, such as {examples}: their format is none of "
         "{known}. Rename them if they are text."
     )
+    WL023 = "The result '{path}' is damaged or of another run; the run is made again."
     WL024 = "Another process writes into '{path}'; waiting until it ends."

@@ -1,1 +1,2 @@
-"""What every room may use: atomic writing, safe reading, digests, checks of settings."""
+"""What every room may use: atomic writing, safe reading, digests, locks, child processes, checks
+of settings."""

@@ -1,10 +1,9 @@
 """JSON files that begin with the digest of what follows, so that each flipped bit is told."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any, Dict
-
-import srsly
 
 from ..errors import Errors
 from .atomic import write_file
@@ -18,10 +17,12 @@ def write_checked_json(path: Path, content: Dict[str, Any]) -> None:
     """Write a JSON object atomically, with a first key "digest".
 
     path (Path): where; folders above it are made.
-    content (Dict[str, Any]): in JSON's types, at least one key.
+    content (Dict[str, Any]): in JSON's types, at least one key; numbers keep all digits.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
-    body = srsly.json_dumps(content, indent=2).encode("utf-8").removeprefix(b"{\n")
+    # Python's own: srsly's rounds numbers.
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    body = text.encode("utf-8", "surrogatepass").removeprefix(b"{\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
 
