@@ -349,10 +349,15 @@ class Errors(metaclass=ErrorsWithCodes):
         "has too little memory. Finished runs are kept: start the same command again, if need "
         "be with fewer `--n-jobs`."
     )
+    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it once more."
     EL148 = "'{path}' cannot be trained or measured on: {error}. Is it the right file?"
     EL149 = (
         "'{path}' is no result that can be shown: {error}. Remove it, or make it again with the "
         "command that wrote it."
+    )
+    EL150 = (
+        "'{path}' holds other things than a pipeline, such as {examples}, so it is not "
+        "replaced. Give a new folder, or that of a pipeline."
     )
     EL151 = "A seed of {seed} is not possible, expected a whole number from 0 to {most}."
 

@@ -3,9 +3,10 @@
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
 from ..errors import Errors
+from ..util.reading import read_json_object
 
 
 def require_output(path: Optional[Path]) -> None:
@@ -24,14 +25,30 @@ def require_output(path: Optional[Path]) -> None:
             _try(path.parent)
 
 
-def require_folder(path: Path) -> None:
-    """Check that a folder can be written into; it is made if it is not there.
+def require_pipeline_folder(path: Path) -> None:
+    """Check that a pipeline can be written, in the place of another one or of nothing.
 
-    RAISES (ValueError): EL145 if it cannot.
+    path (Path): its folder.
+    RAISES (ValueError): EL145 if it cannot, EL150 if there are other things, which would
+        have to be removed.
     """
+    foreign = _find_foreign(path) if path.is_dir() else [path.name] if path.exists() else []
+    if foreign:
+        raise ValueError(Errors.EL150.format(path=path, examples=", ".join(foreign[:3])))
     with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-        _try(path)
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        _try(path.absolute().parent)
+
+
+def _find_foreign(folder: Path) -> List[str]:
+    """RETURNS (List[str]): Names in a folder that spaCy did not write there."""
+    names = {path.name for path in folder.iterdir()}
+    if not {"meta.json", "config.cfg"} <= names:
+        return sorted(names)
+    pipes = read_json_object(folder / "meta.json").get("pipeline") or []
+    own = {"meta.json", "config.cfg", "tokenizer", "vocab"}
+    # A component writes a folder of its name, or a file such as sentencizer.json.
+    return sorted(n for n in names - own if n not in pipes and Path(n).stem not in pipes)
 
 
 def _try(folder: Path) -> None:
