@@ -13,7 +13,7 @@ digests when a folder is opened; vectors are when they are first searched.
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, TypeVar
 
 from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ from .contents import read_encoder, read_sentence, to_jsonl
 from .encoder import WEIGHTINGS, SentenceEncoder
 from .files import META_FILE, check_content, damaged, find_foreign, get_path, map_npy, remove_others
 from .meta import IndexMeta, get_stamp, read_meta, require_lang
-from .versions import Version, drop_source, fit, put_source
+from .versions import Source, Version, drop_source, fit, put_source
 
 Answer = TypeVar("Answer")
 
@@ -45,23 +45,31 @@ class Hit(NamedTuple):
 
 
 class SearchIndex:
-    """An index that is open for adding and searching.
+    """An index that is open for adding and searching, by any number of threads.
 
     folder (Path): where it lies.
     embedder (Embedder): makes its vectors.
-    meta (IndexMeta): what index.json says.
+    meta (IndexMeta): what index.json says, or will say.
     """
 
     def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:
         self.folder = folder
-        self.meta = meta
-        self.encoder = SentenceEncoder(embedder, meta.layer)
+        # Replaced as a whole: a search keeps to the one that it began with.
+        self._version = Version(meta, SentenceEncoder(embedder, meta.layer))
         self._hash = embedder.hash_weights().hex()
-        self._loaded: Optional[IndexMeta] = None
-        # Of index.json when a file was missing last.
-        self._stamp: Tuple[int, ...] = ()
+        self._is_stored = False
         # Names of files that are what was written.
         self._checked: Set[str] = set()
+
+    @property
+    def meta(self) -> IndexMeta:
+        """RETURNS (IndexMeta): What index.json says, as far as it was read."""
+        return self._version.meta
+
+    @property
+    def encoder(self) -> SentenceEncoder:
+        """RETURNS (SentenceEncoder): What its vectors are made by."""
+        return self._version.encoder
 
     @classmethod
     def create(
@@ -112,7 +120,7 @@ class SearchIndex:
         RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
         another embedder, EL140 if it is damaged."""
         index = cls(folder, embedder, read_meta(folder))
-        index._read(index._load)
+        index._version = index._read(lambda _: index._load())
         return index
 
     def has(self, source: str, origin: str) -> bool:
@@ -136,10 +144,12 @@ class SearchIndex:
         listed = [list(words) for words in sentences if words]
         if not listed:
             raise ValueError(Errors.EL094.format(path=source))
+        content = to_jsonl(listed)
         with self._writing() as before:
             part = before.meta.find(source)
-            if part is None or part.words != digest(to_jsonl(listed)):
-                self._commit(put_source(self.folder, before, source, listed, origin))
+            if part is None or part.words != digest(content):
+                new = Source(source, origin, listed, content)
+                self._commit(put_source(self.folder, before, new))
                 return len(listed)
             if part.origin != origin:
                 others = drop_source(before, source).meta
@@ -177,53 +187,56 @@ class SearchIndex:
         """
         if not words:
             raise ValueError(Errors.EL046)
-        return self._read(lambda: self._search(words, n))
+        return self._read(lambda version: self._search(version, words, n))
 
-    def _search(self, words: List[str], n: int) -> List[Hit]:
-        self._load()
-        query = self.encoder.encode([words])[0]
-        found = search_arrays(self._map_vectors(), query, n, backend=self.meta.backend)
-        return [self._make_hit(row, score, query) for row, score in found]
+    def _search(self, version: Version, words: List[str], n: int) -> List[Hit]:
+        meta, encoder = version
+        query = encoder.encode([words])[0]
+        found = search_arrays(self._map_vectors(version), query, n, backend=meta.backend)
+        hits = []
+        for row, score in found:
+            part, row = meta.find_row(row)
+            sentence = read_sentence(self.folder, part, row)
+            nearest = encoder.find_token(sentence, query)
+            hits.append(Hit(score, part.source, row + 1, sentence, nearest))
+        return hits
 
-    def _map_vectors(self) -> Iterator[NDArray]:
+    def _map_vectors(self, version: Version) -> Iterator[NDArray]:
         # One after the other: a system lets a process have some hundred files open.
-        width = self.encoder.embedder.bilm.config.width
-        for part in self.meta.parts:
+        width = version.encoder.embedder.bilm.config.width
+        for part in version.meta.parts:
             self._check("vectors", part.vectors)
             path = get_path(self.folder, "vectors", part.vectors)
             yield map_npy(path, "<f4", part.n_sentences, width)
 
-    def _make_hit(self, row: int, score: float, query: NDArray) -> Hit:
-        for part in self.meta.parts:
-            if row < part.n_sentences:
-                break
-            row -= part.n_sentences
-        words = read_sentence(self.folder, part, row)
-        return Hit(score, part.source, row + 1, words, self.encoder.find_token(words, query))
-
-    def _read(self, work: Callable[[], Answer]) -> Answer:
+    def _read(self, work: Callable[[Version], Answer]) -> Answer:
         """Read files; once more if they are gone because a writer has replaced them."""
+        stamp = None
         while True:
             try:
-                return work()
+                if stamp is not None:
+                    self._version = self._load()
+                return work(self._version)
             except FileNotFoundError as err:
-                before, self._stamp = self._stamp, get_stamp(self.folder)
-                self.meta = read_meta(self.folder)
-                if self._stamp == before:
+                before, stamp = stamp, get_stamp(self.folder)
+                if stamp == before:
                     raise damaged(self.folder, f"a file is gone ({err})") from err
 
-    def _load(self) -> None:
-        """Check all files but the vectors, and read what the encoder was fitted to."""
-        if self.meta == self._loaded:
-            return
-        meta = self.meta
+    def _load(self) -> Version:
+        """Read index.json, check all files but the vectors, and read what the encoder was
+        fitted to."""
+        before, encoder = self._version
+        meta = read_meta(self.folder)
         _require_same(self.folder, meta, replace(meta, biLM=self._hash))
-        require_layer(meta.layer, self.encoder.embedder.bilm.config.n_layers)
+        require_layer(meta.layer, encoder.embedder.bilm.config.n_layers)
         for kind, content in meta.list_contents():
             if kind != "vectors":
                 self._check(kind, content)
-        self.encoder = read_encoder(self.folder, meta, self.encoder)
-        self._loaded = meta
+        has_changed = (before.transform, before.counts) != (meta.transform, meta.counts)
+        if has_changed or not self._is_stored:
+            encoder = read_encoder(self.folder, meta, encoder)
+        self._is_stored = True
+        return Version(meta, encoder)
 
     def _check(self, kind: str, content: str) -> None:
         name = get_path(self.folder, kind, content).name
@@ -235,21 +248,20 @@ class SearchIndex:
     def _writing(self) -> Iterator[Version]:
         """Be the only writer. YIELDS (Version): what is valid now."""
         with lock_folder(self.folder, wait=True):
-            if self._loaded is not None or (self.folder / META_FILE).exists():
-                meta = read_meta(self.folder)
-                _require_same(self.folder, meta, self.meta)
-                self.meta = meta
-                self._load()
+            if self._is_stored or (self.folder / META_FILE).exists():
+                version = self._load()
+                _require_same(self.folder, version.meta, self.meta)
+                self._version = version
             try:
-                yield Version(self.meta, self.encoder)
+                yield self._version
             except BaseException:
                 self._clean_up()
                 raise
 
     def _commit(self, after: Version) -> None:
         after.meta.write(self.folder)
-        self.meta, self.encoder = after
-        self._loaded = after.meta
+        self._version = after
+        self._is_stored = True
         self._clean_up()
 
     def _clean_up(self) -> None:

@@ -68,6 +68,15 @@ class IndexMeta:
         """RETURNS (Optional[Part]): The source of that name."""
         return next((part for part in self.parts if part.source == source), None)
 
+    def find_row(self, row: int) -> Tuple[Part, int]:
+        """row (int): of the vectors of all sources. RETURNS (Tuple[Part, int]): the source,
+        and the row in it."""
+        for part in self.parts:
+            if row < part.n_sentences:
+                return part, row
+            row -= part.n_sentences
+        raise IndexError(row)
+
     def list_contents(self) -> List[Tuple[str, str]]:
         """RETURNS (List[Tuple[str, str]]): Kind and digest of each valid file."""
         encoder = [("transform", self.transform), ("counts", self.counts)]

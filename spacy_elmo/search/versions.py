@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 
 from ..errors import Errors
-from .contents import read_sentences, to_jsonl, write_encoder
+from .contents import read_sentences, write_encoder
 from .encoder import SentenceEncoder, count_needed, fit_transform
 from .files import to_npy, write_content
 from .meta import IndexMeta, Part
@@ -29,33 +29,42 @@ class Version(NamedTuple):
     encoder: SentenceEncoder
 
 
-def put_source(
-    folder: Path, version: Version, source: str, sentences: List[List[str]], origin: Optional[str]
-) -> Version:
+class Source(NamedTuple):
+    """name (str): what it is called. origin (Optional[str]): digest of its file. sentences
+    (List[List[str]]): at least one, at least one word in each. content (bytes): the same, as
+    they are stored."""
+
+    name: str
+    origin: Optional[str]
+    sentences: List[List[str]]
+    content: bytes
+
+
+def put_source(folder: Path, version: Version, source: Source) -> Version:
     """Write a source, which takes the place of one of the same name. The encoder is fitted
     first, if there is enough text by now.
 
     folder (Path): of the index, locked.
     version (Version): before.
-    source (str), origin (Optional[str]): see `Part`.
-    sentences (List[List[str]]): at least one, at least one word in each.
+    source (Source): what to add.
     RETURNS (Version): with the source.
     """
-    version = drop_source(version, source)
+    sentences = source.sentences
+    version = drop_source(version, source.name)
     if version.meta.n_sentences + len(sentences) >= _count_wanted(version):
         version = fit(folder, version, sentences)
     meta, encoder = version
-    words = write_content(folder, "words", [to_jsonl(sentences)])
+    words = write_content(folder, "words", [source.content])
     vectors = next((part.vectors for part in meta.parts if part.words == words), None)
     if vectors is None:
         vectors = write_content(folder, "vectors", to_npy(_encode(encoder, sentences)))
-    part = Part(source, origin, len(sentences), words, vectors)
+    part = Part(source.name, source.origin, len(sentences), words, vectors)
     return Version(replace(meta, parts=(*meta.parts, part)), encoder)
 
 
-def drop_source(version: Version, source: str) -> Version:
+def drop_source(version: Version, name: str) -> Version:
     """RETURNS (Version): without a source."""
-    parts = tuple(part for part in version.meta.parts if part.source != source)
+    parts = tuple(part for part in version.meta.parts if part.source != name)
     return version._replace(meta=replace(version.meta, parts=parts))
 
 

@@ -171,6 +171,33 @@ def test_readers_and_writers_do_not_disturb_each_other(tmp_path):
     assert not failed, failed
 
 
+def test_threads_may_search_and_add_in_one_index(tmp_path):
+    index = make(tmp_path, "mean")
+    index.add("a", SENTENCES)
+    is_over = threading.Event()
+    failed = []
+
+    def read():
+        try:
+            while not is_over.is_set():
+                for hit in index.search(["ham"], n=99):
+                    # A source's sentences have its name in them.
+                    assert hit.source == "a" or hit.words == ["ham", hit.source]
+        except BaseException as err:
+            failed.append(err)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in readers:
+        thread.start()
+    for i in range(20):
+        index.add(f"s{i % 3}", [["ham", f"s{i % 3}"]] * (1 + i % 5))
+        index.remove(f"s{(i + 1) % 3}")
+    is_over.set()
+    for thread in readers:
+        thread.join()
+    assert not failed, failed
+
+
 def test_a_reader_is_not_misled_by_what_comes_back(tmp_path, monkeypatch):
     make(tmp_path, "mean").add("a", SENTENCES)
     expected = search(tmp_path)
