@@ -44,7 +44,9 @@ def search(
         green = partial(color, fg="green", bold=True)
         for hit in hits:
             snippet = mark_word(hit.words, hit.nearest, green, n_around=_N_AROUND)
-            print(f"{hit.score:.3f}  {snippet}\n       {hit.source}, sentence {hit.number:,}")
+            # Names of files need not be text.
+            source = hit.source.encode("utf-8", "backslashreplace").decode("utf-8")
+            print(f"{hit.score:.3f}  {snippet}\n       {source}, sentence {hit.number:,}")
         if json is not None:
             with writing(json):
                 write_json(json, [hit._asdict() for hit in hits])

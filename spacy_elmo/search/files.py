@@ -4,12 +4,13 @@ So what a reader has opened stays as it is, what was written before a process wa
 does no harm, and damage is told by the name alone.
 """
 
+import os
 import re
 from contextlib import suppress
 from hashlib import blake2b
 from io import SEEK_END, BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Collection, List, Sequence, Union
+from typing import AbstractSet, Any, BinaryIO, List, Sequence, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +25,20 @@ META_FILE = "index.json"
 _NAMED = re.compile(rf"({'|'.join(SUFFIXES)})-[0-9a-f]{{32}}\.(jsonl|npy|json)")
 # Of a process that was killed while it wrote.
 _PARTIAL = re.compile(rf"(index|({'|'.join(SUFFIXES)})-[0-9a-f]{{32}})\.\d+\.partial\.\w+")
-_N_BYTES = 1 << 20
 
 Content = Union[bytes, memoryview]
 
 
+def get_name(kind: str, digest: str) -> str:
+    """kind (str): key of `SUFFIXES`. digest (str): of the content. RETURNS (str): of the
+    file."""
+    return f"{kind}-{digest}{SUFFIXES[kind]}"
+
+
 def get_path(folder: Path, kind: str, digest: str) -> Path:
-    """folder (Path): of the index. kind (str): key of `SUFFIXES`. digest (str): of the
-    content. RETURNS (Path): of the file."""
-    return folder / f"{kind}-{digest}{SUFFIXES[kind]}"
+    """folder (Path): of the index. kind, digest: see `get_name`. RETURNS (Path): of the
+    file."""
+    return folder / get_name(kind, digest)
 
 
 def write_content(folder: Path, kind: str, parts: Sequence[Content]) -> str:
@@ -116,22 +122,24 @@ def _read_header(file: BinaryIO) -> Any:
         return err
 
 
-def remove_others(folder: Path, names: Collection[str]) -> None:
+def remove_others(folder: Path, names: AbstractSet[str]) -> None:
     """Remove what a killed process left, and what is not valid any more. Files of other
     kinds stay. (Windows keeps what is open; the next writer removes it.)
 
     folder (Path): of an index, locked.
-    names (Collection[str]): of the files that are valid.
+    names (AbstractSet[str]): of the files that are valid.
     """
-    for path in folder.iterdir():
-        is_old = _NAMED.fullmatch(path.name) and path.name not in names
-        if is_old or _PARTIAL.fullmatch(path.name):
+    for name in os.listdir(folder):
+        if name not in names and (_NAMED.fullmatch(name) or _PARTIAL.fullmatch(name)):
             with suppress(OSError):
-                path.unlink()
+                (folder / name).unlink()
 
 
 def find_foreign(folder: Path) -> List[str]:
     """folder (Path): any. RETURNS (List[str]): names in it that no index has, hidden ones
     left out."""
-    names = sorted(path.name for path in folder.iterdir())
-    return [n for n in names if not (n[0] == "." or _NAMED.fullmatch(n) or _PARTIAL.fullmatch(n))]
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if name[0] != "." and not (_NAMED.fullmatch(name) or _PARTIAL.fullmatch(name))
+    )

@@ -13,7 +13,7 @@ digests when a folder is opened; vectors are when they are first searched.
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, TypeVar
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 from numpy.typing import NDArray
 
@@ -58,6 +58,8 @@ class SearchIndex:
         self._version = Version(meta, SentenceEncoder(embedder, meta.layer))
         self._hash = embedder.hash_weights().hex()
         self._is_stored = False
+        # Of the index.json that was written or read last.
+        self._stamp: Tuple[int, ...] = ()
         # Names of files that are what was written.
         self._checked: Set[str] = set()
 
@@ -248,10 +250,11 @@ class SearchIndex:
     def _writing(self) -> Iterator[Version]:
         """Be the only writer. YIELDS (Version): what is valid now."""
         with lock_folder(self.folder, wait=True):
-            if self._is_stored or (self.folder / META_FILE).exists():
+            stamp = get_stamp(self.folder)
+            if stamp != self._stamp:
                 version = self._load()
                 _require_same(self.folder, version.meta, self.meta)
-                self._version = version
+                self._version, self._stamp = version, stamp
             try:
                 yield self._version
             except BaseException:
@@ -260,15 +263,15 @@ class SearchIndex:
 
     def _commit(self, after: Version) -> None:
         after.meta.write(self.folder)
-        self._version = after
+        self._version, self._stamp = after, get_stamp(self.folder)
         self._is_stored = True
-        self._clean_up()
+        remove_others(self.folder, after.meta.list_names())
 
     def _clean_up(self) -> None:
-        # What index.json names now, also if it was replaced before something failed.
+        # What index.json names now: it may have been replaced before something failed.
         with suppress(ValueError, OSError):
             has_meta = (self.folder / META_FILE).exists()
-            names = read_meta(self.folder).list_names() if has_meta else []
+            names = read_meta(self.folder).list_names() if has_meta else set()
             remove_others(self.folder, names)
 
 

@@ -1,15 +1,15 @@
 """`IndexMeta`: what index.json says. Whatever it says is checked before it is used."""
 
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
 from .backends import BACKENDS
 from .encoder import WEIGHTINGS
-from .files import META_FILE, damaged, get_path
+from .files import META_FILE, damaged, get_name
 
 _VERSION = 2
 _DIGEST = re.compile("[0-9a-f]{32}")
@@ -41,8 +41,8 @@ class IndexMeta:
     weighting (str): one of `WEIGHTINGS`.
     backend (str): one of `BACKENDS`.
     lang (str): of the tokenizer.
-    weights (str): folder of the biLM; "" for the bundled one. For people: it may be gone.
-    biLM (str): hash of its weights, which counts.
+    weights (str): folder of the biLM, where it was; "" for the bundled one.
+    biLM (str): hash of its weights: which they are.
     transform (Optional[str]), counts (Optional[str]): digests of the encoder's files.
     n_fitted (int): sentences that the transform was fitted on; 0 if there is none.
     parts (Tuple[Part, ...]): the sources.
@@ -83,13 +83,15 @@ class IndexMeta:
         own = [(kind, digest) for kind, digest in encoder if digest is not None]
         return own + [(kind, getattr(p, kind)) for p in self.parts for kind in ("words", "vectors")]
 
-    def list_names(self) -> List[str]:
-        """RETURNS (List[str]): Names of the valid files."""
-        return [get_path(Path(), kind, digest).name for kind, digest in self.list_contents()]
+    def list_names(self) -> Set[str]:
+        """RETURNS (Set[str]): Names of the valid files."""
+        return {get_name(kind, digest) for kind, digest in self.list_contents()}
 
     def write(self, folder: Path) -> None:
         """folder (Path): of the index. RAISES (OSError): if it cannot be written."""
-        write_checked_json(folder / META_FILE, {"version": _VERSION, **asdict(self)})
+        parts = [vars(part) for part in self.parts]
+        content = {"version": _VERSION, **vars(self), "parts": parts}
+        write_checked_json(folder / META_FILE, content, indent=None)
 
 
 def read_meta(folder: Path) -> IndexMeta:

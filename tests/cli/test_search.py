@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -114,6 +115,14 @@ def test_places_that_cannot_be_written_are_said(weights, text, tmp_path):
     assert "EL145" in printed
     printed = run(*search, "/proc/x.json", exit_code=1)
     assert "EL145" in printed and "sentence 1" not in printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have names in Unicode")
+def test_names_of_files_need_not_be_text(weights, tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / os.fsdecode(b"\xff.txt")).write_text("One sentence.\n")
+    run("elmo", "index", tmp_path / "text", tmp_path / "index", "--weights", weights)
+    assert "udcff.txt, sentence 1" in run("elmo", "search", tmp_path / "index", "One")
 
 
 def test_a_damaged_index_is_said(weights, text, tmp_path):

@@ -24,6 +24,13 @@ def test_it_is_json_that_comes_back(path):
     assert list(plain) == ["digest", *CONTENT]
 
 
+@pytest.mark.parametrize("indent", [2, None])
+@pytest.mark.parametrize("value", ["\udcff ä", 0.1 + 0.2, 1e-300, [], {"a": {}}], ids=repr)
+def test_any_content_comes_back(tmp_path, value, indent):
+    write_checked_json(tmp_path / "x.json", {"a": value}, indent=indent)
+    assert read_checked_json(tmp_path / "x.json", required=True) == {"a": value}
+
+
 def test_each_flipped_bit_is_told(path):
     content = path.read_bytes()
     for bit in range(len(content) * 8):
