@@ -211,7 +211,8 @@ class Errors(metaclass=ErrorsWithCodes):
     EL064 = "There is no experiment '{suite}', only: {known}."
     EL065 = (
         "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
-        "under the same settings. Give another folder, or the same settings."
+        "under the same settings. Give the same settings, or a folder for each corpus and "
+        "each choice of settings, such as '{example}'; `report` takes all that are below one."
     )
     EL066 = (
         "There is no '{path}'. Give a folder with train.spacy and dev.spacy, such as "
@@ -408,6 +409,47 @@ class Errors(metaclass=ErrorsWithCodes):
         "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
         "trained pipeline."
     )
+    # What is kept between runs
+    EL140 = (
+        "The index in '{path}' is damaged: {problem}. Restore it, or remove the folder and make "
+        "it again with `python -m spacy elmo index TEXT {path}`."
+    )
+    EL141 = (
+        "'{path}' holds other things than an index, such as {examples}. Give a new or an empty "
+        "folder."
+    )
+    EL142 = (
+        "'{path}' is not what was written: the digest that it begins with is another. Restore "
+        'it; if you changed it on purpose, remove its line "digest".'
+    )
+    EL143 = (
+        "Another process writes into '{path}' at this moment. Wait until it ends, or give "
+        "another folder."
+    )
+    EL144 = (
+        "The index in '{path}' was made with the weights in '{weights}', which is no folder "
+        "here. Give the folder with `--weights`."
+    )
+    EL145 = (
+        "'{path}' cannot be written: {error}. Make room, or give another place, and start the "
+        "same command again."
+    )
+    EL146 = (
+        "A process of the experiment ended before its run did: it was killed, or the machine "
+        "has too little memory. Finished runs are kept: start the same command again, if need "
+        "be with fewer `--n-jobs`."
+    )
+    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it once more."
+    EL148 = "'{path}' cannot be trained or measured on: {error}. Is it the right file?"
+    EL149 = (
+        "'{path}' is no result that can be shown: {error}. Remove it, or make it again with the "
+        "command that wrote it."
+    )
+    EL150 = (
+        "'{path}' holds other things than a pipeline, such as {examples}, so it is not "
+        "replaced. Give a new folder, or that of a pipeline."
+    )
+    EL151 = "A seed of {seed} is not possible, expected a whole number from 0 to {most}."
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -432,7 +474,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "forgotten while counting."
     )
     WL007 = "The cache '{path}' is damaged ({error}); it is started over."
-    WL008 = "Layers could not be written to '{path}' ({error}); training goes on without."
+    WL008 = "Layers cannot be kept in '{path}' ({error}); training goes on without."
     WL009 = (
         "No font here has all the letters of {path}; boxes stand for them. Install one that "
         "does, such as Noto Sans CJK."
@@ -461,3 +503,5 @@ class Warnings(metaclass=ErrorsWithCodes):
         "'{path}' has a model, but no checkpoint to go on from: the run starts over. The model "
         "is kept as '{kept}'."
     )
+    WL023 = "The result '{path}' is damaged or of another run; the run is made again."
+    WL024 = "Another process writes into '{path}'; waiting until it ends."

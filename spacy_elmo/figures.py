@@ -145,7 +145,7 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
 def plot_scores(found: Dict[str, Any], path: Path) -> None:
     """Draw the score of each variant, a dot for each seed and a diamond for the mean.
 
-    found (Dict[str, Any]): from `write_suite`.
+    found (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
@@ -201,7 +201,7 @@ def plot_layers(
 def plot_samples(found: Dict[str, Any], path: Path) -> None:
     """Draw scores by the size of the training set, as figure 1 of Peters et al. 2018.
 
-    found (Dict[str, Any]): from `write_suite`.
+    found (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
@@ -223,7 +223,7 @@ def plot_samples(found: Dict[str, Any], path: Path) -> None:
 def plot_updates(found: Dict[str, Any], path: Path) -> None:
     """Draw dev scores by updates, on the whole training set.
 
-    found (Dict[str, Any]): from `write_suite`.
+    found (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """

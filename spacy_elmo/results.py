@@ -5,12 +5,11 @@ import time
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict, List
-
-import srsly
+from typing import Any, Dict
 
 from .errors import Errors
-from .util.atomic import write_json
+from .util.checked_json import read_checked_json, write_checked_json
+from .util.reading import read_json
 
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:
@@ -20,8 +19,9 @@ def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any
     experiment (str): which it is.
     title (str): what the data is called.
     content (Dict[str, Any]): the result.
+    RAISES (OSError): if it cannot be written.
     """
-    write_json(path, {"experiment": experiment, "title": title, **get_origin(), **content})
+    write_checked_json(path, {"experiment": experiment, "title": title, **get_origin(), **content})
 
 
 def get_origin() -> Dict[str, Any]:
@@ -40,15 +40,26 @@ def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 
-def read_results(folder: Path) -> List[Dict[str, Any]]:
-    """folder (Path): with results, however deep. RETURNS (List[Dict[str, Any]]): what
-    `write_result` wrote, in the order of the files' names. RAISES (ValueError): EL047 if
-    there is nothing."""
-    found = []
+def read_results(folder: Path) -> Dict[Path, Dict[str, Any]]:
+    """Read what `write_result` wrote; other JSON files are passed over, and what a run that
+    has not ended needs (NAME.partial).
+
+    folder (Path): with results, however deep.
+    RETURNS (Dict[Path, Dict[str, Any]]): by file, in the order of their names.
+    RAISES (ValueError): EL047 if there is nothing, EL100 to EL103 or EL142 if a file cannot
+        be read or is not what was written.
+    """
+    found = {}
     for path in sorted(folder.rglob("*.json")):
-        content = srsly.read_json(path)
-        if isinstance(content, dict) and "experiment" in content:
-            found.append(content)
+        if any(parent.suffix == ".partial" for parent in path.relative_to(folder).parents):
+            continue
+        content = read_json(path)
+        # Other programs have keys of this name, too: ours is 32 characters long.
+        is_ours = isinstance(content, dict) and len(str(content.get("digest"))) == 32
+        if is_ours or (isinstance(content, dict) and "experiment" in content):
+            content = read_checked_json(path)
+            if "experiment" in content:
+                found[path] = content
     if not found:
         raise ValueError(Errors.EL047.format(path=folder))
     return found

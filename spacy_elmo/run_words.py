@@ -133,7 +133,7 @@ def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[st
 def read_counts(output: Path) -> Dict[str, Any]:
     """output (Path): a run's folder. RETURNS (Dict[str, Any]): what is known of its text:
     "text", from `describe_text`; if it was counted, "n_tokens" and "n_sequences"; and the
-    digest of vocab.txt. RAISES (ValueError): EL100 to EL104 if it cannot be read."""
+    digest of vocab.txt. RAISES (ValueError): EL100 to EL103 and EL142 if it cannot be read."""
     return read_checked_json(output / COUNTS_FILE)
 
 

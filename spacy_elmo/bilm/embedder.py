@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..activation_cache import ActivationCache
+from ..activation_cache import ActivationCache, KeptLayers
 from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
 from ..errors import Errors, Warnings
@@ -77,7 +77,7 @@ class Embedder(nn.Module):
         self._loader = loader
         self._has_warned = False
         self._activations: Optional[ActivationCache] = None
-        self._is_opened = False
+        self._kept: Optional[KeptLayers] = None
         self._engine: Optional[InferenceEngine] = None
         self._is_changing = False
         share_at_fork(self)
@@ -108,7 +108,7 @@ class Embedder(nn.Module):
     def set_ready(self) -> None:
         """Declare the current weights final, after they were changed from outside."""
         self._loader = None
-        self._is_opened = False
+        self._kept = None
         self._engine = None
         self._is_changing = False
 
@@ -139,14 +139,13 @@ class Embedder(nn.Module):
         cache (Optional[ActivationCache]): where; None for nowhere.
         """
         self._activations = cache
-        self._is_opened = False
+        self._kept = None
 
-    def activations(self) -> Optional[ActivationCache]:
-        """RETURNS (Optional[ActivationCache]): Layers kept for the present weights."""
-        if self._activations is not None and not self._is_opened:
-            self._activations.open(self.hash_weights())
-            self._is_opened = True
-        return self._activations
+    def activations(self) -> Optional[KeptLayers]:
+        """RETURNS (Optional[KeptLayers]): Layers kept for the present weights."""
+        if self._activations is not None and self._kept is None:
+            self._kept = self._activations.open(self.hash_weights())
+        return self._kept
 
     def hash_weights(self) -> bytes:
         """RETURNS (bytes): the same for biLMs that make the same vectors."""
@@ -313,7 +312,7 @@ class Embedder(nn.Module):
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles an embedder (a spawned process, say) gets weights.
         self.ensure_ready()
-        return {**self.__dict__, "_engine": None}
+        return {**self.__dict__, "_engine": None, "_kept": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)

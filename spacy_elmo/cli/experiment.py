@@ -1,11 +1,13 @@
 """`python -m spacy elmo experiment`: the paper's comparisons on one's own task."""
 
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import typer
 from wasabi import msg, table
 
+from .outputs import writing
 from .util import exit_on_error, read_numbers
 
 
@@ -35,40 +37,63 @@ def experiment(
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Goes on where it was stopped."""
-    from tqdm import tqdm
-
-    from ..experiments.results import write_suite
-    from ..experiments.runs import Run, RunSettings, get_depth, run_all
+    from ..experiments.jobs import run_all
+    from ..experiments.results import describe_suite
+    from ..experiments.runs import Run, get_depth, make_title
+    from ..experiments.settings import RunSettings, read_settings
     from ..experiments.variants import choose_variants
-    from ..figures import plot_samples, plot_scores, plot_updates, require_matplotlib
+    from ..figures import require_matplotlib
+    from ..results import write_result
+    from .run_bars import RunBars, format_score
 
-    with exit_on_error():
+    with exit_on_error(), writing(output), _stopping():
         settings = RunSettings(
             str(corpus), component, lang, weights, max_steps, patience, eval_frequency
         )
         require_matplotlib()
         chosen = choose_variants(suite, get_depth(weights))
-        parts = [p / 100 for p in read_numbers(shares)] if suite == "samples" else [1.0]
-        if not all(0 < part <= 1 for part in parts):
-            raise typer.BadParameter(f"{shares!r}: expected percent, above 0 and at most 100")
+        parts = _read_shares(shares) if suite == "samples" else [1.0]
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in chosen]
+        bars = RunBars(len(runs), max_steps)
+        made = run_all(runs, settings, output, cache=cache, n_jobs=n_jobs, tell=bars.tell)
         results: List[Dict[str, Any]] = []
-        for result in tqdm(
-            run_all(runs, settings, output, cache=cache, n_jobs=n_jobs), total=len(runs)
-        ):
-            results.append(result)
-            score = result["dev"][result["score"]]
-            name = f"{result['variant']}, {result['share']:.0%}, seed {result['seed']}"
-            tqdm.write(f"{name}: dev {score:.2%}, {result['seconds']:.0f} s")
-        found = write_suite(suite, title or corpus.name, chosen, results, output)
+        with closing(bars), closing(made):
+            for result in made:
+                results.append(result)
+                name = make_title(result["variant"], result["share"], result["seed"])
+                score = format_score(result["dev"][result["score"]])
+                bars.end(name, f"{score}, {result['seconds']:.0f} s")
+        task = title or corpus.resolve().name
+        found = describe_suite(task, chosen, results, read_settings(output))
+        # Before it is written: a full disk takes the file alone.
         print(_format(found))
-        picture = output / f"{suite}.png"
-        if suite == "samples":
-            plot_samples(found, picture)
-        else:
-            plot_scores(found, picture)
-        plot_updates(found, output / f"{suite}_updates.png")
-        msg.good(f"Wrote {output / suite}.json and {picture}")
+        write_result(output / f"{suite}.json", suite, task, found)
+        _draw(suite, found, output)
+        msg.good(f"Wrote {output / suite}.json and {output / suite}.png")
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        msg.warn("Stopped. Finished runs are kept: give the same command again to go on.")
+        raise typer.Exit(130) from None
+
+
+def _read_shares(text: str) -> List[float]:
+    shares = [percent / 100 for percent in read_numbers(text)]
+    if not all(0 < share <= 1 for share in shares):
+        raise typer.BadParameter(f"{text!r}: expected percent, above 0 and at most 100")
+    return shares
+
+
+def _draw(suite: str, found: Dict[str, Any], output: Path) -> None:
+    from ..figures import plot_samples, plot_scores, plot_updates
+
+    plot = plot_samples if suite == "samples" else plot_scores
+    plot(found, output / f"{suite}.png")
+    plot_updates(found, output / f"{suite}_updates.png")
 
 
 def _format(found: Dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
 from pathlib import Path
-from typing import List
+from typing import Any, Callable, List
 
 import typer
 from wasabi import msg
 
+from .outputs import writing
 from .util import exit_on_error
 
 
@@ -22,14 +23,16 @@ def index(
 ) -> None:
     """Index the sentences of a text. Texts can be added later; those that are there and
     have not changed are passed over."""
-    from tqdm import tqdm
-
-    from ..corpora.corpus import TOKENIZER, cutter_maker, read_sequences
+    from ..corpora.corpus import TOKENIZER, cutter_maker
     from ..corpora.texts import TextSource
+    from ..errors import Errors
     from ..loaders import load_embedder
     from ..search.index import SearchIndex
 
-    with exit_on_error():
+    with exit_on_error(), writing(folder):
+        files = TextSource(text, seed=0).files
+        # The index may lie among the texts.
+        files = [path for path in files if folder.resolve() != path.resolve().parent]
         opened = SearchIndex.create(
             folder,
             load_embedder(weights or None),
@@ -39,20 +42,36 @@ def index(
             lang=lang,
             weights=weights,
         )
-        make_cutter = cutter_maker(lang, TOKENIZER)
-        opened.prepare(read_sequences(text, make_cutter))
-        for source in TextSource(text, seed=0).files:
-            sentences: List[List[str]] = list(
-                tqdm(read_sequences(str(source), make_cutter), unit=" sentences", desc=source.name)
-            )
-            if not sentences:
-                opened.remove(str(source))
-                msg.warn(f"{source.name} has no text")
-                continue
-            n_added = opened.add(str(source), sentences)
-            if n_added:
-                msg.good(f"{source.name}: {n_added:,} sentences")
-            else:
-                msg.info(f"{source.name} is there already")
-    n_sentences = sum(part["n_sentences"] for part in opened.meta["parts"])
-    msg.good(f"{folder} has {n_sentences:,} sentences of {len(opened.meta['parts']):,} sources")
+        _add(opened, files, cutter_maker(lang, TOKENIZER))
+        if not opened.meta.parts:
+            raise ValueError(Errors.EL094.format(path=text))
+        n_sources = len(opened.meta.parts)
+        msg.good(f"{folder} has {opened.meta.n_sentences:,} sentences of {n_sources:,} sources")
+
+
+def _add(index: Any, files: List[Path], make_cutter: Callable[[], Any]) -> None:
+    """Add what is new or has changed."""
+    from itertools import chain
+
+    from tqdm import tqdm
+
+    from ..corpora.corpus import read_sequences
+    from ..util.digests import digest_file
+
+    origins = {path: digest_file(path) for path in files}
+    changed = [path for path in files if not index.has(str(path), origins[path])]
+    if len(changed) > 1:
+        texts = (read_sequences(str(path), make_cutter) for path in changed)
+        index.prepare(chain.from_iterable(texts))
+    for path in files:
+        if index.has(str(path), origins[path]):
+            msg.info(f"{path.name} is there already")
+            continue
+        sequences = read_sequences(str(path), make_cutter)
+        sentences = list(tqdm(sequences, unit=" sentences", desc=path.name))
+        if not sentences:
+            index.remove(str(path))
+            msg.warn(f"{path.name} has no text")
+            continue
+        index.add(str(path), sentences, origin=origins[path])
+        msg.good(f"{path.name}: {len(sentences):,} sentences")

@@ -27,7 +27,7 @@ def probe(
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
 
     from ..experiments.probe import probe_layers
-    from ..experiments.runs import find_splits
+    from ..experiments.subsets import find_splits
     from ..experiments.tables import tabulate_probe
     from ..loaders import load_embedder
     from ..results import get_effort, write_result

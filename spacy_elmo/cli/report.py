@@ -5,6 +5,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from .outputs import require_output, writing
 from .util import exit_on_error
 
 
@@ -12,7 +13,9 @@ def report(
     folder: Path = typer.Argument(
         ..., help="Folder with results, however deep", exists=True, file_okay=False
     ),
-    output: Path = typer.Argument(..., help="Markdown file to write; a page goes beside it"),
+    output: Path = typer.Argument(
+        ..., help="Markdown file to write; a page goes beside it", dir_okay=False
+    ),
     title: str = typer.Option("Experiments", help="Heading"),
 ) -> None:
     """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
@@ -23,10 +26,12 @@ def report(
 
     if output.suffix == ".html":
         raise typer.BadParameter("name the Markdown file; the page goes beside it")
-    with exit_on_error():
+    page = output.with_suffix(".html")
+    with exit_on_error(), writing(output):
+        for path in (output, page):
+            require_output(path)
         sections = make_sections(read_results(folder), output.parent / "figures")
-        page = output.with_suffix(".html")
         markdown = to_markdown(title, sections, output.parent)
         write_file(output, markdown.encode("utf-8"))
         write_file(page, to_html(title, sections).encode("utf-8"))
-    msg.good(f"Wrote {output} and {page}")
+        msg.good(f"Wrote {output} and {page}")

@@ -7,6 +7,7 @@ from typing import Optional
 import typer
 from wasabi import color, msg
 
+from .outputs import require_output, writing
 from .util import exit_on_error
 
 # Words to show around the one that is most like the query.
@@ -16,26 +17,37 @@ _N_AROUND = 15
 def search(
     folder: Path = typer.Argument(..., help="Folder of an index", file_okay=False),
     query: str = typer.Argument(..., help="A sentence, or some words"),
+    weights: str = typer.Option(
+        "", help="Folder of the biLM that the index was made with; where it was if left out"
+    ),
     n: int = typer.Option(10, "-n", min=1, help="Sentences to show"),
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
     from ..corpora.corpus import TOKENIZER, make_tokenizer
     from ..corpora.cutting import split_words
+    from ..errors import Errors
     from ..loaders import load_embedder
-    from ..search.index import SearchIndex, read_meta
+    from ..search.index import SearchIndex
+    from ..search.meta import read_meta
     from ..util.atomic import write_json
     from ..util.snippets import mark_word
 
     with exit_on_error():
+        require_output(json)
         meta = read_meta(folder)
-        index = SearchIndex.open(folder, load_embedder(meta["weights"] or None))
-        tokenizer = make_tokenizer(meta["lang"], TOKENIZER)
+        if not weights and meta.weights and not Path(meta.weights).is_dir():
+            raise ValueError(Errors.EL144.format(path=folder, weights=meta.weights))
+        index = SearchIndex.open(folder, load_embedder(weights or meta.weights or None))
+        tokenizer = make_tokenizer(meta.lang, TOKENIZER)
         hits = index.search(split_words(tokenizer, query), n)
-    green = partial(color, fg="green", bold=True)
-    for hit in hits:
-        snippet = mark_word(hit.words, hit.nearest, green, n_around=_N_AROUND)
-        print(f"{hit.score:.3f}  {snippet}\n       {hit.source}, sentence {hit.number:,}")
-    if json is not None:
-        write_json(json, [hit._asdict() for hit in hits])
-        msg.good(f"Wrote {json}")
+        green = partial(color, fg="green", bold=True)
+        for hit in hits:
+            snippet = mark_word(hit.words, hit.nearest, green, n_around=_N_AROUND)
+            # Names of files need not be text.
+            source = hit.source.encode("utf-8", "backslashreplace").decode("utf-8")
+            print(f"{hit.score:.3f}  {snippet}\n       {source}, sentence {hit.number:,}")
+        if json is not None:
+            with writing(json):
+                write_json(json, [hit._asdict() for hit in hits])
+            msg.good(f"Wrote {json}")

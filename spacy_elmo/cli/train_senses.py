@@ -7,6 +7,7 @@ from typing import Any, Optional
 import typer
 from wasabi import msg, table
 
+from .outputs import require_output, require_pipeline_folder, writing
 from .util import exit_on_error
 
 
@@ -30,34 +31,46 @@ def train_senses(
     import spacy
     from tqdm import tqdm
 
+    from ..corpora.corpus import make_tokenizer
     from ..experiments.tables import tabulate_senses
     from ..layers.elmo_layers import get_embedder
     from ..loaders import pipe_config
     from ..results import get_effort, write_result
     from ..senses.corpus import read_sentences
     from ..senses.model import SenseModel
+    from ..senses.training import require_docs
     from ..senses.training import train_senses as fit
-    from ..senses.wordnet import read_wordnet
+    from ..senses.wordnet import read_wordnet, require_wordnet
+    from ..util.atomic import atomic_folder
 
     start = time.perf_counter()
     with exit_on_error():
+        # What takes a minute or an hour comes last.
+        require_output(json)
+        require_pipeline_folder(output)
+        make_tokenizer(lang, {})
+        require_wordnet(wordnet)
+        tested = list(read_sentences(test)) if test is not None else []
+        require_docs(read_sentences(train))
         nlp = spacy.blank(lang)
         shape = pipe_config(weights) if weights else {}
         elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": True})
         if weights:
             elmo.load(weights)
         pipe: Any = nlp.add_pipe("elmo_senses")
-        tested = list(read_sentences(test)) if test is not None else []
         inventory = read_wordnet(wordnet)
         embedder = get_embedder(elmo.model)
         sentences = tqdm(read_sentences(train), unit=" sentences")
         centroids, report = fit(embedder, inventory, sentences, tested)
         pipe.model = SenseModel(inventory, centroids)
-        nlp.to_disk(output)
         effort = get_effort(start, embedder.hash_weights())
-    cells = tabulate_senses(report)
-    print(table(cells.rows, header=cells.header, divider=True))
-    msg.good(f"Wrote {output}")
-    if json is not None:
-        write_result(json, "senses", title or train.stem, {**report, **effort})
-        msg.good(f"Wrote {json}")
+        # Before anything is written: a full disk takes the files alone.
+        cells = tabulate_senses(report)
+        print(table(cells.rows, header=cells.header, divider=True))
+        with writing(output), atomic_folder(output.resolve()) as folder:
+            nlp.to_disk(folder)
+        msg.good(f"Wrote {output}")
+        if json is not None:
+            with writing(json):
+                write_result(json, "senses", title or train.stem, {**report, **effort})
+            msg.good(f"Wrote {json}")

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from ..bilm.embedder import Embedder
 from ..errors import Errors
+from ..util.checks import require_seed
 
 _BATCH = 1024
 _LEARN_RATE = 0.002
@@ -42,8 +43,11 @@ def probe_layers(
     RETURNS (Dict[str, Any]): "n_labels", "n_tokens", "splits" (which were scored),
         "frequent" (accuracy of the most frequent label of each word) and "layers" (of each
         layer), both split -> accuracies in percent; of the layers by seed.
-    RAISES (ValueError): EL041 if no token of a split has a label.
+    RAISES (ValueError): EL041 if no token of a split has a label, EL151 for a seed that is
+        none.
     """
+    for seed in seeds:
+        require_seed(seed)
     if not hasattr(Token, attr):
         raise ValueError(Errors.EL041.format(split="train", attr=attr))
     data = {name: _read(embedder, docs, attr) for name, docs in splits.items()}

@@ -1,42 +1,35 @@
-"""Runs -> rows of a table: mean and spread over the seeds; one file for a suite."""
+"""Runs -> rows of a table: mean and spread over the seeds."""
 
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Dict, List, Sequence
 
-import srsly
-
-from ..results import write_result
 from .variants import Variant
 
 Result = Dict[str, Any]
 
 
-def write_suite(
-    suite: str, task: str, variants: Sequence[Variant], results: Sequence[Result], output: Path
+def describe_suite(
+    task: str, variants: Sequence[Variant], results: Sequence[Result], settings: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """Summarise runs, and write OUTPUT/SUITE.json.
+    """Summarise runs, for `write_result`.
 
-    suite (str): what was compared.
     task (str): what the task is called.
     variants (Sequence[Variant]): in the order to show them.
     results (Sequence[Result]): from `run_all`.
-    output (Path): the folder of the runs, with their settings.json.
-    RETURNS (Dict[str, Any]): what is written: "title", "score", "rows" (see `summarise`),
-        "seconds" of all runs, "settings", "date" and "versions" of the latest run.
+    settings (Dict[str, Any]): of their folder, which hold for each.
+    RETURNS (Dict[str, Any]): "title", "score", "rows" (see `summarise`), "seconds" of all
+        runs, "settings", "date" and "versions" of the latest run.
     """
     latest = max(results, key=lambda result: result["date"])
-    found = {
+    return {
+        "title": task,
         # Of the runs, not of this summary.
         **{key: latest[key] for key in ("date", "versions")},
         "score": results[0]["score"],
         "rows": summarise(variants, results),
         "seconds": round(sum(result["seconds"] for result in results)),
-        # Those of the folder hold for each run in it.
-        "settings": srsly.read_json(output / "settings.json"),
+        "settings": settings,
     }
-    write_result(output / f"{suite}.json", suite, task, found)
-    return {"title": task, **found}
 
 
 def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:

@@ -1,13 +1,40 @@
-"""Parts of a training corpus."""
+"""The files of a training corpus, and parts of them."""
 
 import random
 import shutil
+import zlib
 from pathlib import Path
+from typing import Dict
 
 import spacy
 from spacy.tokens import DocBin
 
+from ..errors import Errors
 from ..util.atomic import write_file
+
+_DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, zlib.error)
+
+
+def find_splits(corpus: Path) -> Dict[str, Path]:
+    """corpus (Path): a folder. RETURNS (Dict[str, Path]): files of "train", "dev" and, if
+    there is one, "test". RAISES (ValueError): EL066 if one of the first two is missing."""
+    paths = {split: corpus / f"{split}.spacy" for split in ("train", "dev", "test")}
+    for split in ("train", "dev"):
+        if not paths[split].is_file():
+            raise ValueError(Errors.EL066.format(path=paths[split]))
+    return {split: path for split, path in paths.items() if path.is_file()}
+
+
+def read_docs(path: Path) -> DocBin:
+    """path (Path): a .spacy file. RETURNS (DocBin): its docs, at least one. RAISES
+    (ValueError): EL148 if there is none, or the file cannot be read."""
+    try:
+        docs = DocBin().from_disk(path)
+    except _DAMAGED as err:
+        raise ValueError(Errors.EL148.format(path=path, error=err)) from err
+    if len(docs) == 0:
+        raise ValueError(Errors.EL148.format(path=path, error="it has no docs"))
+    return docs
 
 
 def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
@@ -19,8 +46,9 @@ def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
     share (float): above 0 and at most 1; at least one doc is written.
     seed (int): of the choice.
     RETURNS (int): docs written.
+    RAISES (ValueError): EL148 as `read_docs`.
     """
-    docs = DocBin().from_disk(source)
+    docs = read_docs(source)
     if share >= 1:
         shutil.copyfile(source, path)
         return len(docs)

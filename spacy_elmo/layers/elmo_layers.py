@@ -1,7 +1,7 @@
 """`elmo_layers`: docs -> all biLM layers of each token, side by side in one row."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Tuple, cast
+from typing import Any, Callable, List, Tuple, cast
 
 import numpy as np
 import safetensors.torch
@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ..activation_cache import ActivationCache
+from ..activation_cache import KeptLayers
 from ..batch import WordBatch
 from ..bilm.embedder import Embedder
 from ..bilm.weights import load_weights
@@ -81,8 +81,14 @@ def elmo_layers_forward(
             Y[cast(Any, batch_rows)] = Y_batch
             backprops.append((batch_rows, backprop_batch))
     else:
-        cache = embedder.activations() if settings.frozen else None
-        _fill(model.ops, embedder, cache, sequences, rows, Y)
+        kept = embedder.activations() if settings.frozen else None
+        if kept is None:
+            _fill(model.ops, embedder, sequences, rows, Y)
+        else:
+            missing = _read_kept(model.ops, kept, sequences, rows, Y)
+            sequences, rows = [sequences[i] for i in missing], [rows[i] for i in missing]
+            _fill(model.ops, embedder, sequences, rows, Y)
+            _keep(model.ops, kept, sequences, rows, Y, is_train)
 
     def backprop(dYs: List[Floats2d]) -> List[Doc]:
         if backprops:
@@ -95,16 +101,9 @@ def elmo_layers_forward(
 
 
 def _fill(
-    ops: Ops,
-    embedder: Embedder,
-    cache: Optional[ActivationCache],
-    sequences: List[List[str]],
-    rows: List[NDArray],
-    Y: Floats2d,
+    ops: Ops, embedder: Embedder, sequences: List[List[str]], rows: List[NDArray], Y: Floats2d
 ) -> None:
     """Fill the rows of sequences, without gradients."""
-    if cache is not None:
-        sequences, rows = _read_cached(ops, cache, sequences, rows, Y)
     config = embedder.bilm.config
     device = embedder.bilm.device
     layers = xp2torch(Y, device=device).view(-1, config.n_layers, config.width)
@@ -112,26 +111,34 @@ def _fill(
     if device.type != ("cpu" if isinstance(Y, np.ndarray) else "cuda"):
         # A copy was filled, not Y itself.
         Y[:] = ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
-    if cache is not None:
-        cache.put(sequences, [ops.to_numpy(Y[cast(Any, found)]) for found in rows])
 
 
-def _read_cached(
-    ops: Ops,
-    cache: ActivationCache,
-    sequences: List[List[str]],
-    rows: List[NDArray],
-    Y: Floats2d,
-) -> Tuple[List[List[str]], List[NDArray]]:
-    """Fill the rows of sequences that are kept. RETURNS the others, and their rows."""
-    kept = [i for i, words in enumerate(sequences) if words]
+def _read_kept(
+    ops: Ops, kept: KeptLayers, sequences: List[List[str]], rows: List[NDArray], Y: Floats2d
+) -> List[int]:
+    """Fill the rows of sequences that are kept. RETURNS (List[int]): Places of the others."""
+    asked = [i for i, words in enumerate(sequences) if words]
     missing: List[int] = []
-    for i, array in zip(kept, cache.get([sequences[i] for i in kept])):
+    for i, array in zip(asked, kept.get([sequences[i] for i in asked])):
         if array is None or array.shape[1] != Y.shape[1]:
             missing.append(i)
         else:
             Y[cast(Any, rows[i])] = ops.asarray2f(cast(Any, array))
-    return [sequences[i] for i in missing], [rows[i] for i in missing]
+    return missing
+
+
+def _keep(
+    ops: Ops,
+    kept: KeptLayers,
+    sequences: List[List[str]],
+    rows: List[NDArray],
+    Y: Floats2d,
+    is_train: bool,
+) -> None:
+    """Keep rows that were computed, if it is worth it."""
+    chosen = kept.choose(sequences, is_train=is_train)
+    arrays = [ops.to_numpy(Y[cast(Any, rows[i])]) for i in chosen]
+    kept.put([sequences[i] for i in chosen], arrays)
 
 
 def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> LayersModel:

@@ -51,7 +51,7 @@ def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
     folder (Path): where the text will lie; pictures are named as seen from there.
     RETURNS (str): the text.
     """
-    parts = [f"# {title}\n"]
+    parts = [f"# {_escape(title)}\n"]
     for section in sections:
         parts.append(f"## {section.title}\n")
         parts += [f"{_block_to_markdown(block, folder)}\n" for block in section.blocks]
@@ -60,15 +60,21 @@ def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
 
 def _block_to_markdown(block: Block, folder: Path) -> str:
     if isinstance(block, Text):
-        return block.text
+        return _escape(block.text)
     if isinstance(block, Heading):
-        return f"### {block.text}"
+        return f"### {_escape(block.text)}"
     if isinstance(block, Picture):
-        return f"![{block.caption}]({block.path.relative_to(folder).as_posix()})"
+        return f"![{_escape(block.caption)}]({block.path.relative_to(folder).as_posix()})"
     rows = [block.header, ["---"] * len(block.header), *block.rows]
-    return "\n".join(
-        f"| {' | '.join(c.replace('|', chr(92) + '|') for c in row)} |" for row in rows
-    )
+    return "\n".join(f"| {' | '.join(_escape(cell) for cell in row)} |" for row in rows)
+
+
+def _escape(text: str) -> str:
+    """Words of a corpus, and titles, are no markup: neither tags, links nor cells."""
+    line = " ".join(text.split())
+    for old, new in (("&", "&amp;"), ("<", "&lt;"), ("](", "]\\("), ("|", "\\|")):
+        line = line.replace(old, new)
+    return line
 
 
 def to_html(title: str, sections: Sequence[Section]) -> str:

@@ -4,10 +4,11 @@ import re
 import zlib
 from pathlib import Path
 from statistics import mean
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import srsly
 
+from ..errors import Errors
 from ..experiments.results import find_passing, show
 from ..experiments.tables import (
     PROBE_BASELINES,
@@ -24,9 +25,10 @@ from ..figures import (
     plot_scores,
     plot_updates,
     plot_weights,
+    require_matplotlib,
 )
 from ..util.snippets import mark_word
-from .blocks import Block, Heading, Picture, Section, Table, Text
+from .blocks import Block, Heading, Picture, Section, Table, Text, to_html
 from .paper import PAPER
 
 Result = Dict[str, Any]
@@ -44,31 +46,46 @@ _TITLES = {
     "search": "Semantic search",
 }
 _PLACES = ("input", "output")
+# What a result raises that lacks something, or holds something else.
+_INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Words of a context to show on each side.
 _N_AROUND = 8
 
 
-def make_sections(results: Sequence[Result], folder: Path) -> List[Section]:
+def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]:
     """Make the report's sections, in the order of the paper.
 
-    results (Sequence[Result]): what `write_result` wrote.
+    results (Mapping[Path, Result]): from `read_results`.
     folder (Path): for the pictures.
     RETURNS (List[Section]): of the experiments that there are.
-    RAISES (ValueError): EL062 without matplotlib.
+    RAISES (ValueError): EL062 without matplotlib, EL149 for a result that lacks something.
+    RAISES (OSError): if a picture cannot be written.
     """
+    require_matplotlib()
     folder.mkdir(parents=True, exist_ok=True)
     sections = []
     for kind, title in _TITLES.items():
         # What the mixes learned is part of the runs that compare places.
         source = "placement" if kind == "weights" else kind
-        own = [result for result in results if result["experiment"] == source]
+        own = [path for path, result in results.items() if result["experiment"] == source]
         if own:
             blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
-            for result in own:
-                blocks += [Heading(result["title"]), *_MAKERS[kind](result, folder)]
-                blocks.append(Text(_describe(result)))
+            for path in own:
+                blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
     return sections
+
+
+def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Block]:
+    try:
+        blocks = _MAKERS[kind](result, folder)
+        blocks = [Heading(result["title"]), *blocks, Text(_describe(result))]
+        # Numbers in the place of words: found before anything is written.
+        to_html("", [Section("", blocks)])
+        return blocks
+    except _INCOMPLETE as err:
+        error = f"{type(err).__name__}: {err}"
+        raise ValueError(Errors.EL149.format(path=path, error=error)) from err
 
 
 def _describe(result: Result) -> str:
@@ -92,7 +109,7 @@ def _make_name(result: Result, kind: str) -> str:
     """Of a picture: those of results with the same title differ by their content."""
     words = re.findall("[a-z0-9]+", result["title"].lower())
     number = zlib.crc32(srsly.json_dumps(result, sort_keys=True).encode("utf-8"))
-    return f"{'_'.join([kind, *words])}_{number:08x}.png"
+    return f"{'_'.join([kind, *words])[:80]}_{number:08x}.png"
 
 
 def _make_scores(result: Result, folder: Path) -> List[Block]:

@@ -1,13 +1,11 @@
-"""Where the vectors of an index lie: as NumPy's arrays, or with faiss."""
+"""How vectors are searched: with NumPy, or with faiss. Both read them where they lie."""
 
-from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Iterable, List, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..util.atomic import atomic_file
 
 try:
     import faiss
@@ -18,49 +16,46 @@ BACKENDS = ("numpy", "faiss")
 _N_ROWS = 100_000
 
 
-def search_arrays(arrays: List[NDArray], query: NDArray, n: int) -> List[Tuple[int, float]]:
+def search_arrays(
+    arrays: Iterable[NDArray], query: NDArray, n: int, *, backend: str = "numpy"
+) -> List[Tuple[int, float]]:
     """Compare a query with all rows.
 
-    arrays (List[NDArray]): float32, put end to end; mapped from files they need no memory.
+    arrays (Iterable[NDArray]): float32, put end to end; mapped from files they need no
+        memory.
     query (NDArray): shape (width,).
     n (int): how many.
+    backend (str): one of `BACKENDS`.
     RETURNS (List[Tuple[int, float]]): rows and products, the largest first.
+    RAISES (ValueError): EL045 if there is no faiss.
     """
+    require_backend(backend)
+    search = _search_faiss if backend == "faiss" else _search_numpy
     best: List[Tuple[float, int]] = []
     start = 0
     for array in arrays:
         for first in range(0, len(array), _N_ROWS):
-            scores = array[first : first + _N_ROWS] @ query
-            rows = np.argsort(-scores, kind="stable")[:n]
+            rows, scores = search(array[first : first + _N_ROWS], query, n)
             # Minus the row: of equals, the first one.
-            best += [(float(scores[i]), -(start + first + int(i))) for i in rows]
+            best += [(float(s), -(start + first + int(row))) for row, s in zip(rows, scores)]
             best = sorted(best, reverse=True)[:n]
         start += len(array)
     return [(-row, score) for score, row in best]
 
 
-def write_faiss(path: Path, arrays: List[NDArray]) -> None:
-    """Write faiss's file, an exact index of products.
-
-    path (Path): where.
-    arrays (List[NDArray]): the vectors.
-    RAISES (ValueError): EL045 without faiss.
-    """
-    index = _require_faiss().IndexFlatIP(arrays[0].shape[1])
-    for array in arrays:
-        index.add(np.ascontiguousarray(array))
-    with atomic_file(path) as beside:
-        faiss.write_index(index, str(beside))
+def _search_numpy(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]:
+    scores = X @ query
+    rows = np.argsort(-scores, kind="stable")[:n]
+    return rows, scores[rows]
 
 
-def search_faiss(path: Path, query: NDArray, n: int) -> List[Tuple[int, float]]:
-    """See `search_arrays`. RAISES (ValueError): EL045 without faiss."""
-    index = _require_faiss().read_index(str(path))
-    scores, rows = index.search(query[None], n)
-    return [(int(row), float(score)) for row, score in zip(rows[0], scores[0]) if row >= 0]
+def _search_faiss(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]:
+    metric = faiss.METRIC_INNER_PRODUCT
+    scores, rows = faiss.knn(query[None], X, min(n, len(X)), metric=metric)
+    return rows[0], scores[0]
 
 
-def _require_faiss() -> Any:
-    if faiss is None:
+def require_backend(backend: str) -> None:
+    """backend (str): one of `BACKENDS`. RAISES (ValueError): EL045 if there is no faiss."""
+    if backend == "faiss" and faiss is None:
         raise ValueError(Errors.EL045)
-    return faiss

@@ -19,7 +19,7 @@ _RIDGE = 0.02
 
 class Transform(NamedTuple):
     """centre (NDArray): to subtract, shape (width,). matrix (NDArray): to multiply with,
-    shape (width, n)."""
+    shape (width, width)."""
 
     centre: NDArray
     matrix: NDArray
@@ -43,7 +43,7 @@ class SentenceEncoder:
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> NDArray:
         """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): float32,
-        shape (n_sentences, n), of length 1, or 0 for no words."""
+        shape (n_sentences, width), of length 1, or 0 for no words."""
         X = self._finish(self.average(sentences))
         # Whitening would move what has no words away from 0.
         X[[not words for words in sentences]] = 0.0
@@ -81,23 +81,30 @@ class SentenceEncoder:
         return int(np.argmax(self._finish(layers[self.layer]) @ vector))
 
 
-def fit_transform(X: NDArray, weighting: str) -> Transform:
+def count_needed(weighting: str, width: int) -> int:
+    """weighting (str): one of `WEIGHTINGS`. width (int): of the averages. RETURNS (int): the
+    sentences that `fit_transform` needs at least; 0 if there is nothing to fit."""
+    return {"mean": 0, "sif": 2, "whitened": width}[weighting]
+
+
+def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
     """Find what makes averages comparable.
 
     X (NDArray): averages of sentences, shape (n, width).
     weighting (str): one of `WEIGHTINGS`. "sif" takes their common direction out (the first
-        right singular vector), "whitened" gives all directions the same variance, if there
-        are at least as many sentences as directions.
-    RETURNS (Transform): which changes nothing for "mean".
+        right singular vector), "whitened" gives all directions the same variance.
+    RETURNS (Optional[Transform]): in float64, the matrix of shape (width, width); None for
+        "mean", and for fewer than `count_needed`.
     """
     width = X.shape[1]
+    if weighting == "mean" or len(X) < count_needed(weighting, width):
+        return None
+    X = X.astype("float64")
     if weighting == "sif":
         common = np.linalg.svd(X, full_matrices=False)[2][0]
-        return Transform(np.zeros(width, "float32"), np.eye(width) - np.outer(common, common))
-    if weighting == "whitened" and len(X) >= width:
-        centre = X.mean(axis=0)
-        _, scales, directions = np.linalg.svd(X - centre, full_matrices=False)
-        scales = scales + _RIDGE * scales[0]
-        # Equal sentences have no directions.
-        return Transform(centre, directions.T / np.where(scales == 0, 1.0, scales))
-    return Transform(np.zeros(width, "float32"), np.eye(width, dtype="float32"))
+        return Transform(np.zeros(width), np.eye(width) - np.outer(common, common))
+    centre = X.mean(axis=0)
+    _, scales, directions = np.linalg.svd(X - centre, full_matrices=False)
+    scales = scales + _RIDGE * scales[0]
+    # Equal sentences have no directions.
+    return Transform(centre, directions.T / np.where(scales == 0, 1.0, scales))

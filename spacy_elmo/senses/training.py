@@ -30,6 +30,17 @@ class _Seen(NamedTuple):
     form: str
 
 
+def require_docs(sentences: Iterable[Sentence]) -> None:
+    """Check sentences before they are trained on.
+
+    sentences (Iterable[Sentence]): all of them are read.
+    RAISES (ValueError): EL058 if there are too few docs, and whatever reading them raises.
+    """
+    docs = {sentence.doc for sentence in sentences}
+    if len(docs) < _HELD_OUT:
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
+
+
 def train_senses(
     embedder: Embedder,
     inventory: Inventory,

@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -20,24 +20,34 @@ _EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
 _N_LEXICOGRAPHER_FILES = 45
 
 
+def require_wordnet(folder: Path) -> None:
+    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL067 without nltk, EL068 if
+    the folder has no WordNet."""
+    if nltk is None:
+        raise ValueError(Errors.EL067)
+    if not (folder / "data.noun").is_file():
+        raise ValueError(Errors.EL068.format(path=folder))
+
+
 def read_wordnet(folder: Path) -> Inventory:
     """Read an inventory.
 
     folder (Path): with data.noun, index.noun and so on.
     RETURNS (Inventory): all lemmas, senses, glosses and irregular forms.
-    RAISES (ValueError): EL067 without nltk, EL068 if the folder has no WordNet.
+    RAISES (ValueError): EL067 without nltk, EL068 if the folder has no WordNet, EL147 if it
+        is damaged.
     """
-    if nltk is None:
-        raise ValueError(Errors.EL067)
-    if not (folder / "data.noun").is_file():
-        raise ValueError(Errors.EL068.format(path=folder))
+    require_wordnet(folder)
     # Newer versions open nothing outside of the folders that they know.
     nltk.data.path.append(str(folder.resolve()))
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The multilingual functions", UserWarning)
-            with closing(_Reader(str(folder.resolve()), None)) as reader:
-                return _read(reader)
+            with ExitStack() as streams:
+                return _read(_Reader(str(folder.resolve()), streams))
+    except Exception as err:  # nltk's reader takes the files for what they should be
+        error = f"{type(err).__name__}: {err}"
+        raise ValueError(Errors.EL147.format(path=folder, error=error)) from err
     finally:
         nltk.data.path.remove(str(folder.resolve()))
 
@@ -64,21 +74,16 @@ class _Reader(WordNetCorpusReader):
     """Reads WordNet alone, of any version, from a folder that may lack the names of the
     lexicographer files (they are in no sense key, only their numbers are)."""
 
-    def __init__(self, root: str, omw_reader: None) -> None:
-        self._streams: List[Any] = []
-        super().__init__(root, omw_reader)
+    def __init__(self, root: str, streams: ExitStack) -> None:
+        # The base class leaves them open.
+        self._streams = streams
+        super().__init__(root, None)
 
     def open(self, file: str) -> Any:
         if file == "lexnames":
             names = (f"{i:02} {i:02} 0\n" for i in range(_N_LEXICOGRAPHER_FILES))
             return io.StringIO("".join(names))
-        self._streams.append(super().open(file))
-        return self._streams[-1]
-
-    def close(self) -> None:
-        """The base class leaves them open."""
-        for stream in self._streams:
-            stream.close()
+        return self._streams.enter_context(closing(super().open(file)))
 
     def map_wn(self, version: str = "wordnet") -> None:
         """Other versions are not looked for."""

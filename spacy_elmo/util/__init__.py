@@ -1,2 +1,2 @@
-"""What every room may use: atomic writing, safe reading, digests, checks of settings,
-values in messages."""
+"""What every room may use: atomic writing, safe reading, digests, locks, child processes, checks
+of settings, values in messages."""

@@ -3,43 +3,62 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from ..errors import Errors
 from .atomic import write_file
 from .digests import digest
-from .reading import read_json_object
+from .reading import JSON_BYTES, ContentError, parse_json_object, read_file
 
 _HEAD = re.compile(rb'\{\n  "digest": "([0-9a-f]{32})",\n')
 
 
-def write_checked_json(path: Path, content: Dict[str, Any]) -> None:
+def write_checked_json(path: Path, content: Dict[str, Any], *, indent: Optional[int] = 2) -> None:
     """Write a JSON object atomically, with a first key "digest".
 
     path (Path): where; folders above it are made.
-    content (Dict[str, Any]): in JSON's types, at least one key.
+    content (Dict[str, Any]): in JSON's types, at least one key; numbers keep all digits.
+    indent (Optional[int]): for people; None is ten times as fast.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
-    # Python's own writer: srsly's keeps ten decimals of a number.
-    body = json.dumps(content, indent=2).encode("ascii").removeprefix(b"{\n")
+    body = _dump(content, indent).removeprefix(b"{").removeprefix(b"\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
 
 
-def read_checked_json(path: Path) -> Dict[str, Any]:
-    """Read what `write_checked_json` wrote, without the digest. What was written before there
-    were digests passes.
+def _dump(content: Dict[str, Any], indent: Optional[int]) -> bytes:
+    # Python's own: srsly's rounds numbers.
+    try:
+        text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        # Half of a pair, as in the name of a file that is not in UTF-8.
+        return json.dumps(content, indent=indent, allow_nan=False).encode("ascii")
+
+
+def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
+    """Read what `write_checked_json` wrote, without the digest.
 
     path (Path): the file.
+    required (bool): whether a file without a digest is refused: written before there were
+        digests, or by hand.
     RETURNS (Dict[str, Any]): the content.
-    RAISES (ValueError): EL104 if it is not what was written, EL100 to EL103 if it cannot be
-        read.
+    RAISES (ValueError): EL100 to EL103 if it cannot be read, EL142 if it is not what was
+        written.
     """
-    found = read_json_object(path)
-    if found.pop("digest", None) is None:
-        return found
-    content = path.read_bytes()
+    content = read_file(path, JSON_BYTES)
     head = _HEAD.match(content)
+    if head is None and not required:
+        found = _parse(content, path)
+        if "digest" not in found:
+            return found
     if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
-        raise ValueError(Errors.EL104.format(path=path, digests=path))
-    return found
+        raise ValueError(Errors.EL142.format(path=path))
+    return _parse(b"{" + content[head.end() :], path)
+
+
+def _parse(content: bytes, path: Path) -> Dict[str, Any]:
+    try:
+        return parse_json_object(content)
+    except ContentError as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err

@@ -4,6 +4,8 @@ from typing import Sequence
 
 from ..errors import Errors
 
+_MOST_SEED = 2**32 - 1
+
 
 def require_least(key: str, value: float, least: float) -> None:
     """key (str): name of a setting. value (float): what it is. least (float): what it has to
@@ -25,3 +27,9 @@ def require_known(key: str, value: str, known: Sequence[str]) -> None:
     can be. RAISES (ValueError): EL017 if it is none of these."""
     if value not in known:
         raise ValueError(Errors.EL017.format(key=key, value=value, known=", ".join(known)))
+
+
+def require_seed(seed: int) -> None:
+    """seed (int): of random numbers. RAISES (ValueError): EL151 if NumPy takes no such."""
+    if not 0 <= seed <= _MOST_SEED:
+        raise ValueError(Errors.EL151.format(seed=seed, most=_MOST_SEED))

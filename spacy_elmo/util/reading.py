@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import Errors
 
 # A description of a shape has 1 kB; a corpus's counts some MB.
-_JSON_BYTES = 200_000_000
+JSON_BYTES = 200_000_000
 
 
 def require_file(path: Path) -> int:
@@ -46,7 +46,7 @@ def read_file(path: Path, most: int) -> bytes:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
+def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
     """Read JSON in UTF-8.
 
     path (Path): the file.
@@ -60,7 +60,7 @@ def read_json(path: Path, *, most: int = _JSON_BYTES) -> Any:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-def read_json_object(path: Path, *, most: int = _JSON_BYTES) -> dict[str, Any]:
+def read_json_object(path: Path, *, most: int = JSON_BYTES) -> dict[str, Any]:
     """As `read_json`, for a file that must hold an object (`{...}`).
 
     RAISES (ValueError): as `read_json`, EL103 also for other content.

@@ -5,6 +5,11 @@ import json
 import pytest
 import srsly
 
+from spacy_elmo import results
+from spacy_elmo.experiments import jobs
+from spacy_elmo.results import get_origin
+
+from ..experiments.test_experiments import make_result
 from ..helpers import hash_of
 from .test_commands import run
 
@@ -27,6 +32,8 @@ def test_experiments_end_in_a_report(tagged_corpus, weights, tmp_path):
     run("elmo", "report", output, report, "--title", "Ours")
 
     assert "with ELMo" in printed and "seed 1: dev" in printed
+    assert "plain, 10%, seed 0: started" in printed
+    assert "input, 100%, seed 1: update 2 of 2, dev" in printed
     assert {path.name for path in output.glob("*.png")} == {
         "samples.png", "samples_updates.png", "gain.png", "gain_updates.png", "placement.png",
         "placement_updates.png",
@@ -53,10 +60,50 @@ def test_bad_settings_are_said(tagged_corpus, tmp_path):
     assert "EL061" in run(
         "elmo", "experiment", "gain", tagged_corpus, out, "--component", "eggs", exit_code=1
     )
+    assert "EL151" in run(
+        "elmo", "experiment", "gain", tagged_corpus, out, "--seeds", "0,-1", exit_code=1
+    )
+    assert "EL151" in run("elmo", "probe", tagged_corpus, "--seeds", "-1", exit_code=1)
     run("elmo", "experiment", "gain", tagged_corpus, out, "--seeds", "a", exit_code=2)
     run("elmo", "experiment", "samples", tagged_corpus, out, "--shares", "0,50", exit_code=2)
     run("elmo", "report", out, tmp_path / "x.html", exit_code=2)
     assert "EL066" in run("elmo", "probe", tmp_path, exit_code=1)
+    # All of it before anything was made.
+    assert not list(out.iterdir())
+    nowhere = "/proc/nowhere/out"
+    assert "EL145" in run("elmo", "experiment", "gain", tagged_corpus, nowhere, exit_code=1)
+
+
+@pytest.fixture
+def quick_runs(monkeypatch):
+    """Runs that are not made, but have results."""
+
+    def run_missing(runs, *_):
+        for each in runs:
+            result = make_result(each.variant.name, each.seed, 0.5, [0])
+            yield {**result, **get_origin()}
+
+    monkeypatch.setattr(jobs, "_run_missing", run_missing)
+
+
+def test_a_full_disk_takes_no_results(tagged_corpus, tmp_path, monkeypatch, quick_runs):
+    def write_result(path, *_):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(results, "write_result", write_result)
+
+    printed = run("elmo", "experiment", "gain", tagged_corpus, tmp_path / "out", exit_code=1)
+
+    assert "with ELMo" in printed and "EL145" in printed and "No space" in printed
+
+
+def test_a_stopped_experiment_says_how_to_go_on(tagged_corpus, tmp_path, monkeypatch, quick_runs):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "_run_missing", stop)
+    printed = run("elmo", "experiment", "gain", tagged_corpus, tmp_path / "out", exit_code=130)
+    assert "give the same command again" in " ".join(printed.split())
 
 
 def test_probes_are_printed_and_written(tagged_corpus, weights, tmp_path):

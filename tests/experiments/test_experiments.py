@@ -1,5 +1,8 @@
 """Experiments: what is compared, runs, subsets, summaries, probes."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import spacy
@@ -9,12 +12,14 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.probe import probe_layers
-from spacy_elmo.experiments.results import find_passing, show, summarise, write_suite
-from spacy_elmo.experiments.runs import Run, RunSettings, find_splits, get_depth, run_all
-from spacy_elmo.experiments.subsets import write_subset
+from spacy_elmo.experiments.results import describe_suite, find_passing, show, summarise
+from spacy_elmo.experiments.runs import Run, get_depth
+from spacy_elmo.experiments.settings import RunSettings, read_settings
+from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
-from spacy_elmo.results import read_results
+from spacy_elmo.results import read_results, write_result
 
 from ..helpers import SHAPE, hash_of
 from ..toy_corpora import make_docs
@@ -105,7 +110,7 @@ def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weight
     results = list(run_all(runs, settings, output, cache=tmp_path / "cache", n_jobs=2))
 
     assert {result["variant"] for result in results} == {v.name for v in chosen}
-    assert results[:2] == srsly.json_loads(srsly.json_dumps(first))
+    assert results[:2] == json.loads(srsly.json_dumps(first))
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     for result in results:
         assert [line["step"] for line in result["curve"]] == [0, 2, 4]
@@ -115,13 +120,16 @@ def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weight
         places = {mix["place"] for mix in result["mixes"]} - {"shared"}
         assert len(places) == {"plain": 0, "both": 2}.get(result["variant"], 1)
     # Nothing else is left there.
-    assert {path.suffix for path in output.iterdir()} == {".json"}
-    found = write_suite("placement", "toy", chosen, results, output)
+    names = {path.name for path in output.iterdir()}
+    assert {Path(name).suffix for name in names - {".lock"}} == {".json"}
+    found = describe_suite("toy", chosen, results, read_settings(output))
+    write_result(output / "placement.json", "placement", "toy", found)
     assert [row["variant"] for row in found["rows"]] == [v.name for v in chosen]
     assert found["settings"]["biLM"] == hash_of(weights)
     old = [{**result, "date": "2020-01-01"} for result in results]
-    assert write_suite("placement", "toy", chosen, old, output)["date"] == "2020-01-01"
-    assert read_results(output)[0]["rows"] == srsly.json_loads(srsly.json_dumps(found["rows"]))
+    assert describe_suite("toy", chosen, old, {})["date"] == "2020-01-01"
+    (read,) = read_results(output).values()
+    assert read["rows"] == json.loads(srsly.json_dumps(found["rows"]))
 
 
 @pytest.mark.slow

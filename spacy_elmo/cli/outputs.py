@@ -1,0 +1,65 @@
+"""What commands write: places are tried before the work, so that it is not lost for them."""
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator, List, Optional
+
+from ..errors import Errors
+from ..util.reading import read_json_object
+
+
+def require_output(path: Optional[Path]) -> None:
+    """Check that a file can be written: there is a folder for it, with some room.
+
+    path (Optional[Path]): the file; None if none is wanted.
+    RAISES (ValueError): EL145 if it cannot.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(Errors.EL145.format(path=path, error="it is a folder"))
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() or not path.exists():
+            _try(path.parent)
+
+
+def require_pipeline_folder(path: Path) -> None:
+    """Check that a pipeline can be written, in the place of another one or of nothing.
+
+    path (Path): its folder.
+    RAISES (ValueError): EL145 if it cannot, EL150 if there are other things, which would
+        have to be removed.
+    """
+    foreign = _find_foreign(path) if path.is_dir() else [path.name] if path.exists() else []
+    if foreign:
+        raise ValueError(Errors.EL150.format(path=path, examples=", ".join(foreign[:3])))
+    with writing(path):
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        _try(path.absolute().parent)
+
+
+def _find_foreign(folder: Path) -> List[str]:
+    """RETURNS (List[str]): Names in a folder that spaCy did not write there."""
+    names = {path.name for path in folder.iterdir()}
+    if not {"meta.json", "config.cfg"} <= names:
+        return sorted(names)
+    pipes = read_json_object(folder / "meta.json").get("pipeline") or []
+    own = {"meta.json", "config.cfg", "tokenizer", "vocab"}
+    # A component writes a folder of its name, or a file such as sentencizer.json.
+    return sorted(n for n in names - own if n not in pipes and Path(n).stem not in pipes)
+
+
+def _try(folder: Path) -> None:
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(4096))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """path (Path): what is written. RAISES (ValueError): EL145 if the system says no."""
+    try:
+        yield
+    except OSError as err:
+        raise ValueError(Errors.EL145.format(path=path, error=err)) from err

@@ -1,0 +1,182 @@
+"""Many runs: they resume, may be made at once, and end with who started them."""
+
+import logging
+import os
+import shutil
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Set
+
+import torch
+from thinc.api import NumpyOps, set_current_ops
+
+from ..corpora.corpus import make_tokenizer
+from ..errors import Errors, Warnings
+from ..util.checked_json import read_checked_json
+from ..util.checks import require_seed
+from ..util.locks import lock_folder
+from ..util.processes import end_with_parent
+from .progress import Progress, Tell
+from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
+from .settings import RunSettings
+from .subsets import find_splits, read_docs
+from .variants import get_score
+
+logger = logging.getLogger("spacy_elmo")
+
+_THREADS = "OMP_NUM_THREADS"
+# Seconds between two looks at what the runs tell.
+_INTERVAL = 0.2
+
+Result = Dict[str, Any]
+
+
+def _ignore(progress: Progress) -> None:
+    """Stand for nobody who wants to know."""
+
+
+def run_all(
+    runs: Sequence[Run],
+    settings: RunSettings,
+    output: Path,
+    *,
+    cache: Optional[Path] = None,
+    n_jobs: int = 1,
+    tell: Tell = _ignore,
+) -> Generator[Result, None, None]:
+    """Make the runs whose results are not there yet. All that can be checked is checked
+    before the first.
+
+    runs (Sequence[Run]): what to run.
+    settings (RunSettings): for all.
+    output (Path): folder, of which each run gets a file NAME.json.
+    cache (Optional[Path]): folder for the biLM's layers, which all runs share.
+    n_jobs (int): runs at once, each with its share of the processors.
+    tell (Callable[[Progress], None]): called as the runs go.
+    YIELDS (Dict[str, Any]): result of each run, those that were there first.
+    RAISES (ValueError): EL061 for a component without a tok2vec, EL065 for other settings,
+        EL066 for a missing corpus, EL089 for an unknown language, EL143 if another process
+        makes runs there, EL146 if the process of a run was killed, EL148 for a corpus that
+        cannot be read, EL151 for a seed that is none.
+    RAISES (OSError): if the folder cannot be written.
+    """
+    _check(runs, settings)
+    output.mkdir(parents=True, exist_ok=True)
+    with lock_folder(output, wait=False):
+        settings.fix(output)
+        done = [_read_done(output / f"{run.name}.json", run) for run in runs]
+        yield from (result for result in done if result is not None)
+        missing = [run for run, result in zip(runs, done) if result is None]
+        if missing:
+            yield from _run_missing(missing, settings, output, cache, n_jobs, tell)
+
+
+def _check(runs: Sequence[Run], settings: RunSettings) -> None:
+    get_score(settings.component)
+    make_tokenizer(settings.lang, {})
+    for run in runs:
+        require_seed(run.seed)
+    for run in {run.variant.name: run for run in runs}.values():
+        make_run_config(run, settings)
+    for path in find_splits(Path(settings.corpus)).values():
+        read_docs(path)
+
+
+def _read_done(path: Path, run: Run) -> Optional[Result]:
+    """RETURNS (Optional[Result]): Of a run that was made, undamaged."""
+    if not path.exists():
+        return None
+    try:
+        result = read_checked_json(path)
+    except ValueError:
+        result = {}
+    wanted = {"variant": run.variant.name, "share": run.share, "seed": run.seed}
+    if set(result) == RESULT_KEYS and wanted.items() <= {k: result[k] for k in wanted}.items():
+        return result
+    logger.warning(Warnings.WL023.format(path=path))
+    return None
+
+
+def _run_missing(
+    runs: List[Run],
+    settings: RunSettings,
+    output: Path,
+    cache: Optional[Path],
+    n_jobs: int,
+    tell: Tell,
+) -> Iterator[Result]:
+    n_threads = max(1, (os.cpu_count() or 1) // n_jobs)
+    # Spawned: torch's threads do not survive a fork.
+    context = get_context("spawn")
+    queue: Queue[Progress] = context.Queue()
+    stopped, stop = context.Pipe(duplex=False)
+    with (
+        _limited_threads(n_threads),
+        ProcessPoolExecutor(n_jobs, context, _set_up_job, (n_threads, queue, stopped)) as pool,
+    ):
+        try:
+            pending = {pool.submit(_run_job, run, settings, output, cache) for run in runs}
+            yield from _follow(pending, queue, tell)
+        except BaseException as err:
+            # Runs end at once: results are written whole or not at all.
+            stop.close()
+            if isinstance(err, BrokenProcessPool):
+                raise ValueError(Errors.EL146) from err
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+            stop.close()
+            stopped.close()
+            for run in runs:
+                shutil.rmtree(get_workplace(output, run), ignore_errors=True)
+
+
+def _follow(
+    pending: Set["Future[Result]"], queue: "Queue[Progress]", tell: Tell
+) -> Iterator[Result]:
+    while pending:
+        done, pending = wait(pending, _INTERVAL, FIRST_COMPLETED)
+        try:
+            while True:
+                tell(queue.get_nowait())
+        except Empty:
+            pass
+        for future in done:
+            yield future.result()
+
+
+@contextmanager
+def _limited_threads(n_threads: int) -> Iterator[None]:
+    """What NumPy's products of child processes may use is read when they start."""
+    before = os.environ.get(_THREADS)
+    os.environ[_THREADS] = str(n_threads)
+    try:
+        yield
+    finally:
+        del os.environ[_THREADS]
+        if before is not None:
+            os.environ[_THREADS] = before
+
+
+_tell: Tell = _ignore
+
+
+def _set_up_job(n_threads: int, queue: "Queue[Progress]", stopped: Connection) -> None:
+    global _tell
+    end_with_parent(stopped)
+    # What is not told in the end need not be waited for.
+    queue.cancel_join_thread()
+    _tell = queue.put
+    torch.set_num_threads(n_threads)
+    # NumPy's own products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
+    set_current_ops(NumpyOps(use_blis=False))
+
+
+def _run_job(run: Run, settings: RunSettings, output: Path, cache: Optional[Path]) -> Result:
+    return run_one(run, settings, output, cache, _tell)
