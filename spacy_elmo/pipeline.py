@@ -22,6 +22,7 @@ from .layers.elmo_layers import get_embedder, is_frozen
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import get_layer_width
 from .loaders import CheckpointLoader
+from .pending import PendingBatch
 from .util.checks import require_least
 
 # Layers, and their shared mix.
@@ -98,7 +99,7 @@ class Elmo(Tok2Vec):
         self.store_layers = store_layers
         self.vector_hooks = vector_hooks
         self.learn_rate_factor = learn_rate_factor
-        self._flush: Callable[[], None] = _do_nothing
+        self._pending: Optional[PendingBatch] = None
         register_width(self.width)
 
     @property
@@ -219,21 +220,11 @@ class Elmo(Tok2Vec):
         layers_model, mix_model = self.model.layers
         layers, backprop_layers = layers_model.begin_update(docs)
         mixed, backprop_mix = mix_model.begin_update(layers)
-        d_layers, d_mixed = _Gradient(layers), _Gradient(mixed)
-
-        def flush() -> None:
-            if d_mixed.is_filled:
-                d_layers.add(backprop_mix(d_mixed.arrays))
-            if d_layers.is_filled:
-                backprop_layers(d_layers.arrays)
-                self._flush = _do_nothing
-
+        self._pending = PendingBatch(backprop_layers, backprop_mix)
         for listener in self.listeners:
             own_mix = isinstance(listener, ElmoListener)
-            sent, gradient = (layers, d_layers) if own_mix else (mixed, d_mixed)
-            collect = partial(_collect, gradient, losses, self.name)
-            listener.receive(listener.get_batch_id(docs), sent, collect)
-        self._flush = flush
+            callback = self._pending.make_callback(own_mix, losses, self.name)
+            listener.receive(listener.get_batch_id(docs), layers if own_mix else mixed, callback)
         if sgd is not None:
             self.finish_update(sgd)
         return losses
@@ -250,6 +241,10 @@ class Elmo(Tok2Vec):
         layers_model.finish_update(scaled)
         get_embedder(self.model).settle()
         mix_model.finish_update(sgd)
+
+    def _flush(self) -> None:
+        if self._pending is not None and self._pending.flush():
+            self._pending = None
 
     def initialize(
         self,
@@ -309,41 +304,6 @@ class Elmo(Tok2Vec):
             if order.index(self.name) < order.index(between) < order.index(name):
                 text = Warnings.WL001.format(between=between, upstream=self.name, name=name)
                 warnings.warn(text, stacklevel=2)
-
-    def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "_flush": _do_nothing}
-
-
-class _Gradient:
-    """The sum of what listeners send back for one batch."""
-
-    def __init__(self, outputs: List[Floats2d]) -> None:
-        self._outputs = outputs
-        self.arrays: List[Floats2d] = []
-
-    @property
-    def is_filled(self) -> bool:
-        return bool(self.arrays)
-
-    def add(self, arrays: List[Floats2d]) -> None:
-        if not self.arrays:
-            self.arrays = [array.copy() for array in arrays]
-            return
-        for total, array in zip(self.arrays, arrays):
-            total += array
-
-
-def _collect(
-    gradient: _Gradient, losses: Dict[str, float], name: str, dYs: List[Floats2d]
-) -> List[Doc]:
-    """What a listener calls with its gradients."""
-    gradient.add(dYs)
-    losses[name] += sum(float(cast(Any, dY**2).sum()) for dY in dYs)
-    return []
-
-
-def _do_nothing() -> None:
-    """Stand for a flush when there is nothing to flush."""
 
 
 def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]]]:

@@ -35,6 +35,7 @@ RANKS = {
     "presets": 6,
     "pretraining_config": 6,
     "language_model": 6,
+    "pending": 5,
     "pipeline": 7,
     "layer_weights": 7,
     "neighbors": 7,
