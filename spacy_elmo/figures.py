@@ -92,7 +92,7 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_xlabel("sentences at a time")
     axes.set_ylabel("tokens per second")
-    axes.set_title(f"Speed with {result['n_threads']} threads, full word cache")
+    axes.set_title(f"Speed, threads: {result['n_threads']}, full word cache")
     axes.grid(axis="y", alpha=0.3)
     axes.legend()
     _save(figure, path)
