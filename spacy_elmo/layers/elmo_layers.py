@@ -205,7 +205,7 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     """
     try:
         state = safetensors.torch.load(data)
-    except SafetensorError as err:
+    except (SafetensorError, TypeError, KeyError) as err:
         raise ValueError(Errors.EL033.format(path="the saved pipeline", error=err)) from err
     load_weights(embedder.bilm, state, "the saved pipeline")
     embedder.set_ready()
