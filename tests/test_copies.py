@@ -6,15 +6,17 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.presets import PRESETS
 
-from .pipelines import TEXTS, assert_same, build, make_components, make_pipeline
+from .pipelines import TEXTS, assert_same, build, make_components, make_pipeline, read
 
 
 def is_quick(name):
@@ -137,6 +139,17 @@ def run_spawned(tmp_path, source):
 
 def test_fresh_components_go_to_spawned_processes(tmp_path):
     run_spawned(tmp_path, "elmo,elmo_lm")
+
+
+def test_many_threads_say_what_one_says(nlp):
+    expected = read(nlp.pipe(TEXTS))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: read(nlp.pipe(TEXTS, batch_size=1)), range(16)))
+
+    for arrays, rest in found:
+        assert rest == expected[1]
+        for array, other in zip(arrays, expected[0]):
+            np.testing.assert_allclose(array, other, atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow
