@@ -17,7 +17,6 @@ from spacy.tokens import Doc, Token
 from .doc_arrays import get_arrays, register_arrays, set_arrays
 from .errors import Errors
 from .token_keys import require_key
-from .util.checks import require_least
 
 ASSIGNS_LM = [
     "doc._.elmo_lm", "doc._.elmo_perplexity", "token._.elmo_logprob", "token._.elmo_surprisal",
@@ -106,7 +105,6 @@ def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
     RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if what predicts is gone or
         was not kept, EL056 for whitespace, EL012 for a negative `n`.
     """
-    require_least("n", n, 0)
     entry = get_entry(token)
     model = _models.get(entry["model"])
     if model is None or "hidden" not in entry:

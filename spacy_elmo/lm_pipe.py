@@ -141,12 +141,21 @@ class ElmoLM(Pipe):
 
     def _read(self, files: CheckpointFiles) -> None:
         self._held = _Held(load_language_model(files), uuid4().hex, read_language(files))
+        self._has_checked_language = False
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
         """Load the language model. RAISES (ValueError): as `load`."""
         self.load()
+        if nlp is not None:
+            self._check_language(nlp.lang or "")
+
+    def _check_language(self, docs: str) -> None:
+        lang = self._hold().lang
+        if not self._has_checked_language:
+            self._has_checked_language = True
+            warn_language(self.name, lang, docs)
 
     def __call__(self, doc: Doc) -> Doc:
         """doc (Doc): annotated in place. RETURNS (Doc): the same."""
@@ -165,10 +174,8 @@ class ElmoLM(Pipe):
                 error_handler(self.name, self, docs, err)
 
     def _annotate(self, docs: List[Doc]) -> None:
-        (model, vocabulary, _), key, lang = self._hold()
-        if not self._has_checked_language:
-            self._has_checked_language = True
-            warn_language(self.name, lang, docs[0].vocab.lang)
+        (model, vocabulary, _), key, _ = self._hold()
+        self._check_language(docs[0].vocab.lang)
         register_model(key, self)
         scorer = Scorer(model, vocabulary)
         scores = score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
@@ -188,6 +195,7 @@ class ElmoLM(Pipe):
     @torch.no_grad()
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `lm_extensions.get_substitutes`."""
+        require_least("n", n, 0)
         entry, ((model, vocabulary, _), key, _) = get_entry(token), self._hold()
         if entry["model"] != key:
             # Other weights were loaded since.

@@ -41,11 +41,13 @@ class SavedTok2Vec(Tok2Vec):
 
     def _set_language(self, lang: Optional[str]) -> None:
         self.cfg = {"lang": lang}
+        self._has_checked_language = False
 
     def _check_language(self, docs: str) -> None:
         if not self._has_checked_language:
+            lang = self.lang
             self._has_checked_language = True
-            warn_language(self.name, self.lang, docs)
+            warn_language(self.name, lang, docs)
 
     def to_disk(
         self, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
