@@ -131,17 +131,19 @@ class ElmoLM(Pipe):
         return self._hold().loaded
 
     def _hold(self) -> _Held:
-        if self._held is None:
-            with BUILD_LOCK:
-                if self._held is None:
-                    files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
-                    self._read(files)
-        assert self._held is not None
-        return self._held
+        held = self._held
+        if held is not None:
+            return held
+        with BUILD_LOCK:
+            if self._held is not None:
+                return self._held
+            files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
+            return self._read(files)
 
-    def _read(self, files: CheckpointFiles) -> None:
-        self._held = _Held(load_language_model(files), uuid4().hex, read_language(files))
-        self._has_checked_language = False
+    def _read(self, files: CheckpointFiles) -> _Held:
+        held = _Held(load_language_model(files), uuid4().hex, read_language(files))
+        self._held, self._has_checked_language = held, False
+        return held
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None

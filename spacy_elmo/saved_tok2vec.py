@@ -101,8 +101,8 @@ class SavedTok2Vec(Tok2Vec):
         return self
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        files = {_CFG: write_cfg(self.lang), _MODEL: self.model.to_bytes()}
-        return {name: content for name, content in files.items() if name not in exclude}
+        writers = {_CFG: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}
+        return {name: write() for name, write in writers.items() if name not in exclude}
 
     def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
         limits = {_CFG: CFG_BYTES, _MODEL: get_most_bytes(self.model)}

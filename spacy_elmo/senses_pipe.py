@@ -18,7 +18,7 @@ from .util.saving import ANY_SIZE, pack_files, read_files, unpack_files, write_f
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
-# English has 30 MB.
+# More than the words and senses of any language take.
 _MOST_BYTES = 2_000_000_000
 # How the bytes of version 0.1.0 begin, which had no digest: a list of two.
 _OLD = b"\x92"

@@ -7,7 +7,8 @@ mistake everywhere else.
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, FrozenSet, List, Tuple, cast
+from typing import Any, Callable, Dict, List, Tuple, cast
+from weakref import ReferenceType, ref
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
@@ -28,14 +29,18 @@ class Watch:
 
     upstream (str): name of the component that sends the vectors.
     forward (Forward): what the listener does.
-    sample (FrozenSet[int]): ids of the docs of shape inference.
+    sample (Tuple[ReferenceType, ...]): the docs of shape inference, as long as they live.
     has_warned (bool): whether its user was told.
     """
 
     upstream: str
     forward: Forward
-    sample: FrozenSet[int] = frozenset()
+    sample: Tuple["ReferenceType[Doc]", ...] = ()
     has_warned: bool = False
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # Copies are made of what was initialized, and not while it is.
+        return {**self.__dict__, "sample": ()}
 
 
 def watch(listener: Tok2VecListener, upstream: str, forward: Forward) -> None:
@@ -56,7 +61,7 @@ def watch(listener: Tok2VecListener, upstream: str, forward: Forward) -> None:
 
 def remember_sample(model: Model, X: Any = None, Y: Any = None) -> None:
     """X (Any): docs for shape inference."""
-    cast(Watch, model.attrs[_WATCH]).sample = frozenset(id(doc) for doc in X or ())
+    cast(Watch, model.attrs[_WATCH]).sample = tuple(ref(doc) for doc in X or ())
 
 
 def get_upstream(model: Model) -> str:
@@ -94,7 +99,8 @@ def warn_missing(model: Model, doc: Doc, message: str) -> None:
     """model (Model): a listener. doc (Doc): without vectors. message (str): what to say, unless
     there are no tokens or only shapes are wanted."""
     state = cast(Watch, model.attrs[_WATCH])
-    if state.has_warned or not len(doc) or id(doc) in state.sample:
+    is_sample = any(sample() is doc for sample in state.sample)
+    if state.has_warned or is_sample or not len(doc):
         return
     state.has_warned = True
     known = ", ".join(f"'{name}'" for name in get_entries(doc)) or "nothing"

@@ -24,4 +24,5 @@ def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
         return msgpack.loads(data, raw=False, max_array_len=most_items, max_map_len=most_items)
     except Exception as err:
         # The parser's own errors, and whatever NumPy raises for an array.
-        raise ValueError(Errors.EL116.format(source=source, error=err or repr(err))) from err
+        error = str(err) or repr(err)
+        raise ValueError(Errors.EL116.format(source=source, error=error)) from err
