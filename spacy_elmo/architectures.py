@@ -1,9 +1,8 @@
 """What a config can name under @architectures."""
 
-from typing import List, Optional, cast
+from typing import List, Optional, Sequence, cast
 
 from spacy.tokens import Doc
-from spacy.util import SimpleFrozenList
 from thinc.api import Model, chain
 from thinc.types import Floats2d
 
@@ -20,7 +19,6 @@ from .spans import SpanGetter, build_window_spans_v1
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 
 _BUNDLED = BiLMConfig()
-_FILTERS = [list(group) for group in _BUNDLED.filters]
 
 
 def build_elmo_v1(
@@ -30,7 +28,8 @@ def build_elmo_v1(
     depth: int = _BUNDLED.depth,
     cell_width: int = _BUNDLED.cell_width,
     char_width: int = _BUNDLED.char_width,
-    filters: List[List[int]] = SimpleFrozenList(_FILTERS),
+    # Tuples: what a config is filled with must neither change nor refuse to be copied.
+    filters: Sequence[Sequence[int]] = _BUNDLED.filters,
     n_highway: int = _BUNDLED.n_highway,
     max_chars: int = _BUNDLED.max_chars,
     cell_clip: Optional[float] = _BUNDLED.cell_clip,

@@ -450,6 +450,34 @@ class Errors(metaclass=ErrorsWithCodes):
         "replaced. Give a new folder, or that of a pipeline."
     )
     EL151 = "A seed of {seed} is not possible, expected a whole number from 0 to {most}."
+    # Components
+    EL115 = (
+        "A component listens to '{upstream}' for rows of width {expected}, but a doc "
+        "('{text}') has rows of {found}: another component or other weights made them. Run "
+        "'{upstream}' last before the component that listens, with the weights that it was "
+        "trained on."
+    )
+    EL116 = (
+        "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of "
+        "something else. Write and send them once more."
+    )
+    EL117 = (
+        "The senses were trained on layer {layer} of width {expected}; the component upstream has "
+        "{n_layers} layers of width {width}. Load the weights that they were trained on, or "
+        "train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
+    )
+    EL118 = (
+        "Rows of width {found} came to a mix of {n_layers} layers of width {width} each, expected "
+        "{expected}. Set `width` and `depth` to those of the biLM that sends them."
+    )
+    EL119 = (
+        "{place} is {found}, expected {expected}. Give a list of lists of words, such as "
+        '[["I", "like", "eggs"]].'
+    )
+    EL120 = (
+        "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
+        "to start at zero."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -463,9 +491,9 @@ class Warnings(metaclass=ErrorsWithCodes):
         "would be trained. Name one of them as its `upstream`."
     )
     WL003 = (
-        "{n_words} distinct words of this batch are longer than {n_bytes} bytes; what is "
-        "beyond was not read, here and from now on. That is how the biLM was trained; it "
-        "matters only if there are many."
+        "Words are read up to {n_bytes} bytes each. Distinct words that are longer: {n_words} so "
+        "far. That is how the biLM was trained; it matters only if there are many. This is "
+        "said once."
     )
     WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
     WL005 = "Step {step} is left out: the gradient's norm is {norm}."
@@ -505,3 +533,21 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL023 = "The result '{path}' is damaged or of another run; the run is made again."
     WL024 = "Another process writes into '{path}'; waiting until it ends."
+    WL016 = (
+        "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "
+        "look the same to it, here and from now on. If '{upstream}' is disabled: "
+        '`nlp.enable_pipe("{upstream}")`. If it was left out or comes later, put it first: '
+        '`nlp.add_pipe("{upstream}", source=OTHER, first=True)`. If it has another name, say '
+        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}."
+    )
+    WL017 = (
+        "A component listens to '{upstream}', which has kept no layers with the doc '{text}': all "
+        "tokens look the same to it, here and from now on. Set `store_layers = true` in "
+        "[components.{upstream}], or have both in one pipeline."
+    )
+    WL018 = (
+        "The weights of '{name}' are of the language '{weights}', the docs of '{docs}': a biLM "
+        "knows little of a language that it has not read. Load others, "
+        '`nlp.get_pipe("{name}").load(FOLDER)`, or make them with `python -m spacy elmo '
+        "pretrain`."
+    )

@@ -1,15 +1,12 @@
 """The component "elmo_lm": what a biLM's softmax says about each token."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from uuid import uuid4
 
 import numpy as np
-import srsly
 import torch
-from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Token
@@ -17,20 +14,40 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
 
-from .batch import N_BOUNDARIES, plan_batches
-from .bilm.packing import pack
+from .bilm.forking import BUILD_LOCK
 from .checkpoints.files import CheckpointFiles
-from .checkpoints.native import write_native
+from .checkpoints.native import (
+    CONFIG_FILE,
+    META_FILE,
+    SOFTMAX_FILE,
+    VOCAB_FILE,
+    WEIGHTS_FILE,
+    write_native,
+)
+from .errors import Errors
 from .language_model import LoadedModel, load_language_model, pack_softmax
-from .lm_extensions import ASSIGNS_LM, get_entry, register_lm_extensions, register_model
+from .languages import read_language, warn_language
+from .lm_extensions import (
+    ASSIGNS_LM,
+    get_entry,
+    register_lm_extensions,
+    register_model,
+    store_scores,
+)
+from .lm_scores import score_docs
 from .loaders import get_bundled
 from .pretraining.perplexity import Scorer
-from .pretraining.readings import make_lm_batch
 from .pretraining.vocabulary import SPECIAL_WORDS
-from .spans import SpanGetter, build_window_spans_v1, get_sequences
+from .spans import SpanGetter, build_window_spans_v1
+from .token_keys import make_key
+from .util.atomic import find_folder
 from .util.checks import require_least
+from .util.digests import DIGESTS_FILE
+from .util.saving import ANY_SIZE, pack_files, unpack_files
 
 _FOLDER = "language_model"
+_FILES = (CONFIG_FILE, WEIGHTS_FILE, SOFTMAX_FILE, VOCAB_FILE, META_FILE, DIGESTS_FILE)
+_OPTIONAL = (META_FILE, DIGESTS_FILE)
 
 register_lm_extensions()
 
@@ -57,6 +74,15 @@ def make_elmo_lm(
         substitutes=substitutes,
         batch_tokens=batch_tokens,
     )
+
+
+class _Held(NamedTuple):
+    """One language model. loaded (LoadedModel): itself. key (str): by which docs name it. lang
+    (Optional[str]): what it was trained on, None if nothing says it."""
+
+    loaded: LoadedModel
+    key: str
+    lang: Optional[str]
 
 
 class ElmoLM(Pipe):
@@ -92,8 +118,8 @@ class ElmoLM(Pipe):
         self.get_spans = get_spans or build_window_spans_v1()
         self.keeps_hidden = substitutes
         self.batch_tokens = batch_tokens
-        self._loaded: Optional[LoadedModel] = None
-        self._key = uuid4().hex
+        self._held: Optional[_Held] = None
+        self._has_checked_language = False
 
     def load(self) -> LoadedModel:
         """Load the language model if that was not done.
@@ -102,21 +128,36 @@ class ElmoLM(Pipe):
         RAISES (ValueError): EL024 without bundled weights, EL074 if the folder has no
             softmax, EL030 to EL038 if it cannot be read.
         """
-        if self._loaded is None:
-            files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
-            self._set(load_language_model(files))
-        assert self._loaded is not None
-        return self._loaded
+        return self._hold().loaded
 
-    def _set(self, loaded: LoadedModel) -> None:
-        self._loaded = loaded
-        self._key = uuid4().hex
+    def _hold(self) -> _Held:
+        held = self._held
+        if held is not None:
+            return held
+        with BUILD_LOCK:
+            if self._held is not None:
+                return self._held
+            files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
+            return self._read(files)
+
+    def _read(self, files: CheckpointFiles) -> _Held:
+        held = _Held(load_language_model(files), uuid4().hex, read_language(files))
+        self._held, self._has_checked_language = held, False
+        return held
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
         """Load the language model. RAISES (ValueError): as `load`."""
         self.load()
+        if nlp is not None:
+            self._check_language(nlp.lang or "")
+
+    def _check_language(self, docs: str) -> None:
+        lang = self._hold().lang
+        if not self._has_checked_language:
+            self._has_checked_language = True
+            warn_language(self.name, lang, docs)
 
     def __call__(self, doc: Doc) -> Doc:
         """doc (Doc): annotated in place. RETURNS (Doc): the same."""
@@ -134,45 +175,34 @@ class ElmoLM(Pipe):
             except Exception as err:
                 error_handler(self.name, self, docs, err)
 
-    @torch.no_grad()
     def _annotate(self, docs: List[Doc]) -> None:
-        model, vocabulary, _ = self.load()
+        (model, vocabulary, _), key, _ = self._hold()
+        self._check_language(docs[0].vocab.lang)
+        register_model(key, self)
         scorer = Scorer(model, vocabulary)
-        register_model(self._key, self)
-        sequences, rows = get_sequences(docs, self.get_spans)
-        ends = np.cumsum([len(doc) for doc in docs])
-        n_tokens, width = int(ends[-1]), model.bilm.config.width
-        log_probs = np.full((2, n_tokens), np.nan, dtype=np.float32)
-        hidden = np.zeros((n_tokens, width if self.keeps_hidden else 0), dtype=np.float32)
-        nats, n_predictions = np.zeros(len(docs)), np.zeros(len(docs), dtype=np.int64)
-        for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
-            scores = _score(scorer, [sequences[k] for k in members])
-            for k, found in zip(members, scores):
-                # Forward, the last prediction is the end; backward, it is the begin.
-                log_probs[:, rows[k]] = found.log_probs[:, 1:-1]
-                if self.keeps_hidden:
-                    hidden[rows[k]] = found.hidden[1:-1]
-                i = np.searchsorted(ends, rows[k][0], side="right")
-                nats[i] -= np.nansum(found.log_probs) / 2
-                n_predictions[i] += len(rows[k]) + 1
-        for i, (doc, end) in enumerate(zip(docs, ends)):
-            # Copies: a doc that is kept must not keep its whole batch.
-            mine = slice(end - len(doc), end)
-            doc._.elmo_lm = {
-                "forward": log_probs[0, mine].copy(),
-                "backward": log_probs[1, mine].copy(),
+        scores = score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
+        for doc, found in zip(docs, scores):
+            entry = {
+                "forward": found.log_probs[0],
+                "backward": found.log_probs[1],
                 "is_known": np.array([t.text in vocabulary.ids for t in doc], dtype=bool),
-                "nats": float(nats[i]),
-                "n_predictions": int(n_predictions[i]),
-                "model": self._key,
-                **({"hidden": hidden[mine].copy()} if self.keeps_hidden else {}),
+                "nats": found.nats,
+                "n_predictions": found.n_predictions,
+                "key": make_key(doc),
+                "model": key,
+                **({"hidden": found.hidden} if self.keeps_hidden else {}),
             }
+            store_scores(doc, entry)
 
     @torch.no_grad()
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `lm_extensions.get_substitutes`."""
-        model, vocabulary, _ = self.load()
-        hidden = torch.from_numpy(get_entry(token.doc)["hidden"][token.i])
+        require_least("n", n, 0)
+        entry, ((model, vocabulary, _), key, _) = get_entry(token), self._hold()
+        if entry["model"] != key:
+            # Other weights were loaded since.
+            raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
+        hidden = torch.from_numpy(entry["hidden"][token.i])
         log_probs = model.softmax.log_probs(hidden.view(2, -1)).sum(dim=0)
         # A boundary or an unknown word is no word to put there.
         log_probs[: len(SPECIAL_WORDS)] = -torch.inf
@@ -182,15 +212,15 @@ class ElmoLM(Pipe):
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """path (Path): folder for the language model."""
-        model, vocabulary, settings = self.load()
-        kind = model.softmax.kind
-        softmax = pack_softmax(model.softmax, kind, settings, vocabulary.words)
-        write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax)
+        (model, vocabulary, settings), _, lang = self._hold()
+        softmax = pack_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
+        meta = {} if lang is None else {"lang": lang}
+        write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
         """path (Path): folder that `to_disk` wrote. RETURNS (ElmoLM): itself. RAISES
         (ValueError): as `load`."""
-        self._set(load_language_model(CheckpointFiles(Path(path) / _FOLDER)))
+        self._read(CheckpointFiles(find_folder(Path(path) / _FOLDER)))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
@@ -198,45 +228,30 @@ class ElmoLM(Pipe):
         with TemporaryDirectory() as folder:
             self.to_disk(Path(folder))
             files = (Path(folder) / _FOLDER).iterdir()
-            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in files})
+            return pack_files({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
-        """data (bytes): from `to_bytes`. RETURNS (ElmoLM): itself."""
+        """data (bytes): from `to_bytes`. RETURNS (ElmoLM): itself. RAISES (ValueError): EL116
+        if the bytes hold anything but these files or are not what was written, others as
+        `load`."""
+        limits = dict.fromkeys(_FILES, ANY_SIZE)
+        source = f"the component '{self.name}'"
+        files = unpack_files(data, limits, source, optional=_OPTIONAL)
         with TemporaryDirectory() as folder:
             (Path(folder) / _FOLDER).mkdir()
-            for name, content in srsly.msgpack_loads(data).items():
+            for name, content in files.items():
                 (Path(folder) / _FOLDER / name).write_bytes(content)
             return self.from_disk(Path(folder))
+
+    def __repr__(self) -> str:
+        if self._held is None:
+            about = f"weights of {self.path or 'the bundled model'}, not loaded yet"
+        else:
+            model, vocabulary, _ = self._held.loaded
+            about = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
+        return f"<ElmoLM '{self.name}': {about}>"
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles a pipeline (a spawned process, say) gets weights.
         self.load()
         return self.__dict__
-
-
-@dataclass
-class _Scores:
-    """Of one sequence with its boundaries: log-probabilities, shape (2, length), NaN where
-    a direction predicts nothing; what they were computed from, shape (length, width)."""
-
-    log_probs: NDArray
-    hidden: NDArray
-
-
-def _score(scorer: Scorer, sequences: List[List[str]]) -> List[_Scores]:
-    batch = make_lm_batch(sequences, scorer.vocabulary)
-    outputs, _ = scorer.model.read(batch)
-    lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])
-    packing = pack(lengths, read_last=False)
-    width = scorer.model.bilm.config.direction_width
-    n_rows = int(lengths.sum())
-    log_probs = np.full((2, n_rows), np.nan)
-    hidden = np.zeros((n_rows, 2 * width), dtype=np.float32)
-    readings = (packing.forward + 1, batch.forward), (packing.backward - 1, batch.backward)
-    for direction, (predicted, reading) in enumerate(readings):
-        H = outputs[direction]
-        log_probs[direction, predicted] = scorer.score(H, torch.from_numpy(reading.targets))
-        hidden[predicted, direction * width : (direction + 1) * width] = H
-    ends = np.cumsum(lengths)[:-1]
-    parts = zip(np.split(log_probs, ends, axis=1), np.split(hidden, ends))
-    return [_Scores(*part) for part in parts]

@@ -1,12 +1,11 @@
 """The component "elmo"."""
 
-import warnings
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
 
 from spacy.language import Language
-from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -16,16 +15,23 @@ from thinc.types import Floats2d
 from .activation_cache import ActivationCache
 from .bilm.embedder import Loader
 from .checkpoints.files import CheckpointFiles, PathLike
-from .errors import Errors, Warnings
-from .extensions import ASSIGNS, register_extensions, register_width, set_hooks, store
+from .errors import Errors
+from .extensions import ASSIGNS, register_extensions, set_hooks, store
+from .languages import find_language
 from .layers.elmo_layers import get_embedder, is_frozen
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import get_layer_width
+from .layers.watched import stock_listener_forward, watch
+from .listening import check_listeners
 from .loaders import CheckpointLoader
+from .pending import PendingBatch
+from .saved_tok2vec import SavedTok2Vec
 from .util.checks import require_least
 
 # Layers, and their shared mix.
 Prediction = Tuple[List[Floats2d], List[Floats2d]]
+# Examples in which long words are looked for before training.
+_N_EXAMPLES = 10_000
 
 register_extensions()
 
@@ -63,7 +69,7 @@ def make_elmo(
     )
 
 
-class Elmo(Tok2Vec):
+class Elmo(SavedTok2Vec):
     """Compute contextual vectors, and share them with the components that listen.
 
     There are two taps: stock listeners get the shared mix, also in `doc.tensor`;
@@ -98,8 +104,9 @@ class Elmo(Tok2Vec):
         self.store_layers = store_layers
         self.vector_hooks = vector_hooks
         self.learn_rate_factor = learn_rate_factor
-        self._flush: Callable[[], None] = _do_nothing
-        register_width(self.width)
+        self._pending: Optional[PendingBatch] = None
+        if get_embedder(model).is_ready:
+            self._set_language(None)
 
     @property
     def width(self) -> int:
@@ -125,8 +132,10 @@ class Elmo(Tok2Vec):
             the weights cannot be read. The old ones are kept then.
         """
         embedder = get_embedder(self.model)
-        CheckpointLoader(CheckpointFiles.of(path, weights_path))(embedder.bilm)
+        loader = CheckpointLoader(CheckpointFiles.of(path, weights_path))
+        loader(embedder.bilm)
         embedder.set_ready()
+        self._set_language(find_language(loader))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
         """Link a listener. One of upstream "*" that wants another width is left to
@@ -137,6 +146,8 @@ class Elmo(Tok2Vec):
         expected = self._get_sent_width(listener)
         found = listener.get_dim("nO")
         if found == expected:
+            if not isinstance(listener, ElmoListener):
+                watch(listener, self.name, stock_listener_forward)
             super().add_listener(listener, component_name)
         elif listener.upstream_name != "*":
             raise ValueError(
@@ -167,8 +178,11 @@ class Elmo(Tok2Vec):
         """docs (Iterable[Doc]): any docs, empty ones too.
         RETURNS (Prediction): layers and their shared mix, one array each for a doc.
         """
+        docs = list(docs)
+        if docs:
+            self._check_language(docs[0].vocab.lang)
         layers_model, mix_model = self.model.layers
-        layers = layers_model.predict(list(docs))
+        layers = layers_model.predict(docs)
         return layers, mix_model.predict(layers)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
@@ -219,21 +233,11 @@ class Elmo(Tok2Vec):
         layers_model, mix_model = self.model.layers
         layers, backprop_layers = layers_model.begin_update(docs)
         mixed, backprop_mix = mix_model.begin_update(layers)
-        d_layers, d_mixed = _Gradient(layers), _Gradient(mixed)
-
-        def flush() -> None:
-            if d_mixed.is_filled:
-                d_layers.add(backprop_mix(d_mixed.arrays))
-            if d_layers.is_filled:
-                backprop_layers(d_layers.arrays)
-                self._flush = _do_nothing
-
+        self._pending = PendingBatch(backprop_layers, backprop_mix)
         for listener in self.listeners:
             own_mix = isinstance(listener, ElmoListener)
-            sent, gradient = (layers, d_layers) if own_mix else (mixed, d_mixed)
-            collect = partial(_collect, gradient, losses, self.name)
-            listener.receive(listener.get_batch_id(docs), sent, collect)
-        self._flush = flush
+            callback = self._pending.make_callback(own_mix, losses, self.name)
+            listener.receive(listener.get_batch_id(docs), layers if own_mix else mixed, callback)
         if sgd is not None:
             self.finish_update(sgd)
         return losses
@@ -251,6 +255,10 @@ class Elmo(Tok2Vec):
         get_embedder(self.model).settle()
         mix_model.finish_update(sgd)
 
+    def _flush(self) -> None:
+        if self._pending is not None and self._pending.flush():
+            self._pending = None
+
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -261,7 +269,7 @@ class Elmo(Tok2Vec):
     ) -> None:
         """Load the weights, and look for listeners that will not get ours.
 
-        get_examples (Callable[[], Iterable[Example]]): a sample, only validated.
+        get_examples (Callable[[], Iterable[Example]]): a sample, read for its words.
         nlp (Optional[Language]): the pipeline.
         loader (Optional[Loader]): where the weights come from; None for those that are
             there already, else the bundled ones.
@@ -279,82 +287,24 @@ class Elmo(Tok2Vec):
             raise ValueError(Errors.EL018.format(name=self.name))
         get_embedder(self.model).use_activations(activation_cache)
         self.model.initialize()
+        if loader is not None:
+            self._set_language(find_language(loader))
+        self._warn_truncated(get_examples)
         if nlp is not None:
-            self._check_listeners(nlp)
+            self._check_language(nlp.lang or "")
+            check_listeners(self, nlp)
 
-    def _check_listeners(self, nlp: Language) -> None:
-        encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
-        for name, listeners in _stock_listeners(nlp):
-            claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
-            for listener in listeners:
-                if listener.upstream_name == "*" and not claims:
-                    raise ValueError(
-                        Errors.EL001.format(
-                            name=name,
-                            found=listener.get_dim("nO"),
-                            upstream=self.name,
-                            expected=self.width,
-                        )
-                    )
-                if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == self.name:
-                    upstreams = ", ".join(f"'{claim}'" for claim in claims)
-                    text = Warnings.WL002.format(name=name, upstreams=upstreams)
-                    warnings.warn(text, stacklevel=2)
-            if self.name in claims:
-                self._warn_overwritten(nlp, name, list(encoders))
+    def _warn_truncated(self, get_examples: Callable[[], Iterable[Example]]) -> None:
+        """Have the embedder say now which words it cuts, and not in the middle of a table."""
+        examples = islice(get_examples(), _N_EXAMPLES)
+        words = {token.text for eg in examples for token in eg.predicted}
+        next(get_embedder(self.model).batches([sorted(words)]), None)
 
-    def _warn_overwritten(self, nlp: Language, name: str, encoders: List[str]) -> None:
-        order = nlp.pipe_names
-        for between in encoders:
-            if order.index(self.name) < order.index(between) < order.index(name):
-                text = Warnings.WL001.format(between=between, upstream=self.name, name=name)
-                warnings.warn(text, stacklevel=2)
-
-    def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "_flush": _do_nothing}
-
-
-class _Gradient:
-    """The sum of what listeners send back for one batch."""
-
-    def __init__(self, outputs: List[Floats2d]) -> None:
-        self._outputs = outputs
-        self.arrays: List[Floats2d] = []
-
-    @property
-    def is_filled(self) -> bool:
-        return bool(self.arrays)
-
-    def add(self, arrays: List[Floats2d]) -> None:
-        if not self.arrays:
-            self.arrays = [array.copy() for array in arrays]
-            return
-        for total, array in zip(self.arrays, arrays):
-            total += array
-
-
-def _collect(
-    gradient: _Gradient, losses: Dict[str, float], name: str, dYs: List[Floats2d]
-) -> List[Doc]:
-    """What a listener calls with its gradients."""
-    gradient.add(dYs)
-    losses[name] += sum(float(cast(Any, dY**2).sum()) for dY in dYs)
-    return []
-
-
-def _do_nothing() -> None:
-    """Stand for a flush when there is nothing to flush."""
-
-
-def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]]]:
-    """Components that have spaCy's own listeners, with these."""
-    for name, pipe in nlp.pipeline:
-        model: Union[Model, Any] = getattr(pipe, "model", None)
-        if isinstance(model, Model):
-            found = [
-                node
-                for node in model.walk()
-                if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
-            ]
-            if found:
-                yield name, found
+    def __repr__(self) -> str:
+        weights = "" if get_embedder(self.model).is_ready else ", weights not loaded yet"
+        trained = "frozen" if is_frozen(self.model) else "trained"
+        listeners = ", ".join(self.listening_components) or "none"
+        return (
+            f"<Elmo '{self.name}': {self.n_layers} layers of width {self.layer_width}, "
+            f"{trained}{weights}; listeners: {listeners}>"
+        )

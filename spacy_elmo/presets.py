@@ -23,6 +23,8 @@ def make_config(
     shape: Optional[BiLMConfig] = None,
     loader: Optional[Dict[str, Any]] = None,
     paths: Optional[Dict[str, str]] = None,
+    cache: Optional[str] = None,
+    log_mixes: Optional[str] = None,
 ) -> Config:
     """Make a training config, to be completed by `spacy init fill-config`.
 
@@ -33,9 +35,12 @@ def make_config(
     loader (Optional[Dict[str, Any]]): block of [initialize.components.elmo.loader];
         None for the preset's, which is mostly the bundled weights.
     paths (Optional[Dict[str, str]]): values of [paths].
+    cache (Optional[str]): folder in which the layers of a frozen biLM are kept.
+    log_mixes (Optional[str]): JSONL file for the learned mixes in training.
     RETURNS (Config): the config, with its variables not yet filled in.
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
-        tok2vec, EL161 for an unknown language, EL162 without components.
+        tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
+        EL162 without components.
     """
     require_language(lang)
     if not components:
@@ -50,9 +55,18 @@ def make_config(
     config["nlp"]["lang"] = lang
     config["nlp"]["pipeline"] = list(config["components"])
     config["paths"].update(paths or {})
+    block = config["initialize"]["components"]["elmo"]
     if loader is not None:
-        block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
         block["loader"] = loader
+    if cache is not None:
+        if not config["components"]["elmo"]["model"]["frozen"]:
+            raise ValueError(Errors.EL018.format(name="elmo"))
+        block["activation_cache"] = {"@misc": "spacy-elmo.ActivationCache.v1", "path": cache}
+    if log_mixes is not None:
+        logger = {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": False}
+        config["training"]["logger"] = {
+            "@loggers": "spacy-elmo.WeightsLogger.v1", "path": log_mixes, "logger": logger,
+        }  # fmt: skip
     return config
 
 

@@ -11,13 +11,17 @@ from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
 from .errors import Errors
-from .extensions import read_layers
+from .extensions import get_entries, read_layers
 from .senses.inventory import map_pos
 from .senses.model import SenseModel
-from .util.atomic import write_file
+from .util.saving import ANY_SIZE, pack_files, read_files, unpack_files, write_files
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
+# More than the words and senses of any language take.
+_MOST_BYTES = 2_000_000_000
+# How the bytes of version 0.1.0 begin, which had no digest: a list of two.
+_OLD = b"\x92"
 
 if not Token.has_extension("sense"):
     Token.set_extension("sense", default=None)
@@ -69,14 +73,16 @@ class ElmoSenses(Pipe):
         doc (Doc): with the layers of the component upstream.
         RETURNS (Doc): the same.
         RAISES (ValueError): EL059 without senses, EL051 or EL052 without layers, EL050 if
-            the tokens were changed since.
+            the tokens were changed since, EL117 if the layers are of another biLM than the
+            senses.
         """
         model = self.get_model()
         layers = read_layers(doc, self.upstream)
         if layers is None:
-            known = self.upstream in (doc._.elmo or {})
+            known = self.upstream in get_entries(doc)
             error = Errors.EL052.format(name=self.upstream)
             raise ValueError(error if known else Errors.EL051.format(text=doc.text[:50]))
+        model.require_layers(*layers.shape[1:])
         for token, vectors in zip(doc, cast(Any, layers)):
             pos = map_pos(token.pos_, token.tag_)
             key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
@@ -95,21 +101,37 @@ class ElmoSenses(Pipe):
                 error_handler(self.name, self, [doc], err)
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """path (Path): folder for the senses."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-        write_file(Path(path) / _FILE, self.to_bytes())
+        """path (Path): folder for the senses; the file is written atomically, with its digest.
+        RAISES (ValueError): EL059 without senses."""
+        write_files(Path(path), {_FILE: self.get_model().to_bytes()})
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoSenses":
-        """path (Path): folder that `to_disk` wrote. RETURNS (ElmoSenses): itself."""
-        return self.from_bytes((Path(path) / _FILE).read_bytes())
+        """path (Path): folder that `to_disk` wrote. RETURNS (ElmoSenses): itself. RAISES
+        (ValueError): EL104 if the file is not what was written, EL100 to EL103 and EL116 if it
+        cannot be read."""
+        files = read_files(Path(path), {_FILE: _MOST_BYTES})
+        self.model = SenseModel.from_bytes(files[_FILE])
+        return self
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
-        """RETURNS (bytes): the senses; RAISES (ValueError): EL059 without."""
-        return self.get_model().to_bytes()
+        """RETURNS (bytes): the senses. RAISES (ValueError): EL059 without."""
+        return pack_files({_FILE: self.get_model().to_bytes()})
 
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> "ElmoSenses":
-        """data (bytes): from `to_bytes`. RETURNS (ElmoSenses): itself."""
+        """data (bytes): from `to_bytes`, of version 0.1.0 too. RETURNS (ElmoSenses): itself.
+        RAISES (ValueError): EL116 if the bytes cannot be read or are not what was written."""
+        is_old = isinstance(data, bytes) and data.startswith(_OLD)
+        if not is_old:
+            data = unpack_files(data, {_FILE: ANY_SIZE}, f"the component '{self.name}'")[_FILE]
         self.model = SenseModel.from_bytes(data)
         return self
+
+    def __repr__(self) -> str:
+        about = "no senses"
+        if self.model is not None:
+            centroids = self.model.centroids
+            n_senses = sum(map(len, self.model.inventory.senses.values()))
+            about = f"{n_senses:,} senses, {len(centroids.counts):,} means, layer {centroids.layer}"
+        return f"<ElmoSenses '{self.name}': {about}; reads '{self.upstream}'>"

@@ -1,5 +1,8 @@
 """Components that listen: linking, gradients, replacing, and every task a step."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import spacy
@@ -302,6 +305,33 @@ def test_hand_written_loops_train_one_batch_late():
     assert bilm_bytes(nlp) == start
     nlp.update(examples, sgd=optimizer)
     assert bilm_bytes(nlp) != start
+
+
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda nlp: pickle.loads(pickle.dumps(nlp))}
+
+
+@pytest.mark.parametrize("make_copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_copies_made_in_training_have_gradients_of_their_own(make_copy, kind):
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", LISTENERS[kind])
+    train(nlp)
+    examples = make_examples(nlp)
+    nlp.update(examples, sgd=False)
+    before = bilm_bytes(nlp)
+
+    other = make_copy(nlp)
+    optimizer = SGD(0.1, L2=0.0)
+    for _ in range(2):
+        other.update(examples, sgd=optimizer)
+
+    assert bilm_bytes(other) != before
+    weights = get_embedder(nlp.get_pipe("elmo").model).bilm.parameters()
+    assert bilm_bytes(nlp) == before
+    assert all(weight.grad is None or not weight.grad.any() for weight in weights)
+    # What was pending is still there.
+    nlp.get_pipe("elmo").finish_update(optimizer)
+    assert bilm_bytes(nlp) != before
 
 
 def test_learn_rate_factor_scales_the_bilm_alone():

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import spacy
 import torch
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo import load_embedder
+from spacy_elmo import lm_pipe, load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.files import CheckpointFiles
@@ -82,7 +83,7 @@ def test_batches_windows_and_whitespace(folder):
     for doc in docs:
         is_nan = np.isnan(doc._.elmo_lm["forward"])
         assert is_nan.tolist() == [token.is_space for token in doc]
-        assert math.isnan(doc._.elmo_perplexity) == (len(doc) == 0)
+        assert (doc._.elmo_perplexity is None) == (len(doc) == 0)
 
 
 def test_a_doc_in_windows_counts_each_end(folder):
@@ -147,6 +148,78 @@ def test_docs_travel_without_the_model(folder):
     assert other[1]._.elmo_logprob == doc[1]._.elmo_logprob
     with pytest.raises(ValueError, match="EL055"):
         other[1]._.elmo_substitutes(3)
+
+
+def test_tokens_cut_anew_are_told_where_their_number_stays(folder):
+    nlp = make_lm(folder)
+    words = ["na", "na", "na", "batman", "!"]
+    doc = nlp(Doc(nlp.vocab, words=words, spaces=[True, True, True, False, False]))
+    expected = doc[4]._.elmo_logprob
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[3], ["bat", "man"], heads=[doc[2], doc[2]])
+
+    for i in range(4):
+        for read in ("elmo_logprob", "elmo_surprisal"):
+            with pytest.raises(ValueError, match="EL050"):
+                getattr(doc[i]._, read)
+        with pytest.raises(ValueError, match="EL050"):
+            doc[i]._.elmo_substitutes()
+    with pytest.raises(ValueError, match="EL050"):
+        doc._.elmo_perplexity
+    # This one is where it was.
+    assert doc[4]._.elmo_logprob == expected
+
+
+def test_substitutes_of_other_weights_are_refused(folder, tmp_path):
+    nlp = make_lm(folder)
+    doc = nlp("I like ham")
+    doc[1]._.elmo_substitutes()
+
+    nlp.get_pipe("elmo_lm").from_bytes(nlp.get_pipe("elmo_lm").to_bytes())
+
+    with pytest.raises(ValueError, match="EL055"):
+        doc[1]._.elmo_substitutes()
+    assert nlp("I like ham")[1]._.elmo_substitutes()
+
+
+def test_a_number_of_substitutes_is_at_least_none(folder):
+    nlp = make_lm(folder)
+    token = nlp("I like ham")[1]
+
+    assert token._.elmo_substitutes(0) == []
+    with pytest.raises(ValueError, match="EL012.*n = -1"):
+        token._.elmo_substitutes(-1)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n"])
+def test_text_without_words_has_no_perplexity(folder, text):
+    nlp = make_lm(folder)
+
+    assert nlp(text)._.elmo_perplexity is None
+    assert nlp(text).to_json(underscore=["elmo_perplexity"])["_"] == {"elmo_perplexity": None}
+    docs = list(nlp.pipe([text, "ham", text, text]))
+    assert [doc._.elmo_perplexity is None for doc in docs] == [True, False, True, True]
+
+
+def test_many_threads_load_once(folder, monkeypatch):
+    calls = []
+    load = lm_pipe.load_language_model
+    monkeypatch.setattr(lm_pipe, "load_language_model", lambda f: calls.append(f) or load(f))
+    nlp = make_lm(folder)
+    results = []
+
+    def run():
+        results.append(nlp("I like ham")._.elmo_perplexity)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(calls) == 1
+    assert results == pytest.approx([results[0]] * 6)
 
 
 def test_what_is_missing_is_said(folder, tmp_path):

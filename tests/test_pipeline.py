@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pipeline import Elmo
 from spacy_elmo.similarity import compare_word
 
-from .helpers import TEXTS, add_elmo, assert_close, make_nlp, silently, vectors
+from .helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
 
 
 def test_doc_has_vectors_everywhere(nlp):
@@ -123,6 +124,51 @@ def test_retokenised_docs_are_an_error_until_run_again(nlp):
     assert nlp.get_pipe("elmo")(doc)[2]._.elmo.shape == (8,)
 
 
+@pytest.mark.parametrize("read", ["elmo", "elmo_layers"])
+def test_tokens_cut_anew_are_told_where_their_number_stays(read):
+    """One merge, one split: as many tokens as before, some at other places."""
+    nlp = make_nlp(store_layers=True)
+    words = ["na", "na", "na", "batman", "!"]
+    doc = Doc(nlp.vocab, words=words, spaces=[True, True, True, False, False])
+    expected = getattr(nlp(doc)[4]._, read).copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[3], ["bat", "man"], heads=[doc[2], doc[2]])
+    assert [token.text for token in doc] == ["na na", "na", "bat", "man", "!"]
+
+    for i in range(4):
+        with pytest.raises(ValueError, match="EL050"):
+            getattr(doc[i]._, read)
+    # This one is where it was.
+    np.testing.assert_array_equal(getattr(doc[4]._, read), expected)
+    for span in (doc[0:2], doc[1:5], doc[:]):
+        with pytest.raises(ValueError, match="EL050"):
+            span._.elmo
+
+
+READS = {
+    "token": lambda doc: [token._.elmo for token in doc],
+    "layers": lambda doc: [token._.elmo_layers for token in doc],
+    "spans": lambda doc: [doc[i : i + 2]._.elmo for i in range(len(doc) - 1)],
+    "hooks": lambda doc: [token.vector for token in doc],
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_each_token_takes_linear_time(read):
+    nlp = make_nlp(store_layers=True, vector_hooks=True)
+    seconds = {}
+    for n in (500, 8000):
+        doc = nlp(Doc(nlp.vocab, words=["a", "bb"] * (n // 2)))
+        # Not the clock's: the machine may be busy.
+        start = time.process_time()
+        read(doc)
+        seconds[n] = (time.process_time() - start) / n
+
+    # A hash of the doc for each token would take sixteen times as long.
+    assert seconds[8000] < 5 * seconds[500]
+
+
 def test_vectors_survive_bytes_pickle_and_copy():
     nlp = make_nlp(store_layers=True)
     doc = nlp("I like green eggs .")
@@ -148,14 +194,45 @@ def test_doc_bin_keeps_the_store_and_drops_the_tensor(nlp):
         assert_close([token._.elmo for token in other], [token._.elmo for token in doc], 0)
 
 
-def test_from_docs_and_as_doc_read_the_tensor(nlp):
-    docs = [nlp("green eggs"), nlp("and ham .")]
-    with pytest.warns(UserWarning, match=r"W101.*elmo"):
-        joined = Doc.from_docs(docs)
-    part = joined[1:4].as_doc()
+@pytest.mark.parametrize("copy_user_data", [False, True])
+def test_as_doc_reads_its_part_of_the_tensor(copy_user_data):
+    nlp = make_nlp(vector_hooks=True)
+    doc = nlp("I like green eggs and ham .")
+    part = doc[1:6].as_doc(copy_user_data=copy_user_data)
+    smaller = part[2:4].as_doc()
 
-    assert_close([token._.elmo for token in joined], [t._.elmo for doc in docs for t in doc], 0)
-    assert_close([token._.elmo for token in part], [token._.elmo for token in joined[1:4]], 0)
+    assert_close([token._.elmo for token in part], [token._.elmo for token in doc[1:6]], 0)
+    assert_close([token._.elmo for token in smaller], [token._.elmo for token in doc[3:5]], 0)
+    assert_close([part.vector], [doc[1:6]._.elmo], 1e-6)
+
+
+def test_from_docs_has_no_vectors(nlp):
+    """spaCy joins the tensors, and nothing tells who made them."""
+    with pytest.warns(UserWarning, match=r"W101.*elmo"):
+        joined = Doc.from_docs([nlp("green eggs"), nlp("and ham .")])
+
+    with pytest.raises(ValueError, match="EL051"):
+        joined[0]._.elmo
+    assert nlp.get_pipe("elmo")(joined)[0]._.elmo.shape == (8,)
+
+
+@pytest.mark.parametrize("change", ["overwritten", "retokenised", "cut"])
+def test_a_tensor_of_our_width_is_not_ours_for_that(nlp, change):
+    part = nlp("I like green eggs")[1:4].as_doc()
+    if change == "overwritten":
+        part.tensor = np.array(part.tensor)
+    elif change == "retokenised":
+        with part.retokenize() as retokenizer:
+            retokenizer.merge(part[0:2])
+    else:
+        part.tensor = part.tensor[1:]
+
+    with pytest.raises(ValueError, match="EL051.*like"):
+        part[0]._.elmo
+    other = Doc(nlp.vocab, words=["ham"])
+    other.tensor = np.zeros((1, 8), dtype="float32")
+    with pytest.raises(ValueError, match="EL051.*ham"):
+        other[0]._.elmo
 
 
 def test_kept_docs_do_not_keep_their_batch(nlp):
@@ -302,6 +379,57 @@ def test_sourced_in_a_config_keeps_its_weights(nlp, tmp_path):
     other = spacy.util.load_model_from_config(config, auto_fill=True)
 
     assert_close(vectors(other.pipe(TEXTS)), expected, 1e-6)
+
+
+def test_components_say_what_they_are(nlp, tmp_path):
+    elmo = nlp.get_pipe("elmo")
+    assert repr(elmo) == "<Elmo 'elmo': 3 layers of width 8, frozen; listeners: none>"
+    fresh = spacy.blank("en")
+    fresh.add_pipe("elmo", name="x")
+    assert repr(fresh.get_pipe("x")) == (
+        "<Elmo 'x': 3 layers of width 256, frozen, weights not loaded yet; listeners: none>"
+    )
+    trained = make_nlp(frozen=False)
+    tagger = trained.get_factory_meta("tagger").default_config["model"]
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8, "upstream": "elmo"}
+    trained.add_pipe("tagger", config={"model": {**tagger, "tok2vec": listener}})
+    assert "trained; listeners: tagger" in repr(trained.get_pipe("elmo"))
+
+    lm = fresh.add_pipe("elmo_lm")
+    assert repr(lm) == "<ElmoLM 'elmo_lm': weights of the bundled model, not loaded yet>"
+    lm.load()
+    assert repr(lm) == "<ElmoLM 'elmo_lm': sampled softmax, vocabulary of 36676>"
+    senses = fresh.add_pipe("elmo_senses")
+    assert repr(senses) == "<ElmoSenses 'elmo_senses': no senses; reads 'elmo'>"
+
+
+def test_json_is_refused_in_one_line():
+    """spaCy prints the value, which would be pages of numbers."""
+    nlp = make_nlp(store_layers=True)
+    nlp.add_pipe("elmo_lm")
+    doc = nlp("green eggs " * 500)
+
+    for name in ("elmo", "elmo_lm"):
+        with pytest.raises(ValueError, match=r"E107.*array of shape \(1000, .*DocBin") as error:
+            doc.to_json(underscore=[name])
+        assert len(str(error.value)) < 500
+    # What a doc keeps is plain.
+    assert {type(value) for value in doc.user_data.values()} == {dict}
+    other = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert repr(other._.elmo) == repr(doc._.elmo)
+    lists = other._.elmo["elmo"]["mix"].tolist()
+    assert srsly.json_loads(srsly.json_dumps(lists))[0] == pytest.approx(lists[0])
+
+
+def test_long_words_are_told_before_training():
+    nlp, words = make_nlp(), ["x" * 20, "y" * 30, "a"]
+    examples = [example(nlp, words), example(nlp, words)]
+
+    with pytest.warns(UserWarning, match="WL003.*12 bytes.*longer: 2 so far"):
+        nlp.initialize(lambda: examples)
+    # And not again, in the middle of what training prints.
+    nlp.update(examples, sgd=False)
+    nlp(Doc(nlp.vocab, words=["z" * 40]))
 
 
 def test_analysis_knows_what_is_assigned(nlp):

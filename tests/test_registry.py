@@ -1,10 +1,17 @@
-"""Released names, as data: removing or renaming one fails here."""
+"""Released names, their arguments and defaults, as data: what changes one of them fails here.
 
+An argument more, or another default, is a new version of the name.
+"""
+
+import copy
+import inspect
+import pickle
 from importlib.metadata import entry_points
 
 import catalogue
 import pytest
 import spacy
+import srsly
 
 from spacy_elmo.checkpoints.files import CheckpointFiles
 from spacy_elmo.checkpoints.reader import CheckpointReader, find_reader
@@ -33,6 +40,75 @@ NAMES = {
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
 }
 
+REQUIRED = inspect.Parameter.empty
+MIX = {
+    "output": "mix",
+    "initial_weights": None,
+    "fixed_weights": False,
+    "mix_l2": 0.0,
+    "mix_layer_norm": False,
+    "mix_dropout": 0.0,
+}
+ARGUMENTS = {
+    "spacy-elmo.Elmo.v1": {
+        "get_spans": None,
+        "width": 256,
+        "depth": 2,
+        "cell_width": 512,
+        "char_width": 16,
+        "filters": ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
+        "n_highway": 1,
+        "max_chars": 50,
+        "cell_clip": None,
+        "proj_clip": None,
+        "projection": True,
+        "skip_connections": True,
+        "activation": "relu",
+        "input": "characters",
+        "n_words": 0,
+        "vector_width": 0,
+        "frozen": True,
+        **MIX,
+        "batch_tokens": 8192,
+        "word_cache": 100_000,
+        "initial_state": "zero",
+        "precision": "fp32",
+        "n_threads": 0,
+    },
+    "spacy-elmo.ElmoListener.v1": {
+        "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
+    },
+    "spacy-elmo.ElmoTok2Vec.v1": {
+        "encode": REQUIRED, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
+    },
+    "spacy-elmo.ActivationCache.v1": {"path": None, "megabytes": 4000, "dtype": "float32"},
+    "spacy-elmo.AllenNLPLoader.v1": {"options_path": REQUIRED, "weights_path": REQUIRED},
+    "spacy-elmo.BundledLoader.v1": {},
+    "spacy-elmo.CheckpointLoader.v1": {"path": REQUIRED},
+    "spacy-elmo.RandomLoader.v1": {"seed": 0},
+    "spacy-elmo.sentence_spans.v1": {"max_tokens": 1024},
+    "spacy-elmo.window_spans.v1": {"window": 128},
+    "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
+    "adaptive": {
+        "width": REQUIRED, "n_words": REQUIRED, "cutoffs": (2000, 10000), "div_value": 2.0,
+    },
+    "full": {"width": REQUIRED, "n_words": REQUIRED},
+    "sampled": {"width": REQUIRED, "n_words": REQUIRED, "n_samples": 4096},
+}  # fmt: skip
+WITH_ARGUMENTS = [
+    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_elmo_softmaxes",
+]  # fmt: skip
+COMPONENTS = {
+    "elmo": {
+        "model": {"@architectures": "spacy-elmo.Elmo.v1"},
+        "store_layers": False,
+        "vector_hooks": False,
+        "learn_rate_factor": 1.0,
+    },
+    "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
+    "elmo_senses": {"upstream": "elmo"},
+}
+
 
 @pytest.mark.parametrize("group, names", NAMES.items(), ids=NAMES)
 def test_released_names_are_declared(group, names):
@@ -46,6 +122,42 @@ def test_released_names_are_declared(group, names):
 @pytest.mark.parametrize("name", NAMES["spacy_architectures"])
 def test_spacy_finds_our_architectures(name):
     assert spacy.registry.architectures.get(name)
+
+
+def get_arguments():
+    for group in WITH_ARGUMENTS:
+        for entry in entry_points(group=group):
+            if entry.value.startswith("spacy_elmo."):
+                parameters = inspect.signature(entry.load()).parameters
+                yield entry.name, {key: p.default for key, p in parameters.items()}
+
+
+def test_arguments_and_defaults_stay():
+    found = dict(get_arguments())
+
+    assert found == ARGUMENTS
+    # An equal value of another kind is another default: 1 for 1.0, a list for a tuple.
+    assert repr(found) == repr({name: ARGUMENTS[name] for name in found})
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_defaults_of_components_stay(name):
+    meta = spacy.blank("en").get_factory_meta(name)
+
+    assert repr(meta.default_config) == repr(COMPONENTS[name])
+    arguments = inspect.signature(spacy.registry.factories.get(name)).parameters
+    assert [*arguments] == ["nlp", "name", *COMPONENTS[name]]
+
+
+def test_defaults_can_be_copied_sent_and_written_and_not_changed():
+    """They stand in the config of each pipeline."""
+    for name, arguments in [*get_arguments(), *COMPONENTS.items()]:
+        for key, value in arguments.items():
+            if value is REQUIRED:
+                continue
+            assert copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value
+            assert srsly.is_json_serializable(value), (name, key)
+            assert name in COMPONENTS or not isinstance(value, (list, dict, set)), (name, key)
 
 
 def test_others_can_add_a_format(tmp_path):

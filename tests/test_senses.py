@@ -241,6 +241,17 @@ def test_senses_survive_all_ways_of_saving(trained, tmp_path):
     assert read(doc) == expected
 
 
+def test_docs_with_senses_become_json(trained):
+    data = trained("the river bank").to_json(underscore=["sense", "sense_gloss"])
+
+    assert {"start": 10, "value": RIVER} in data["underscore_token"]["sense"]
+    assert {"start": 0, "value": None} in data["underscore_token"]["sense_gloss"]
+    srsly.json_dumps(data)
+    assert "3 layers" in repr(trained.get_pipe("elmo"))
+    pipe = repr(trained.get_pipe("elmo_senses"))
+    assert pipe.startswith("<ElmoSenses 'elmo_senses': 10 senses, 4 means, layer ")
+
+
 def test_what_is_missing_is_said(trained):
     nlp = make_nlp()
     nlp.add_pipe("elmo_senses")

@@ -14,6 +14,7 @@ from ..batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..characters import count_truncated
 from ..errors import Errors, Warnings
 from ..util.checks import require_known, require_least
+from .arguments import require_state, require_words
 from .forking import BUILD_LOCK, share_at_fork
 from .inference import InferenceEngine
 from .lstm import BiLMState
@@ -165,9 +166,10 @@ class Embedder(nn.Module):
         RETURNS (List[NDArray]): for each sentence float32, shape
             (n_layers, n_tokens, width), layer first as AllenNLP's ElmoEmbedder; the
             boundaries are not in it. (`doc._.elmo` is token first.)
-        RAISES (ValueError): EL013 if a sentence is a string.
+        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
+            is something else.
         """
-        _require_words(sentences)
+        require_words(sentences)
         config = self.bilm.config
         arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
         for members, batch in self.batches(sentences):
@@ -189,10 +191,12 @@ class Embedder(nn.Module):
             Rows that it lacks start at zero, rows beyond the sentences are kept.
         RETURNS (Tuple[List[NDArray], BiLMState]): arrays as `embed`, and the state
             after the closing boundary of each sentence.
-        RAISES (ValueError): EL013 if a sentence is a string, EL014 if the state has
-            another biLM's shape.
+        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
+            is something else, EL120 if the state is, EL014 if the state has another biLM's
+            shape.
         """
-        _require_words(sentences)
+        require_words(sentences)
+        require_state(state)
         self.ensure_ready()
         start = self.bilm.zero_state(len(sentences)) if state is None else state
         empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
@@ -329,9 +333,3 @@ def _copy_arrays(
     parts = layers.cpu().split([len(sentences[i]) for i in members])
     for i, part in zip(members, parts):
         arrays[i] = part.transpose(0, 1).clone(memory_format=torch.contiguous_format).numpy()
-
-
-def _require_words(sentences: Sequence[Sequence[str]]) -> None:
-    for i, words in enumerate(sentences):
-        if isinstance(words, str):
-            raise ValueError(Errors.EL013.format(i=i, found=words[:50]))

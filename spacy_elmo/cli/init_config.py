@@ -28,6 +28,12 @@ def init_config(
         None, help="Folder with weights, or an HDF5 file together with --options"
     ),
     options: Optional[Path] = typer.Option(None, help="options.json of the HDF5 file"),
+    cache: Optional[str] = typer.Option(
+        None, help="Folder to keep the layers of a frozen biLM in, from epoch to epoch"
+    ),
+    log_mixes: Optional[str] = typer.Option(
+        None, help="File (.jsonl) for the learned mixes, written while training"
+    ),
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
@@ -58,7 +64,16 @@ def init_config(
             preset = "task_mix" if preset is None else preset
             loader, paths = _find_loader(preset, options, weights)
             names = [name.strip() for name in pipeline.split(",") if name.strip()]
-            config = make_config(preset, names, lang=lang, shape=shape, loader=loader, paths=paths)
+            config = make_config(
+                preset,
+                names,
+                lang=lang,
+                shape=shape,
+                loader=loader,
+                paths=paths,
+                cache=cache,
+                log_mixes=log_mixes,
+            )
             made = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
             command = "init fill-config {0} {0}"
         _write(output, config.to_str())

@@ -7,8 +7,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..errors import Errors
-from ..extensions import read_layers
+from ..errors import Errors, Warnings
+from ..extensions import get_entries, read_layers
+from .watched import get_upstream, require_width, warn_missing, watch
 
 LISTENER_ARCHITECTURE = "spacy-elmo.ElmoListener.v1"
 TOK2VEC_ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
@@ -32,7 +33,7 @@ class ElmoListener(Tok2VecListener):
         if upstream_name == "*":
             raise ValueError(Errors.EL002)
         super().__init__(upstream_name=upstream_name, width=n_layers * width)
-        self._func = elmo_listener_forward
+        watch(self, upstream_name, elmo_listener_forward)
 
     @classmethod
     def get_batch_id(cls, inputs: Any) -> int:
@@ -53,14 +54,16 @@ def elmo_listener_forward(
     return [_get_layers(model, doc, is_train) for doc in docs], _no_backprop
 
 
-def _get_layers(model: ElmoListener, doc: Doc, is_train: bool) -> Floats2d:
-    width = model.get_dim("nO")
-    layers = read_layers(doc, model.upstream_name)
+def _get_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
+    width, upstream = model.get_dim("nO"), get_upstream(model)
+    layers = read_layers(doc, upstream)
     if layers is not None:
+        require_width(model, doc, layers.shape[1] * layers.shape[2])
         return model.ops.reshape2f(layers, len(doc), width)
     if is_train and len(doc):
-        raise ValueError(Errors.EL003.format(upstream=model.upstream_name))
-    # At prediction this is a model's shape inference: zeros of the right shape.
+        raise ValueError(Errors.EL003.format(upstream=upstream))
+    has_run = upstream in get_entries(doc)
+    warn_missing(model, doc, Warnings.WL017 if has_run else Warnings.WL016)
     return model.ops.alloc2f(len(doc), width)
 
 

@@ -31,7 +31,10 @@ class MixSettings:
         update: pulls the weights towards the uniform mix (Peters et al. 2018,
         section 3.3); at least 0.
     mix_layer_norm (bool): normalise each layer of a token to mean 0 and variance 1
-        before mixing. Over the token alone, not over the batch as AllenNLP does.
+        before mixing. Over the numbers of the token alone, where AllenNLP's `ScalarMix` and
+        bilm-tf's `weight_layers` take mean and variance over all tokens of the batch: with
+        these a token's vector would depend on its batch mates, and no two batch sizes would
+        predict the same.
     mix_dropout (float): probability in [0, 1) that a number of the result is dropped
         in training. Not driven by [training] dropout.
     """
@@ -114,10 +117,12 @@ def scalar_mix_forward(
         by layer inside a row; docs may be empty.
     RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as
         wide as Xs, and the backprop to Xs.
+    RAISES (ValueError): EL118 for rows of more or fewer layers.
     """
     settings: MixSettings = model.attrs["settings"]
     ops, width = model.ops, get_layer_width(model)
     lengths = [len(X) for X in Xs]
+    _require_width(model, Xs, width)
     X = ops.xp.concatenate(Xs) if Xs else ops.alloc2f(0, model.get_dim("nI"))
     layers = _split(X, width)
     backprop_norm: Callable[[List[Floats2d]], List[Floats2d]] = _identity
@@ -149,6 +154,17 @@ def scalar_mix_forward(
         return ops.unflatten(dX, ops.asarray1i(lengths))
 
     return ops.unflatten(Y, ops.asarray1i(lengths)), backprop
+
+
+def _require_width(model: MixModel, Xs: List[Floats2d], width: int) -> None:
+    expected = model.get_dim("nI")
+    for X in Xs:
+        if X.shape[1] != expected:
+            raise ValueError(
+                Errors.EL118.format(
+                    found=X.shape[1], n_layers=expected // width, width=width, expected=expected
+                )
+            )
 
 
 def get_layer_width(model: MixModel) -> int:

@@ -4,16 +4,45 @@ from dataclasses import dataclass
 from typing import Any, Callable, List, Tuple, cast
 
 import numpy as np
+import srsly
 from numpy.typing import NDArray
 from spacy.attrs import ORTH
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Model, deserialize_attr, serialize_attr
 from thinc.types import Floats2d
 
+from ..errors import Errors
+from ..util.unpacking import unpack
+
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
-# Attribute with the sorted hashes of the words of all training so far.
+# Attribute with the words of all training so far.
 _SEEN = "seen"
 _NOTHING = np.zeros(0, dtype="uint64")
+
+
+@dataclass
+class SeenWords:
+    """hashes (NDArray): of words, sorted, each once, uint64, shape (n_words,)."""
+
+    hashes: NDArray
+
+
+@serialize_attr.register(SeenWords)
+def serialize_seen(_: SeenWords, value: SeenWords, name: str, model: Model) -> bytes:
+    """value (SeenWords): an attribute. RETURNS (bytes): its hashes, as version 0.1.0 did."""
+    return srsly.msgpack_dumps(value.hashes)
+
+
+@deserialize_attr.register(SeenWords)
+def deserialize_seen(_: SeenWords, value: bytes, name: str, model: Model) -> SeenWords:
+    """value (bytes): from `serialize_seen`. RETURNS (SeenWords): the same. RAISES (ValueError):
+    EL116 for anything else: what is not sorted would be found in the wrong place."""
+    hashes = unpack(value, "word_dropout")
+    is_array = isinstance(hashes, np.ndarray) and hashes.dtype == "uint64" and hashes.ndim == 1
+    if not is_array or not (hashes[1:] > hashes[:-1]).all():
+        error = "they are no sorted hashes of words"
+        raise ValueError(Errors.EL116.format(source="word_dropout", error=error))
+    return SeenWords(hashes)
 
 
 @dataclass(frozen=True)
@@ -44,12 +73,12 @@ def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
         init=_init,
         layers=[embed],
         dims={"nO": embed.maybe_get_dim("nO")},
-        attrs={"settings": DropSettings(share), _SEEN: _NOTHING},
+        attrs={"settings": DropSettings(share), _SEEN: SeenWords(_NOTHING)},
     )
 
 
 def _init(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
-    model.attrs[_SEEN] = _NOTHING
+    model.attrs[_SEEN] = SeenWords(_NOTHING)
     model.layers[0].initialize(X=X, Y=Y)
 
 
@@ -68,7 +97,7 @@ def drop_words_forward(
         random: Any = model.ops.xp.random
         masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
     else:
-        known = [_find(model.attrs[_SEEN], each)[1] for each in words]
+        known = [_find(model.attrs[_SEEN].hashes, each)[1] for each in words]
         masks = [model.ops.xp.asarray(each.reshape(-1, 1)) for each in known]
 
     def backprop(dYs: List[Floats2d]) -> Any:
@@ -82,11 +111,11 @@ def _apply(Xs: List[Floats2d], masks: List[Any]) -> List[Floats2d]:
 
 
 def _remember(model: Tok2VecModel, words: List[NDArray]) -> None:
-    seen: NDArray = model.attrs[_SEEN]
+    seen: NDArray = model.attrs[_SEEN].hashes
     batch = np.unique(np.concatenate([_NOTHING, *words]))
     places, known = _find(seen, batch)
     if not known.all():
-        model.attrs[_SEEN] = np.insert(seen, places[~known], batch[~known])
+        model.attrs[_SEEN] = SeenWords(np.insert(seen, places[~known], batch[~known]))
 
 
 def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:

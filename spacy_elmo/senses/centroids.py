@@ -1,18 +1,23 @@
 """`Centroids`: what the contexts of senses look like, and the choice of the nearest."""
 
-from dataclasses import dataclass, field
-from typing import Dict, List, Sequence, Tuple, Union
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
+from ..errors import Errors
 from ..similarity import normalise
+from ..util.unpacking import unpack
 
 Layer = Union[int, str]
 AVERAGE = "average"
 # On disk, too: as exact as the choice needs.
 _DTYPE = "float16"
+_SOURCE = "centroids of senses"
+_MOST_SENSES = 2_000_000
 
 
 def get_options(n_layers: int) -> List[Layer]:
@@ -65,8 +70,33 @@ class Centroids:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Centroids":
-        """data (bytes): from `to_bytes`. RETURNS (Centroids): the same."""
-        return cls(**srsly.msgpack_loads(data))
+        """data (bytes): from `to_bytes`. RETURNS (Centroids): the same. RAISES (ValueError):
+        EL116 if the bytes hold anything else."""
+        found = unpack(data, _SOURCE, most_items=_MOST_SENSES)
+        if not isinstance(found, dict) or set(found) != {each.name for each in fields(cls)}:
+            raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are something else"))
+        centroids = cls(**found)
+        for name, is_valid in centroids._check().items():
+            if not is_valid:
+                raise ValueError(Errors.EL116.format(source=_SOURCE, error=f"{name} is wrong"))
+        return centroids
+
+    def _check(self) -> Dict[str, bool]:
+        """Whether each field is what the class says."""
+        n = len(self.vectors) if _are_vectors(self.vectors) else -1
+        counts: Any = self.counts
+        rows: Any = self.rows
+        return {
+            "vectors": n >= 0,
+            "layer": self.layer == AVERAGE or (type(self.layer) is int and self.layer >= 0),
+            "prior": type(self.prior) in (int, float) and 0 <= self.prior < math.inf,
+            "counts": type(counts) is list
+            and len(counts) == n
+            and all(type(count) is int and count >= 1 for count in counts),
+            "rows": type(rows) is dict
+            and all(type(key) is str and type(row) is int for key, row in rows.items())
+            and sorted(rows.values()) == list(range(n)),
+        }
 
     def _score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
         """vector (NDArray): shape (width,). keys (Sequence[str]): senses. RETURNS
@@ -80,6 +110,14 @@ class Centroids:
             (float(cosine) + self.prior * float(np.log(self.counts[row])), -i, key)
             for cosine, (i, key, row) in zip(cosines, seen)
         ]
+
+
+def _are_vectors(found: Any) -> bool:
+    """Whether these are rows of length 1, as `normalise` makes them; or 0."""
+    if not isinstance(found, np.ndarray) or found.dtype != _DTYPE or found.ndim != 2:
+        return False
+    norms = np.linalg.norm(found.astype("float32"), axis=1)
+    return bool(((np.abs(norms - 1) < 0.01) | (norms == 0)).all())
 
 
 class Sums:

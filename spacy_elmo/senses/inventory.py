@@ -1,14 +1,22 @@
 """`Inventory`: which senses a word can have."""
 
-from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from dataclasses import dataclass, fields
+from typing import Any, Callable, Dict, List, Tuple
 
 import srsly
+
+from ..errors import Errors
+from ..util.unpacking import unpack
 
 # WordNet's letters, and what spaCy and the Penn Treebank call them.
 PARTS_OF_SPEECH = ("n", "v", "a", "r")
 _BY_POS = {"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v", "ADJ": "a", "ADV": "r"}
 _BY_TAG = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r", "MD": "v", "WR": "r"}
+
+
+_SOURCE = "an inventory of senses"
+# English has 155,000, with 207,000 senses.
+_MOST_LEMMAS = 2_000_000
 
 
 @dataclass
@@ -61,11 +69,41 @@ class Inventory:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Inventory":
-        """data (bytes): from `to_bytes`. RETURNS (Inventory): the same tables."""
-        tables = srsly.msgpack_loads(data)
+        """data (bytes): from `to_bytes`. RETURNS (Inventory): the same tables. RAISES
+        (ValueError): EL116 if the bytes hold anything else."""
+        tables = unpack(data, _SOURCE, most_items=_MOST_LEMMAS)
+        if not isinstance(tables, dict) or set(tables) != {field.name for field in fields(cls)}:
+            raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are no four tables"))
+        _require(tables, "senses", _are_counts)
+        _require(tables, "glosses", lambda gloss: isinstance(gloss, str))
+        _require(tables, "exceptions", lambda forms: _are_of(forms, str))
+        _require(tables, "endings", lambda rows: _are_pairs(rows, str))
         for key in ("senses", "endings"):
             tables[key] = {k: [(a, b) for a, b in rows] for k, rows in tables[key].items()}
         return cls(**tables)
+
+
+def _require(tables: Dict[str, Any], name: str, is_valid: Callable[[Any], bool]) -> None:
+    table = tables[name]
+    wrong = [name]
+    if isinstance(table, dict):
+        wrong = [k for k, v in table.items() if type(k) is not str or not is_valid(v)]
+    if wrong:
+        error = f"{name} is wrong, at {wrong[0]!r:.50}"
+        raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
+
+
+def _are_of(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
+
+
+def _are_counts(rows: Any) -> bool:
+    return _are_pairs(rows, int) and all(count >= 0 for _, count in rows)
+
+
+def _are_pairs(rows: Any, kind: type) -> bool:
+    """Whether these are lists of a string and another value."""
+    return _are_of(rows, list) and all([type(part) for part in row] == [str, kind] for row in rows)
 
 
 def map_pos(pos: str, tag: str) -> str:

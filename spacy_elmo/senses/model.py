@@ -6,7 +6,9 @@ from typing import List, Optional
 import srsly
 from numpy.typing import NDArray
 
-from .centroids import Centroids, choose_layer, no_sense_of
+from ..errors import Errors
+from ..util.unpacking import unpack
+from .centroids import AVERAGE, Centroids, choose_layer, no_sense_of
 from .inventory import PARTS_OF_SPEECH, Inventory
 
 
@@ -37,6 +39,15 @@ class SenseModel:
         chosen = self.centroids.choose(vector, [*keys, none])
         return "" if chosen == none else chosen
 
+    def require_layers(self, n_layers: int, width: int) -> None:
+        """n_layers (int), width (int): of the biLM that is read. RAISES (ValueError): EL117 if
+        the senses were trained on another one."""
+        layer, expected = self.centroids.layer, self.centroids.vectors.shape[1]
+        if width != expected or (layer != AVERAGE and int(layer) >= n_layers):
+            raise ValueError(
+                Errors.EL117.format(layer=layer, expected=expected, n_layers=n_layers, width=width)
+            )
+
     def _get_keys(self, form: str, lemma: str, pos: str) -> List[str]:
         inventory = self.inventory
         kinds = [pos] if pos else PARTS_OF_SPEECH
@@ -60,6 +71,10 @@ class SenseModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SenseModel":
-        """data (bytes): from `to_bytes`. RETURNS (SenseModel): the same."""
-        inventory, centroids = srsly.msgpack_loads(data)
-        return cls(Inventory.from_bytes(inventory), Centroids.from_bytes(centroids))
+        """data (bytes): from `to_bytes`. RETURNS (SenseModel): the same. RAISES (ValueError):
+        EL116 if the bytes hold anything else."""
+        parts = unpack(data, "senses", most_items=2)
+        if not isinstance(parts, list) or [type(part) for part in parts] != [bytes, bytes]:
+            error = "they are no inventory with its centroids"
+            raise ValueError(Errors.EL116.format(source="senses", error=error))
+        return cls(Inventory.from_bytes(parts[0]), Centroids.from_bytes(parts[1]))

@@ -84,9 +84,38 @@ def test_embed_does_not_depend_on_earlier_calls(embedder):
     assert_close(embedder.embed(SENTENCES), first)
 
 
-def test_embed_refuses_strings(embedder):
-    with pytest.raises(ValueError, match="EL013"):
-        embedder.embed(["I like eggs"])
+NO_SENTENCES = {
+    "a string": ("abc", "EL013.*Sentence 0"),
+    "a string as sentence": ([["a"], "I like eggs"], "EL013.*Sentence 1.*I like"),
+    "a number": (5, "EL119.*int .5., expected a list"),
+    "nothing": (None, "EL119.*NoneType"),
+    "an iterator": (iter([["a"]]), "EL119.*iterator"),
+    "nothing as sentence": ([["a"], None], "EL119.*Sentence 1 is NoneType"),
+    "a set as sentence": ([{"a"}], "EL119.*Sentence 0 is set"),
+    "bytes as sentence": ([b"ab"], "EL119.*Word 0 of sentence 0 is int .97."),
+    "bytes as word": ([["a"], ["a", b"b"]], "EL119.*Word 1 of sentence 1 is bytes .b'b'."),
+    "nothing as word": ([[None]], "EL119.*Word 0 of sentence 0 is NoneType"),
+}
+
+
+@pytest.mark.parametrize("sentences, match", NO_SENTENCES.values(), ids=NO_SENTENCES)
+@pytest.mark.parametrize("function", ["embed", "embed_stateful"])
+def test_embed_refuses_what_are_no_words(embedder, function, sentences, match):
+    with pytest.raises(ValueError, match=match):
+        getattr(embedder, function)(sentences)
+
+
+def test_embed_takes_any_lists(embedder):
+    (expected,) = embedder.embed([["a", "b"]])
+
+    for sentences in ((("a", "b"),), np.array([["a", "b"]]), [np.array(["a", "b"])]):
+        assert_close(embedder.embed(sentences), [expected], 0)
+
+
+@pytest.mark.parametrize("state", ["x", 5, (1, 2), [], np.zeros(3), (torch.zeros(2),) * 2])
+def test_embed_stateful_refuses_what_is_no_state(embedder, state):
+    with pytest.raises(ValueError, match=f"EL120.*{type(state).__name__}"):
+        embedder.embed_stateful([["a"]], state)
 
 
 def test_embedder_refuses_impossible_numbers():
@@ -101,7 +130,7 @@ def test_embed_warns_once_of_truncated_words():
     embedder = Embedder(BiLM(BiLMConfig(**SHAPE)))
     words = ["a" * 12, "b" * 13, "b" * 13, "c" * 10_000]
 
-    with pytest.warns(UserWarning, match="WL003.*2 distinct words.*12 bytes") as record:
+    with pytest.warns(UserWarning, match="WL003.*12 bytes.*longer: 2 so far") as record:
         cut = embedder.embed([words])[0]
         embedder.embed([words])
     assert len(record) == 1

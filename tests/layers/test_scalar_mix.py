@@ -184,6 +184,17 @@ def test_mix_state_names_shares_and_scale():
     assert mix_state(model) == {"shares": pytest.approx([1 / 3] * 3), "gamma": 1.0}
 
 
+@pytest.mark.parametrize("n_layers", [1, 2, 4])
+@pytest.mark.parametrize("is_train", [True, False])
+def test_another_number_of_layers_is_refused(n_layers, is_train):
+    """A sum over fewer would be no mix of these layers."""
+    model, Xs, _ = make(MixSettings())
+    wrong = np.ones((2, n_layers * WIDTH), dtype="float32")
+
+    with pytest.raises(ValueError, match=f"EL118.*width {n_layers * WIDTH}.*3 layers.*expected 12"):
+        model([*Xs, wrong], is_train)
+
+
 BAD = {
     "output": ({"output": "bottom"}, "EL015.*output = bottom"),
     "layer above": ({"output": 3}, "EL015.*output = 3"),

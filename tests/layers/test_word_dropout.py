@@ -1,4 +1,6 @@
 import numpy as np
+import pytest
+import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
@@ -90,3 +92,23 @@ def test_the_config_decides_the_share_and_not_what_was_saved():
     model = make_model(0.0)[0].from_bytes(make_model(0.9)[0].to_bytes())
 
     assert is_dropped(model.begin_update(docs)[0]) == [[False] * 100]
+
+
+BAD_WORDS = {
+    "not sorted": np.array([2, 1], dtype="uint64"),
+    "twice": np.array([1, 1], dtype="uint64"),
+    "signed": np.array([1, 2]),
+    "a table": np.array([[1, 2]], dtype="uint64"),
+    "text": "ham",
+}
+
+
+@pytest.mark.parametrize("words", BAD_WORDS.values(), ids=BAD_WORDS)
+def test_words_that_are_none_are_refused(words):
+    model, _ = make_model()
+    model.begin_update(make_docs("ham eggs"))
+    message = srsly.msgpack_loads(model.to_bytes())
+    message["attrs"][0]["seen"] = srsly.msgpack_dumps(words)
+
+    with pytest.raises(ValueError, match="EL116.*word_dropout"):
+        make_model()[0].from_bytes(srsly.msgpack_dumps(message))

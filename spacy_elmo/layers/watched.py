@@ -1,0 +1,108 @@
+"""Listeners that tell when nobody has sent them vectors.
+
+A listener without vectors hands on zeros: all tokens look the same, and a tagger gives them
+the same tag. That is right while spaCy infers shapes, before any component has run, and a
+mistake everywhere else.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Tuple, cast
+from weakref import ReferenceType, ref
+
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ..errors import Errors, Warnings
+from ..extensions import get_entries
+
+Forward = Callable[..., Tuple[List[Floats2d], Callable]]
+_WATCH = "watch"
+
+
+@dataclass
+class Watch:
+    """What is known of a listener. A dataclass, so that Thinc does not store it with the
+    weights.
+
+    upstream (str): name of the component that sends the vectors.
+    forward (Forward): what the listener does.
+    sample (Tuple[ReferenceType, ...]): the docs of shape inference, as long as they live.
+    has_warned (bool): whether its user was told.
+    """
+
+    upstream: str
+    forward: Forward
+    sample: Tuple["ReferenceType[Doc]", ...] = ()
+    has_warned: bool = False
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # Copies are made of what was initialized, and not while it is.
+        return {**self.__dict__, "sample": ()}
+
+
+def watch(listener: Tok2VecListener, upstream: str, forward: Forward) -> None:
+    """Have a listener tell, once, that it gets no vectors. Harmless when done before.
+
+    listener (Tok2VecListener): ours or spaCy's own.
+    upstream (str): name of the component that it listens to.
+    forward (Forward): what it does from now on.
+    """
+    before: Any = listener.attrs.get(_WATCH)
+    if before is None or before.upstream != upstream:
+        original = listener._func if before is None else before.forward
+        listener.attrs[_WATCH] = Watch(upstream, original)
+        # What Thinc calls; the listener's class sets it in the same way.
+        listener._func = forward
+        listener.init = remember_sample
+
+
+def remember_sample(model: Model, X: Any = None, Y: Any = None) -> None:
+    """X (Any): docs for shape inference."""
+    cast(Watch, model.attrs[_WATCH]).sample = tuple(ref(doc) for doc in X or ())
+
+
+def get_upstream(model: Model) -> str:
+    """model (Model): a listener that is watched, or a copy. RETURNS (str): name of the component
+    that sends the vectors."""
+    return cast(Watch, model.attrs[_WATCH]).upstream
+
+
+def stock_listener_forward(
+    model: Model, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """Do what spaCy's own listener does, with a look at the vectors that it will read."""
+    if not is_train:
+        for doc in docs:
+            if doc.tensor.size:
+                require_width(model, doc, doc.tensor.shape[-1])
+            else:
+                warn_missing(model, doc, Warnings.WL016)
+    return cast(Watch, model.attrs[_WATCH]).forward(model, docs, is_train)
+
+
+def require_width(model: Model, doc: Doc, found: int) -> None:
+    """model (Model): a listener. doc (Doc): what it reads. found (int): width of a row.
+    RAISES (ValueError): EL115 if that is not what it was made for."""
+    expected = model.get_dim("nO")
+    if found != expected:
+        raise ValueError(
+            Errors.EL115.format(
+                upstream=get_upstream(model), expected=expected, text=doc.text[:50], found=found
+            )
+        )
+
+
+def warn_missing(model: Model, doc: Doc, message: str) -> None:
+    """model (Model): a listener. doc (Doc): without vectors. message (str): what to say, unless
+    there are no tokens or only shapes are wanted."""
+    state = cast(Watch, model.attrs[_WATCH])
+    is_sample = any(sample() is doc for sample in state.sample)
+    if state.has_warned or is_sample or not len(doc):
+        return
+    state.has_warned = True
+    known = ", ".join(f"'{name}'" for name in get_entries(doc)) or "nothing"
+    text = message.format(upstream=state.upstream, text=doc.text[:50], known=known)
+    warnings.warn(text, stacklevel=2)
