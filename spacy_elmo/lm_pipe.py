@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, cast
 from uuid import uuid4
 
 import numpy as np
@@ -18,6 +18,7 @@ from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
 
 from .batch import N_BOUNDARIES, plan_batches
+from .bilm.forking import BUILD_LOCK
 from .bilm.packing import pack
 from .checkpoints.files import CheckpointFiles
 from .checkpoints.native import write_native
@@ -92,8 +93,8 @@ class ElmoLM(Pipe):
         self.get_spans = get_spans or build_window_spans_v1()
         self.keeps_hidden = substitutes
         self.batch_tokens = batch_tokens
-        self._loaded: Optional[LoadedModel] = None
-        self._key = uuid4().hex
+        # The model, and the key by which docs find it.
+        self._loaded: Optional[Tuple[LoadedModel, str]] = None
 
     def load(self) -> LoadedModel:
         """Load the language model if that was not done.
@@ -102,15 +103,23 @@ class ElmoLM(Pipe):
         RAISES (ValueError): EL024 without bundled weights, EL074 if the folder has no
             softmax, EL030 to EL038 if it cannot be read.
         """
-        if self._loaded is None:
-            files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
-            self._set(load_language_model(files))
-        assert self._loaded is not None
-        return self._loaded
+        return self._load_with_key()[0]
+
+    def _load_with_key(self) -> Tuple[LoadedModel, str]:
+        loaded = self._loaded
+        if loaded is not None:
+            return loaded
+        with BUILD_LOCK:
+            if self._loaded is None:
+                files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
+                self._set(load_language_model(files))
+            return cast(Tuple[LoadedModel, str], self._loaded)
 
     def _set(self, loaded: LoadedModel) -> None:
-        self._loaded = loaded
-        self._key = uuid4().hex
+        # Without `torch.no_grad`, which an interrupt may leave switched on.
+        loaded.model.requires_grad_(False)
+        with BUILD_LOCK:
+            self._loaded = loaded, uuid4().hex
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -134,11 +143,10 @@ class ElmoLM(Pipe):
             except Exception as err:
                 error_handler(self.name, self, docs, err)
 
-    @torch.no_grad()
     def _annotate(self, docs: List[Doc]) -> None:
-        model, vocabulary, _ = self.load()
+        (model, vocabulary, _), key = self._load_with_key()
         scorer = Scorer(model, vocabulary)
-        register_model(self._key, self)
+        register_model(key, self)
         sequences, rows = get_sequences(docs, self.get_spans)
         ends = np.cumsum([len(doc) for doc in docs])
         n_tokens, width = int(ends[-1]), model.bilm.config.width
@@ -164,11 +172,10 @@ class ElmoLM(Pipe):
                 "is_known": np.array([t.text in vocabulary.ids for t in doc], dtype=bool),
                 "nats": float(nats[i]),
                 "n_predictions": int(n_predictions[i]),
-                "model": self._key,
+                "model": key,
                 **({"hidden": hidden[mine].copy()} if self.keeps_hidden else {}),
             }
 
-    @torch.no_grad()
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `lm_extensions.get_substitutes`."""
         model, vocabulary, _ = self.load()
