@@ -142,7 +142,10 @@ class ElmoLM(Pipe):
 
     def _read(self, files: CheckpointFiles) -> _Held:
         held = _Held(load_language_model(files), uuid4().hex, read_language(files))
-        self._held, self._has_checked_language = held, False
+        # Without `torch.no_grad`, which an interrupt may leave switched on.
+        held.loaded.model.requires_grad_(False)
+        with BUILD_LOCK:
+            self._held, self._has_checked_language = held, False
         return held
 
     def initialize(
@@ -194,7 +197,6 @@ class ElmoLM(Pipe):
             }
             store_scores(doc, entry)
 
-    @torch.no_grad()
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `lm_extensions.get_substitutes`."""
         require_least("n", n, 0)

@@ -32,13 +32,12 @@ class DocScores:
     n_predictions: int = 0
 
 
-@torch.no_grad()
 def score_docs(
     scorer: Scorer, docs: List[Doc], get_spans: SpanGetter, *, batch_tokens: int
 ) -> List[DocScores]:
     """Predict each token of docs in both directions.
 
-    scorer (Scorer): the language model.
+    scorer (Scorer): the language model; its weights require no gradient.
     docs (List[Doc]): any docs.
     get_spans (SpanGetter): cuts them into sequences.
     batch_tokens (int): tokens per forward pass, at least 1.

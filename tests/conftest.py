@@ -4,12 +4,14 @@ import torch
 from hypothesis import HealthCheck, settings
 from spacy.tokens import DocBin
 
+from spacy_elmo import errors
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 
 from .helpers import INTERIM, SHAPE, SHARED, make_nlp
+from .message_use import MessageUse
 from .runs import write_texts
 from .toy import make_options, make_weights, write_model
 from .toy_corpora import make_docs
@@ -23,6 +25,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(MessageUse(config, errors.Errors, errors.Warnings))
 
 
 @pytest.fixture

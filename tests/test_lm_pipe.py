@@ -251,3 +251,33 @@ def test_the_bundled_model_prefers_english():
 
     assert good._.elmo_perplexity < bad._.elmo_perplexity / 2
     assert "the" in [word for word, _ in good[3]._.elmo_substitutes(3)]
+
+
+def test_what_is_read_from_disk_is_not_replaced_by_what_another_thread_loads(
+    folder, tmp_path, monkeypatch
+):
+    is_loading, may_go_on = threading.Event(), threading.Event()
+
+    def load(files):
+        if threading.current_thread() is first:
+            is_loading.set()
+            may_go_on.wait(30)
+        return load_language_model(files)
+
+    nlp, other = make_lm(folder), make_lm(folder)
+    other.get_pipe("elmo_lm").load().model.bilm.initial_hidden.fill_(1.0)
+    other.get_pipe("elmo_lm").to_disk(tmp_path / "other")
+    monkeypatch.setattr(lm_pipe, "load_language_model", load)
+    elmo_lm = nlp.get_pipe("elmo_lm")
+
+    first = threading.Thread(target=elmo_lm.load)
+    first.start()
+    is_loading.wait(30)
+    second = threading.Thread(target=elmo_lm.from_disk, args=(tmp_path / "other",))
+    second.start()
+    second.join(0.3)
+    may_go_on.set()
+    first.join(30)
+    second.join(30)
+
+    assert (elmo_lm.load().model.bilm.initial_hidden == 1.0).all()

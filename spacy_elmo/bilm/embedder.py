@@ -1,7 +1,6 @@
 """`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
 
 import warnings
-from hashlib import blake2b
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -16,15 +15,18 @@ from ..errors import Errors, Warnings
 from ..util.checks import require_known, require_least
 from .arguments import require_state, require_words
 from .forking import BUILD_LOCK, share_at_fork
+from .hashing import hash_weights
 from .inference import InferenceEngine
 from .lstm import BiLMState
 from .model import BiLM
+from .modes import without_modes
 from .packed_linear import PRECISIONS, require_precision
 from .parallel import choose_n_threads
+from .snapshot import Snapshot
 from .word_cache import WordCache
 from .words import encode_distinct
 
-# Fills a biLM in place, or raises and leaves it alone.
+# Fills a biLM by `load_state_dict`, or raises and leaves it alone.
 Loader = Callable[[BiLM], None]
 
 INITIAL_STATES = ("zero", "warm")
@@ -35,6 +37,10 @@ class Embedder(nn.Module):
 
     Made by `load_embedder`; the component "elmo" holds the same object. Weights that
     are not loaded yet are loaded by the first use, never replaced by random ones.
+
+    Any number of threads may use it, and load weights meanwhile: a call computes with the
+    old ones or the new ones, and with the new ones if it began after they were loaded. So
+    `_engine` is only changed under a lock, and never trusted without a look at the biLM.
 
     bilm (BiLM): the network.
     loader (Optional[Loader]): fills the network before its first use; None if its
@@ -75,25 +81,32 @@ class Embedder(nn.Module):
         self._precision = precision
         self._initial_state = initial_state
         self._cache_size = word_cache
-        self._loader = loader
         self._has_warned = False
         self._activations: Optional[ActivationCache] = None
-        self._kept: Optional[KeptLayers] = None
+        # What the cache has for the weights of a moment.
+        self._kept: Optional[Tuple[Snapshot, KeptLayers]] = None
         self._engine: Optional[InferenceEngine] = None
         self._is_changing = False
+        self._loader: Optional[Loader] = None
+        # How often weights had been loaded before.
+        self._n_loads = 0
+        if loader is not None:
+            self.set_loader(loader)
         share_at_fork(self)
 
     @property
     def word_cache(self) -> WordCache:
         """RETURNS (WordCache): Vectors of the words read last; none are kept while the
         weights change."""
-        return WordCache(0) if self._engine is None else self._engine.word_cache
+        engine = self._engine
+        return WordCache(0) if engine is None else engine.word_cache
 
     @property
     def is_ready(self) -> bool:
         """RETURNS (bool): Whether the weights are loaded."""
         return self._loader is None
 
+    @without_modes
     def ensure_ready(self) -> None:
         """Load the weights if that was not done. Any number of threads may call this.
 
@@ -102,22 +115,28 @@ class Embedder(nn.Module):
         if self.is_ready:
             return
         with BUILD_LOCK:
-            if self._loader is not None:
+            if self._loader is None:
+                return
+            # Others may have been loaded instead: those stay.
+            if self.bilm.n_loads == self._n_loads:
                 self._loader(self.bilm)
-                self.set_ready()
+            self.set_ready()
 
     def set_ready(self) -> None:
         """Declare the current weights final, after they were changed from outside."""
-        self._loader = None
-        self._kept = None
-        self._engine = None
-        self._is_changing = False
+        with BUILD_LOCK:
+            self._engine = None
+            self._kept = None
+            self._is_changing = False
+            self._loader = None
 
     def settle(self) -> None:
         """Declare that the weights stay as they are until the next `forward`: what depends
         on them may be kept till then."""
-        self._is_changing = False
+        with BUILD_LOCK:
+            self._is_changing = False
 
+    @without_modes
     def prepare(self) -> None:
         """Load the weights and lay them out, as the first use without gradients does.
 
@@ -132,32 +151,37 @@ class Embedder(nn.Module):
 
         loader (Loader): fills the biLM in place or raises.
         """
-        self._loader = loader
+        with BUILD_LOCK:
+            self._n_loads = self.bilm.n_loads
+            self._loader = loader
 
     def use_activations(self, cache: Optional[ActivationCache]) -> None:
         """Have layers kept from now on by those who ask for `activations`.
 
         cache (Optional[ActivationCache]): where; None for nowhere.
         """
-        self._activations = cache
-        self._kept = None
+        with BUILD_LOCK:
+            self._activations = cache
+            self._kept = None
 
     def activations(self) -> Optional[KeptLayers]:
         """RETURNS (Optional[KeptLayers]): Layers kept for the present weights."""
-        if self._activations is not None and self._kept is None:
-            self._kept = self._activations.open(self.hash_weights())
-        return self._kept
+        cache = self._activations
+        if cache is None:
+            return None
+        self.ensure_ready()
+        with BUILD_LOCK:
+            if self._kept is None or not self._kept[0].is_current():
+                snapshot = Snapshot(self.bilm)
+                self._kept = snapshot, cache.open(self.hash_weights())
+            return self._kept[1]
 
     def hash_weights(self) -> bytes:
         """RETURNS (bytes): the same for biLMs that make the same vectors."""
         self.ensure_ready()
-        about = f"{self.bilm.config} {self._initial_state} {self._precision}"
-        found = blake2b(about.encode("utf-8"), digest_size=16)
-        for name, tensor in sorted(self.bilm.state_dict().items()):
-            found.update(name.encode("utf-8"))
-            found.update(tensor.cpu().contiguous().numpy().tobytes())
-        return found.digest()
+        return hash_weights(self.bilm, self._initial_state, self._precision)
 
+    @without_modes
     def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
         """Compute the layers of each token. A sentence's result does not depend on
         the others, nor on earlier calls.
@@ -172,13 +196,14 @@ class Embedder(nn.Module):
         require_words(sentences)
         config = self.bilm.config
         arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
-        for members, batch in self.batches(sentences):
+        for engine, members, batch in self._plan(sentences):
             n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
-            layers = torch.empty(n_tokens, config.n_layers, config.width, device=self.bilm.device)
-            self._fill(layers, batch, np.arange(n_tokens))
+            layers = engine.make_layers(n_tokens)
+            self._fill(engine, layers, batch, np.arange(n_tokens))
             _copy_arrays(layers, members, sentences, arrays)
         return arrays
 
+    @without_modes
     def embed_stateful(
         self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
     ) -> Tuple[List[NDArray], BiLMState]:
@@ -203,19 +228,22 @@ class Embedder(nn.Module):
         if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
             found = [tuple(part.shape) for part in start]
             raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
-        running = BiLMState(*(torch.cat(parts, dim=2).float() for parts in zip(start, empty)))
+        running = BiLMState(*(torch.cat(p, dim=2).detach().float() for p in zip(start, empty)))
         config = self.bilm.config
         arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
-        with torch.no_grad():
-            for members, batch in self.batches(sentences):
-                before = BiLMState(*(part[:, :, members] for part in running))
-                engine, vectors, n_threads = self._look_up(batch.words)
-                layers, after = engine.contextualize_stateful(
-                    vectors, batch.word_ids, batch.lengths, before, n_threads=n_threads
-                )
-                for part, new in zip(running, after):
-                    part[:, :, members] = new
-                _copy_arrays(layers, members, sentences, arrays)
+        for engine, members, batch in self._plan(sentences):
+            before = BiLMState(*(part[:, :, members] for part in running))
+            n_threads = choose_n_threads(self.n_threads)
+            layers, after = engine.contextualize_stateful(
+                engine.find_vectors(batch.words, n_threads),
+                batch.word_ids,
+                batch.lengths,
+                before,
+                n_threads=n_threads,
+            )
+            for part, new in zip(running, after):
+                part[:, :, members] = new
+            _copy_arrays(layers, members, sentences, arrays)
         return arrays, running
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
@@ -229,6 +257,7 @@ class Embedder(nn.Module):
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             yield members, make_batch([sequences[i] for i in members])
 
+    @without_modes
     def fill(
         self,
         layers: Tensor,
@@ -241,22 +270,32 @@ class Embedder(nn.Module):
         sequences (Sequence[Sequence[str]]): words of each sequence.
         rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
         """
-        for members, batch in self.batches(sequences):
-            self._fill(layers, batch, np.concatenate([np.asarray(rows[i]) for i in members]))
+        if layers.is_inference():
+            # The same memory, for whoever is not in the caller's inference mode.
+            layers = torch.from_dlpack(layers)
+        for engine, members, batch in self._plan(sequences):
+            batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
+            self._fill(engine, layers, batch, batch_rows)
 
-    @torch.no_grad()
-    def _fill(self, layers: Tensor, batch: WordBatch, rows: NDArray) -> None:
-        engine, vectors, n_threads = self._look_up(batch.words)
+    def _plan(
+        self, sequences: Sequence[Sequence[str]]
+    ) -> Iterator[Tuple[InferenceEngine, List[int], WordBatch]]:
+        """As `batches`, with what computes: the same for all, whatever is loaded meanwhile."""
+        engine: Optional[InferenceEngine] = None
+        for members, batch in self.batches(sequences):
+            if engine is None:
+                self.ensure_ready()
+                engine = self._get_engine()
+            yield engine, members, batch
+
+    def _fill(
+        self, engine: InferenceEngine, layers: Tensor, batch: WordBatch, rows: NDArray
+    ) -> None:
+        n_threads = choose_n_threads(self.n_threads)
+        vectors = engine.find_vectors(batch.words, n_threads)
         engine.contextualize(
             vectors, batch.word_ids, batch.lengths, layers, rows, n_threads=n_threads
         )
-
-    def _look_up(self, words: List[str]) -> Tuple[InferenceEngine, Tensor, int]:
-        """RETURNS (Tuple[InferenceEngine, Tensor, int]): what computes, the vectors of the
-        words, and the threads to use."""
-        self.ensure_ready()
-        engine, n_threads = self._get_engine(), choose_n_threads(self.n_threads)
-        return engine, engine.find_vectors(words, n_threads), n_threads
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Compute layers so that gradients can flow back to the weights.
@@ -276,16 +315,18 @@ class Embedder(nn.Module):
     def _expect_changes(self) -> None:
         # Training is about to change the weights, at moments that are not known here:
         # nothing that depends on them is kept from now on, until somebody says so.
-        self._is_changing = True
-        self._engine = None
+        with BUILD_LOCK:
+            self._is_changing = True
+            self._engine = None
 
     def _get_engine(self) -> InferenceEngine:
         engine = self._engine
-        if engine is not None:
+        if engine is not None and engine.is_current():
             return engine
         with BUILD_LOCK:
-            if self._engine is not None:
-                return self._engine
+            engine = self._engine
+            if engine is not None and engine.is_current():
+                return engine
             require_precision(self._precision, self.bilm.device.type)
             engine = InferenceEngine(
                 self.bilm,
@@ -306,12 +347,6 @@ class Embedder(nn.Module):
             self._has_warned = True
             text = Warnings.WL003.format(n_words=n_words, n_bytes=max_chars - 2)
             warnings.warn(text, stacklevel=2)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Embedder":
-        # Every move to another device or type comes through here.
-        moved = super()._apply(fn, recurse)
-        self._engine = None
-        return moved
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles an embedder (a spawned process, say) gets weights.

@@ -3,7 +3,9 @@
 Installed once, when this module is first imported.
 """
 
+import logging
 import os
+import signal
 import threading
 from contextlib import suppress
 from typing import Protocol
@@ -11,9 +13,15 @@ from weakref import WeakSet
 
 import torch
 
+logger = logging.getLogger("spacy_elmo")
+
+# Seconds: the fork is over.
+_SOON = 0.01
+
 # One for all that is built once, one for all that grows with use. They are short or rare,
 # and whoever holds them stays picklable. A fork waits for them: a child must not get
-# something half made.
+# something half made. Taken in this order. Locks of C code: `with` cannot be interrupted
+# between taking one and knowing it, as it can be with a lock written in Python.
 BUILD_LOCK = threading.RLock()
 CACHE_LOCK = threading.RLock()
 
@@ -33,29 +41,64 @@ def share_at_fork(preparable: Preparable) -> None:
 
     preparable (Preparable): what to prepare; not kept alive by this.
     """
-    _shared.add(preparable)
+    with BUILD_LOCK:
+        _shared.add(preparable)
+
+
+# Whether Ctrl-C was pressed while something was prepared.
+_is_interrupted = False
 
 
 def _before() -> None:
-    for preparable in list(_shared):
-        # A fork is no place to complain: the first use raises it again.
-        with suppress(ValueError):
-            preparable.prepare()
     BUILD_LOCK.acquire()
-    CACHE_LOCK.acquire()
+    try:
+        for preparable in list(_shared):
+            _prepare(preparable)
+    finally:
+        # Python goes on with the fork whatever is raised here.
+        CACHE_LOCK.acquire()
+
+
+def _prepare(preparable: Preparable) -> None:
+    global _is_interrupted
+    try:
+        preparable.prepare()
+    except KeyboardInterrupt:
+        _is_interrupted = True
+    except Exception as err:
+        # A fork is no place to complain: the first use raises it again.
+        logger.debug("Not prepared for a fork: %r", err)
 
 
 def _after() -> None:
-    CACHE_LOCK.release()
-    BUILD_LOCK.release()
+    for lock in (CACHE_LOCK, BUILD_LOCK):
+        # Not taken if `_before` was interrupted before its first line.
+        with suppress(RuntimeError):
+            lock.release()
+
+
+def _after_in_parent() -> None:
+    global _is_interrupted
+    _after()
+    if _is_interrupted:
+        _is_interrupted = False
+        # Raised here it would be lost.
+        main = threading.main_thread().ident
+        threading.Timer(_SOON, signal.pthread_kill, (main, signal.SIGINT)).start()
 
 
 def _after_in_child() -> None:
-    _after()
-    # A pool of threads does not survive the fork, and the child's first parallel
-    # operation would wait for it for ever. The parent keeps its own number.
-    torch.set_num_threads(1)
+    global _is_interrupted
+    _is_interrupted = False
+    try:
+        _after()
+    finally:
+        # A pool of threads does not survive the fork, and the child's first parallel
+        # operation would wait for it for ever. The parent keeps its own number.
+        torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)
+    os.register_at_fork(
+        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )

@@ -73,8 +73,7 @@ class SteppedLayer:
         """As `FusedLayer`."""
         n_rows = sum(batch_sizes)
         Y = torch.zeros_like(X)
-        with torch.autocast(X.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state)
+        Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state, self.dtype)
         return Y, last
 
 

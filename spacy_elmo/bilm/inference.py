@@ -18,6 +18,7 @@ from .model import BiLM, token_positions
 from .packed_cnn import PackedCNN
 from .packing import pack, unpack_rows
 from .parallel import run_parallel
+from .snapshot import Snapshot
 from .word_cache import WordCache
 from .words import make_inputs
 
@@ -43,9 +44,11 @@ class _Group(NamedTuple):
 
 class InferenceEngine:
     """Compute what a `BiLM` computes, up to float noise, as fast as we can: weights packed,
-    on a CPU the directions side by side.
+    on a CPU the directions side by side. No gradients are kept, and no setting of the
+    calling thread is touched, which an interrupt could leave behind.
 
-    bilm (BiLM): its weights are copied, as float32; later changes to them are not seen.
+    bilm (BiLM): read as float32. Weights that it loads later are not seen, so one engine
+        is one biLM, whatever other threads do; of a word table changes in place are.
     precision (str): of the products, "fp32", "bf16", "fp16" or "int8".
     warm (bool): whether sequences start from the stored state instead of zeros.
     word_cache (int): word vectors kept between calls; 0 for none.
@@ -59,6 +62,8 @@ class InferenceEngine:
         warm: bool = False,
         word_cache: int = 0,
     ) -> None:
+        self._snapshot = Snapshot(bilm)
+        bilm = self._snapshot.freeze(bilm)
         if bilm.initial_cell.dtype != torch.float32:
             bilm = deepcopy(bilm).float()
         self.config = bilm.config
@@ -70,6 +75,17 @@ class InferenceEngine:
         stacks = bilm.forward_lstm, bilm.backward_lstm
         self._stacks = [InferenceStack(stack, precision) for stack in stacks]
         self._starts = self._read_boundaries(warm)
+
+    def is_current(self) -> bool:
+        """RETURNS (bool): whether the biLM still has the weights that this was made of, but
+        for changes in place."""
+        return self._snapshot.is_current()
+
+    def make_layers(self, n_tokens: int) -> Tensor:
+        """n_tokens (int): words. RETURNS (Tensor): for `contextualize`, shape (n_tokens,
+        n_layers, width), not filled."""
+        shape = n_tokens, self.config.n_layers, self.config.width
+        return torch.empty(shape, dtype=torch.float32, device=self._bilm.device)
 
     def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
         """words (List[str]): distinct words. n_threads (int): used at a time on a CPU.
@@ -144,10 +160,10 @@ class InferenceEngine:
             sequence.
         """
         tokens = token_positions(lengths)
-        layers = vectors.new_empty(len(tokens), self.config.n_layers, self.config.width)
+        layers = self.make_layers(len(tokens))
         rows = np.full(len(word_ids), -1)
         rows[tokens] = np.arange(len(tokens))
-        state = BiLMState(*(part.float() for part in state))
+        state = BiLMState(*(part.detach().float() for part in state))
         after = BiLMState(*(torch.empty_like(part) for part in state))
 
         def read(group: _Group, direction: int) -> None:
@@ -167,15 +183,14 @@ class InferenceEngine:
     def _read_boundaries(self, warm: bool) -> List[List[LayerState]]:
         """RETURNS (List[List[LayerState]]): for each direction and layer the state after
         the boundary that it reads first, shape (1, ...)."""
-        with torch.no_grad():
-            vectors = self.encode([BOS_WORD, EOS_WORD])
-            state = self._bilm.warm_state(1) if warm else self._bilm.zero_state(1)
-            starts = []
-            for direction in range(_N_DIRECTIONS):
-                before = list(zip(state.hidden[:, direction], state.cell[:, direction]))
-                ids = torch.tensor([direction], device=vectors.device)
-                outputs = self._stacks[direction](vectors, ids, [1], before)
-                starts.append([last for _, last in outputs])
+        vectors = self.encode([BOS_WORD, EOS_WORD])
+        state = self._bilm.warm_state(1) if warm else self._bilm.zero_state(1)
+        starts = []
+        for direction in range(_N_DIRECTIONS):
+            before = list(zip(state.hidden[:, direction], state.cell[:, direction]))
+            ids = torch.tensor([direction], device=vectors.device)
+            outputs = self._stacks[direction](vectors, ids, [1], before)
+            starts.append([last for _, last in outputs])
         return starts
 
     def _run(self, read: Callable[[_Group, int], None], lengths: NDArray, n_threads: int) -> None:

@@ -63,11 +63,17 @@ class LSTMLayer(nn.Module):
         self.bias[self.cell_width : 2 * self.cell_width] = 1.0
 
     def forward(
-        self, X: Tensor, batch_sizes: List[int], state: LayerState
+        self,
+        X: Tensor,
+        batch_sizes: List[int],
+        state: LayerState,
+        dtype: Optional[torch.dtype] = None,
     ) -> Tuple[Tensor, LayerState]:
         """X (Tensor): packed inputs, shape (sum(batch_sizes), width // 2).
         batch_sizes (List[int]): rows of each step, never growing.
         state (LayerState): before the first step, longest sequence first.
+        dtype (Optional[torch.dtype]): of the products; None for that of X, or what
+            `torch.autocast` says.
         RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and
             the state after each sequence's last step.
         """
@@ -80,6 +86,7 @@ class LSTMLayer(nn.Module):
             batch_sizes,
             self.cell_clip,
             self.proj_clip,
+            dtype,
         )
 
 

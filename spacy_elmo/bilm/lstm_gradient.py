@@ -158,9 +158,10 @@ def run_layer(
     batch_sizes: List[int],
     cell_clip: Optional[float],
     proj_clip: Optional[float],
+    dtype: Optional[torch.dtype] = None,
 ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
-    """Run an LSTM layer so that gradients can flow back. Under `torch.autocast` the
-    matrix products take its type; cells, activations and results stay float32.
+    """Run an LSTM layer so that gradients can flow back. Matrix products may be of another
+    type, by argument or `torch.autocast`; cells, activations and results stay float32.
 
     X (Tensor): packed inputs, shape (sum(batch_sizes), width // 2).
     weight (Tensor): shape (width, 4 * cell_width), input above recurrence.
@@ -170,11 +171,14 @@ def run_layer(
     batch_sizes (List[int]): rows of each step, never growing.
     cell_clip (Optional[float]): bound of the cell.
     proj_clip (Optional[float]): bound of the projected output.
+    dtype (Optional[torch.dtype]): of the products; None for autocast's, else that of X.
     RETURNS (Tuple[Tensor, Tuple[Tensor, Tensor]]): packed outputs in the shape of X,
         and the state after each sequence's last step.
     """
     device = X.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else X.dtype
+    if dtype is None:
+        is_casting = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
     with torch.autocast(device, enabled=False):
         Y, hidden, cell = _Layer.apply(
             X,

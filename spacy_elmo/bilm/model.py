@@ -1,6 +1,7 @@
 """`BiLM`: distinct words -> all layers of every token."""
 
-from typing import List, Optional, Tuple
+from copy import deepcopy
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 import torch
@@ -9,9 +10,11 @@ from torch import Tensor, nn
 
 from .char_cnn import CharCNN
 from .config import BiLMConfig
+from .forking import BUILD_LOCK
 from .lstm import BiLMState, LayerState, LSTMStack
 from .packing import Packing, pack, unpack_rows
 from .plan import check_size
+from .snapshot import replace_weights
 from .word_table import WordTable
 
 
@@ -21,6 +24,7 @@ class BiLM(nn.Module):
     weights. Pure: what it returns depends on its arguments and weights alone.
 
     config (BiLMConfig): its shape.
+    n_loads (int): how often weights were loaded.
     RAISES (ValueError): EL105 for more than 4 billion weights.
 
     Source: Peters et al. 2018, sections 3.1 and 3.4.
@@ -33,6 +37,7 @@ class BiLM(nn.Module):
         super().__init__()
         check_size(config)
         self.config = config
+        self.n_loads = 0
         if config.input == "characters":
             self.char_cnn = CharCNN(config)
         else:
@@ -47,6 +52,26 @@ class BiLM(nn.Module):
     def device(self) -> torch.device:
         """RETURNS (torch.device): Where the weights are."""
         return self.initial_cell.device
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:  # type: ignore[override]
+        """As torch's; weights that another thread loads are all in it, or none."""
+        with BUILD_LOCK:
+            return super().state_dict(*args, **kwargs)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """As torch's, but all at once: whoever computes with the old weights goes on with
+        them, and an error or an interrupt leaves them as they were."""
+        with BUILD_LOCK:
+            if assign:
+                result = super().load_state_dict(state_dict, strict, assign)
+            else:
+                other = deepcopy(self)
+                result = nn.Module.load_state_dict(other, state_dict, strict)
+                replace_weights(self, other)
+            self.n_loads += 1
+        return result
 
     def encode(self, words: Tensor) -> Tensor:
         """Compute word vectors.

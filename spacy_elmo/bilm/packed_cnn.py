@@ -38,7 +38,7 @@ class PackedCNN:
         n_words = char_ids.size(0)
         pooled = [_pool(table, bias, char_ids) for table, bias in self.tables]
         Y = self.activation(torch.cat(pooled, dim=1))  # (n_words, n_filters)
-        Y = F.pad(Y, (0, 0, 0, round_rows(max(2, n_words)) - n_words))
+        Y = F.pad(Y, (0, 0, 0, round_rows(n_words, least=2) - n_words))
         for highway in self.highways:
             Y = highway(Y)
         return self.projection(Y)[:n_words]

@@ -5,12 +5,15 @@ compiler's output, as operators without a public name. They are used where they 
 and agree with a plain product, which does the work elsewhere.
 """
 
+import logging
 from typing import Callable, Optional, cast
 
 import torch
 from torch import Tensor
 
 from ..errors import Errors
+
+logger = logging.getLogger("spacy_elmo")
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 
@@ -27,13 +30,28 @@ _INT8_ZERO = 128
 _TINY = 1e-12
 
 
-def round_rows(n_rows: int) -> int:
+def choose_least_rows(precision: str) -> int:
+    """Choose how many rows are multiplied at least.
+
+    A single row takes other kernels than two, which add up in another order. The short
+    types round that up to a step of theirs, and later steps of time make more of it; so
+    there a row has company, for no more time. With float32 it is noise, and a kernel for
+    one row up to three times as fast.
+
+    precision (str): of the products. RETURNS (int): 1 or 2.
+    """
+    return 1 if precision == "fp32" else 2
+
+
+def round_rows(n_rows: int, least: int = 1) -> int:
     """Round up to one of a few numbers of rows: oneDNN compiles a kernel for each, in
     milliseconds.
 
     n_rows (int): rows to be multiplied.
+    least (int): from `choose_least_rows`.
     RETURNS (int): at least as many.
     """
+    n_rows = max(n_rows, least)
     if n_rows <= 1:
         return n_rows
     multiple = 2 if n_rows <= 8 else 8 if n_rows <= 64 else 16 if n_rows <= 256 else MOST_ROUNDING
@@ -43,25 +61,35 @@ def round_rows(n_rows: int) -> int:
 def require_precision(precision: str, device: str) -> None:
     """precision (str): one of `PRECISIONS`. device (str): "cpu" or another of torch's.
     RAISES (ValueError): EL016 if that device does not compute in it."""
-    supported = [name for name in PRECISIONS if _is_supported(name, device)]
-    if precision not in supported:
-        known = ", ".join(supported)
+    if not _is_supported(precision, device):
+        known = ", ".join(name for name in PRECISIONS if _is_supported(name, device))
         raise ValueError(Errors.EL016.format(device=device, value=precision, known=known))
 
 
 def _is_supported(precision: str, device: str) -> bool:
     if precision == "fp32":
         return True
+    try:
+        return _probe_device(precision, device)
+    except Exception as err:
+        # Private operators: what they raise where they are not, or not as here, is not known.
+        logger.debug("No %s on the %s: %r", precision, device, err)
+        return False
+
+
+def _probe_device(precision: str, device: str) -> bool:
     if device == "cuda":
         return precision == "fp16" or (precision == "bf16" and torch.cuda.is_bf16_supported())
-    if device != "cpu":
+    if device != "cpu" or not _is_onednn_on():
         return False
     if precision == "int8":
-        names = "qlinear_pointwise", "qlinear_prepack"
-        return all(_has("onednn", name) for name in names) and _is_int8_exact()
+        return _is_int8_exact()
     # Where it is not, oneDNN converts to float32, at a loss of time.
-    check = f"_is_mkldnn_{precision}_supported"
-    return _has("mkldnn", check) and bool(getattr(torch.ops.mkldnn, check)())
+    return bool(getattr(torch.ops.mkldnn, f"_is_mkldnn_{precision}_supported")())
+
+
+def _is_onednn_on() -> bool:
+    return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
 
 
 def _is_int8_exact() -> bool:
@@ -71,14 +99,11 @@ def _is_int8_exact() -> bool:
     return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
 
 
-def _has(namespace: str, name: str) -> bool:
-    return hasattr(getattr(torch.ops, namespace), name)
-
-
 class PackedLinear:
     """Compute X W + b in a precision; what comes in and goes out is float32.
 
-    A row's result does not depend on the other rows, but for the order of summation.
+    A row's result does not depend on the other rows, but for the order of summation; with
+    another precision than "fp32" and at least two rows, not for that either.
 
     weight (Tensor): float32, shape (n_in, n_out), copied.
     bias (Optional[Tensor]): float32, shape (n_out,), copied.
@@ -113,8 +138,6 @@ class _Float:
     ) -> None:
         self.dtype = dtype
         self.n_weights = weight.numel()
-        # A single row: the BLAS reads float32 faster, oneDNN shorter types.
-        self.packs_one = dtype != torch.float32
         self.bias = None if bias is None else bias.to(dtype, copy=True)
         self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
         self.packed = _pack(self.weight)
@@ -125,7 +148,9 @@ class _Float:
             self.weight = self.weight.t().contiguous().t()
 
     def _is_packed(self, n_rows: int) -> bool:
-        return (n_rows > 1 or self.packs_one) and n_rows * self.n_weights >= _LEAST_PACKED
+        # Shorter types are packed whatever their number: the BLAS reads them slowly.
+        is_short = self.dtype != torch.float32
+        return is_short or (n_rows > 1 and n_rows * self.n_weights >= _LEAST_PACKED)
 
     def __call__(self, X: Tensor) -> Tensor:
         X = X.to(self.dtype)
@@ -171,10 +196,14 @@ def _multiply_packed(X: Tensor, packed: Tensor, bias: Optional[Tensor]) -> Tenso
 def _pack(weight: Tensor) -> Optional[Tensor]:
     """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
     oneDNN; None if this build of torch cannot, or computes something else with it."""
+    if not _is_onednn_on():
+        return None
     try:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
         X = torch.linspace(-1.0, 1.0, 2 * weight.size(0)).view(2, -1).to(weight.dtype)
         agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
-    except (AttributeError, RuntimeError):
+    except Exception as err:
+        # Private operators: what they raise where they are not, or not as here, is not known.
+        logger.debug("Without packed weights: %r", err)
         return None
     return packed if agree else None

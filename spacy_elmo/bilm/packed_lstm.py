@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from .lstm import LayerState, LSTMLayer
-from .packed_linear import MOST_ROUNDING, PackedLinear, round_rows
+from .packed_linear import MOST_ROUNDING, PackedLinear, choose_least_rows, round_rows
+from .parallel import raise_if_stopped
 
 # Numbers of gates that are computed ahead of the recurrence: what stays in the cache.
 _TILE_NUMBERS = 2**18
@@ -45,6 +46,7 @@ class PackedLayer:
         if layer.projection is not None:
             self.projection = PackedLinear(2.0 * layer.projection.detach(), None, precision)
         self.cell_width = n
+        self.least_rows = choose_least_rows(precision)
         self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
         self.tile_rows = max(_LEAST_TILE_ROWS, _TILE_NUMBERS // (4 * n))
 
@@ -59,7 +61,7 @@ class PackedLayer:
         batch_sizes, state: as `__call__`.
         RETURNS (Tuple[Tensor, LayerState]): as `__call__`.
         """
-        n_words = round_rows(len(vectors))
+        n_words = round_rows(len(vectors), self.least_rows)
         gates = self.input(_pad_rows(vectors, n_words))
         padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
 
@@ -94,22 +96,23 @@ class PackedLayer:
             packed rows, from a row on.
         n_rows (int): of the result."""
         n_seqs = batch_sizes[0]
-        hidden, cell = (_pad_rows(part, round_rows(n_seqs)) for part in state)
+        hidden, cell = (_pad_rows(part, round_rows(n_seqs, self.least_rows)) for part in state)
         cell.mul_(2.0)
         scratch = torch.empty_like(cell)
         Y = hidden.new_empty(n_rows, hidden.size(1))
         last_hidden, last_cell = torch.empty_like(state[0]), torch.empty_like(state[1])
         n_running, start = n_seqs, 0
         for sizes in _tiles(batch_sizes, self.tile_rows):
-            tile = read_gates(start, round_rows(_count_read(sizes)))
+            tile = read_gates(start, round_rows(_count_read(sizes, self.least_rows)))
             first = 0
             for n in sizes:
+                raise_if_stopped()
                 if n < n_running:
                     last_hidden[n:n_running] = hidden[n:n_running]
                     last_cell[n:n_running] = cell[n:n_running]
                     n_running = n
                 # Rows beyond n hold numbers of sequences that have ended.
-                m = round_rows(n)
+                m = round_rows(n, self.least_rows)
                 gates = self.recurrent(hidden[:m]).add_(tile[first : first + m])
                 hidden = self._step(gates, cell[:m], scratch[:m])
                 Y[start : start + n] = hidden[:n]
@@ -145,11 +148,11 @@ def _tiles(batch_sizes: List[int], n_rows: int) -> Iterator[List[int]]:
     yield tile
 
 
-def _count_read(sizes: List[int]) -> int:
+def _count_read(sizes: List[int], least_rows: int) -> int:
     """Rows of a tile that its steps read, each rounded up."""
     first, end = 0, 0
     for n in sizes:
-        end = max(end, first + round_rows(n))
+        end = max(end, first + round_rows(n, least_rows))
         first += n
     return end
 

@@ -3,23 +3,38 @@
 torch's own threads share each small operation and wait for each other after it: with a
 neighbour on the machine, everybody waits for the one that lost its processor. Pieces
 that last as long as a batch wait once.
+
+Ctrl-C reaches the caller's thread alone, between any two steps of it. What that thread
+shares with the workers are therefore locks and queues of C code, which are never left
+half taken; those that Python's own pools of threads are made of can be.
 """
 
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from multiprocessing import parent_process
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple, TypeVar
+from queue import SimpleQueue
+from typing import Any, Callable, Generic, List, Optional, Sequence, Tuple, TypeVar
 
 import torch
 
 Result = TypeVar("Result")
-# Numbers of tasks, and tasks.
-Waiting = Iterator[Tuple[int, Callable[[], Result]]]
+# What a worker waits for; None ends it.
+_Jobs = SimpleQueue[Optional[Callable[[], None]]]
+
+# Seconds that are waited for a thread whose start was interrupted.
+_START_SECONDS = 1.0
 
 _lock = threading.Lock()
-# By their numbers of threads, so that a call never gets more than it asked for.
-_pools: Dict[int, ThreadPoolExecutor] = {}
+# All that there are. A call takes as many as it asked for, always the first ones: what
+# they have in their caches is of use to the next call.
+_workers: List[_Jobs] = []
+_current = threading.local()
+
+
+class Stopped(Exception):
+    """Raised in a task whose caller does not wait for it any more."""
 
 
 def choose_n_threads(n_threads: int) -> int:
@@ -31,79 +46,150 @@ def choose_n_threads(n_threads: int) -> int:
 
 
 def run_parallel(tasks: Sequence[Callable[[], Result]], n_threads: int) -> List[Result]:
-    """Run tasks without gradients, in threads in which torch takes one thread.
+    """Run tasks that need no gradients, in threads in which torch takes one thread.
 
     tasks (Sequence[Callable[[], Result]]): they do not depend on each other.
     n_threads (int): at most as many of them at a time.
-    RETURNS (List[Result]): what they return, in their order.
+    RETURNS (List[Result]): what they return, in their order. No task runs any more then,
+        nor when an error of theirs or an interrupt is raised.
     """
     n_threads = max(1, min(n_threads, len(tasks)))
-    waiting = iter(enumerate(tasks))
     if n_threads == 1 and torch.get_num_threads() == 1:
-        return [result for _, result in _work(waiting)]
-    take = threading.Lock()
+        return [task() for task in tasks]
+    workers = _get_workers(n_threads)
+    if not workers:
+        return _run_alone(tasks)
+    shared = _SharedTasks(tasks, len(workers))
     try:
-        workers = _start(n_threads, lambda: _work(_share(waiting, take)))
-    except RuntimeError:
-        # The interpreter is about to end, and starts no thread any more.
-        return [result for _, result in _work(waiting)]
-    # All are waited for, also if one fails: none goes on behind the caller's back.
-    errors = [worker.exception() for worker in workers]
-    for error in errors:
-        if error is not None:
-            raise error
-    results = dict(pair for worker in workers for pair in worker.result())
-    return [results[i] for i in range(len(tasks))]
+        for worker, left in zip(workers, shared.left):
+            worker.put(partial(shared.run, left))
+        return shared.collect()
+    finally:
+        shared.stop()
 
 
-def _work(waiting: Waiting[Result]) -> List[Tuple[int, Result]]:
-    with torch.no_grad():
-        return [(i, task()) for i, task in waiting]
+def raise_if_stopped() -> None:
+    """For tasks that take long. RAISES (Stopped): in a task of `run_parallel` whose caller
+    was interrupted."""
+    tasks = getattr(_current, "tasks", None)
+    if tasks is not None and tasks.is_stopped:
+        raise Stopped
 
 
-def _share(waiting: Waiting[Result], take: threading.Lock) -> Waiting[Result]:
-    """What is left, one at a time, to whoever asks first."""
-    while True:
-        with take:
-            item = next(waiting, None)
-        if item is None:
-            return
-        yield item
+class _SharedTasks(Generic[Result]):
+    """Tasks of one call, taken one at a time by whoever is free.
+
+    left (List[threading.Lock]): one for each worker, held while it is at work.
+    """
+
+    def __init__(self, tasks: Sequence[Callable[[], Result]], n_workers: int) -> None:
+        self.is_stopped = False
+        self.left = [threading.Lock() for _ in range(n_workers)]
+        self._n_tasks = len(tasks)
+        self._waiting = iter(list(enumerate(tasks)))
+        self._take = threading.Lock()
+        # Number of the task, what it returned, what it raised.
+        self._finished: SimpleQueue[Tuple[int, Any, Optional[BaseException]]] = SimpleQueue()
+
+    def run(self, left: threading.Lock) -> None:
+        """What each worker does."""
+        with left:
+            _current.tasks = self
+            while not self.is_stopped:
+                with self._take:
+                    i, task = next(self._waiting, (-1, None))
+                if task is None:
+                    break
+                try:
+                    self._finished.put((i, task(), None))
+                except BaseException as err:
+                    self._finished.put((i, None, err))
+            _current.tasks = None
+
+    def collect(self) -> List[Result]:
+        """Wait for all, also if one fails."""
+        finished = sorted((self._finished.get() for _ in range(self._n_tasks)), key=_get_number)
+        for _, _, error in finished:
+            if error is not None:
+                raise error
+        return [result for _, result, _ in finished]
+
+    def stop(self) -> None:
+        """Wait until no worker is at work: at once, unless the caller was interrupted."""
+        self.is_stopped = True
+        for left in self.left:
+            with left:
+                pass
 
 
-def _start(n_threads: int, work: Callable[[], List]) -> List["Future[List]"]:
-    with _lock:
-        if n_threads not in _pools:
-            _pools[n_threads] = _make_pool(n_threads)
-        pool = _pools[n_threads]
-    return [pool.submit(work) for _ in range(n_threads)]
+def _get_number(finished: Tuple[int, Any, Any]) -> int:
+    return finished[0]
 
 
-def _make_pool(n_threads: int) -> ThreadPoolExecutor:
-    # What a thread sets for itself becomes the default of threads that come later: it is
-    # set back as soon as all of ours have it.
+def _run_alone(tasks: Sequence[Callable[[], Result]]) -> List[Result]:
     before = torch.get_num_threads()
-    ready = threading.Barrier(n_threads)
-    pool = ThreadPoolExecutor(n_threads, "elmo")
-
-    def begin() -> None:
-        # A thread's first look takes the default: it must not come after the setting.
-        torch.get_num_threads()
+    try:
         torch.set_num_threads(1)
-        ready.wait()
-
-    for future in [pool.submit(begin) for _ in range(n_threads)]:
-        future.result()
-    torch.set_num_threads(before)
-    return pool
+        return [task() for task in tasks]
+    finally:
+        torch.set_num_threads(before)
 
 
-def _forget_pools() -> None:
+def _get_workers(n_threads: int) -> List[_Jobs]:
+    """RETURNS (List[_Jobs]): of as many workers, or of fewer if the system gives no more."""
+    with _lock:
+        if len(_workers) < n_threads:
+            # What a thread sets for itself becomes the default of threads that come later.
+            before = torch.get_num_threads()
+            try:
+                # Too many threads for the system, or the interpreter is about to end.
+                with suppress(RuntimeError):
+                    while len(_workers) < n_threads:
+                        _workers.append(_start_worker(f"elmo-{len(_workers)}"))
+            finally:
+                torch.set_num_threads(before)
+        return _workers[:n_threads]
+
+
+def _start_worker(name: str) -> _Jobs:
+    jobs: _Jobs = SimpleQueue()
+    starting = threading.Lock()
+    starting.acquire()
+    thread = threading.Thread(target=_work, args=(jobs, starting), name=name, daemon=True)
+    try:
+        thread.start()
+        starting.acquire()
+    except RuntimeError:
+        raise
+    except BaseException:
+        # An interrupt: the thread may be about to begin, and ends again.
+        jobs.put(None)
+        starting.acquire(timeout=_START_SECONDS)
+        raise
+    return jobs
+
+
+def _work(jobs: _Jobs, starting: threading.Lock) -> None:
+    # A thread's first look takes the default: it must not come after the setting.
+    torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    starting.release()
+    while True:
+        job = jobs.get()
+        if job is None:
+            return
+        job()
+        # Waiting, it keeps nothing of the last call alive.
+        del job
+
+
+def _forget_workers() -> None:
     # Threads do not survive a fork.
     global _lock
     _lock = threading.Lock()
-    _pools.clear()
+    _workers.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
+    os.register_at_fork(after_in_child=_forget_workers)

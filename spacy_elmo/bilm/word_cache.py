@@ -1,9 +1,23 @@
 """`WordCache`: a bounded store of word vectors, keyed by the word's text."""
 
-from typing import Any, Dict, List, Tuple
+from itertools import islice
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import torch
 from torch import Tensor
+
+from .forking import CACHE_LOCK
+
+# A table is never written to before it has rows.
+_NO_ROWS = torch.empty(0)
+
+
+class _Store(NamedTuple):
+    """rows (Dict[str, int]): the row of each word, the word unused longest first.
+    table (Tensor): vectors, shape (n_rows, width); some rows may be of no word yet."""
+
+    rows: Dict[str, int]
+    table: Tensor
 
 
 class WordCache:
@@ -12,6 +26,10 @@ class WordCache:
     Text is Zipfian: most words of the next batch were in an earlier one, and the
     convolutions cost as much as a small LSTM. Copies and pickles of a cache are
     empty: what they belong to may get other weights.
+
+    An interrupt (Ctrl-C) may come between any two steps. So whoever changes the store
+    takes it out first, and puts it back when all words have rows of their own again:
+    what was interrupted leaves an empty cache, never a wrong one.
 
     capacity (int): words kept; 0 keeps none.
     """
@@ -22,14 +40,13 @@ class WordCache:
 
     def clear(self) -> None:
         """Forget all words and the counts."""
-        # Python's dicts keep their order: the first key is the word unused longest.
-        self._rows: Dict[str, int] = {}
-        self._table = torch.empty(0)
-        self.n_hits = 0
-        self.n_misses = 0
+        with CACHE_LOCK:
+            self._store = _make_empty()
+            self.n_hits = 0
+            self.n_misses = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._store.rows)
 
     def get(self, words: List[str]) -> Tuple[List[int], Tensor, List[int]]:
         """Look words up, and mark those found as used.
@@ -41,17 +58,22 @@ class WordCache:
         found: List[int] = []
         rows: List[int] = []
         missing: List[int] = []
-        for i, word in enumerate(words):
-            row = self._rows.pop(word, None)
-            if row is None:
-                missing.append(i)
-            else:
-                self._rows[word] = row
-                found.append(i)
-                rows.append(row)
-        self.n_hits += len(found)
-        self.n_misses += len(missing)
-        return found, self._table[rows], missing
+        with CACHE_LOCK:
+            known, table = self._take_store()
+            for i, word in enumerate(words):
+                row = known.pop(word, None)
+                if row is None:
+                    missing.append(i)
+                else:
+                    # Python's dicts keep their order: what is put in again comes last.
+                    known[word] = row
+                    found.append(i)
+                    rows.append(row)
+            vectors = table[rows]
+            self._store = _Store(known, table)
+            self.n_hits += len(found)
+            self.n_misses += len(missing)
+        return found, vectors, missing
 
     def put(self, words: List[str], vectors: Tensor) -> None:
         """Store words, and drop those unused longest if there is no room.
@@ -62,26 +84,38 @@ class WordCache:
         words, vectors = words[: self.capacity], vectors[: self.capacity]
         if not words:
             return
-        n_dropped = max(0, len(self._rows) + len(words) - self.capacity)
-        free = [self._rows.pop(next(iter(self._rows))) for _ in range(n_dropped)]
-        n_used = len(self._rows) + n_dropped
-        rows = free + list(range(n_used, n_used + len(words) - n_dropped))
-        self._grow(rows[-1] + 1, vectors)
-        self._table[rows] = vectors
-        self._rows.update(zip(words, rows))
+        with CACHE_LOCK:
+            known, table = self._take_store()
+            n_dropped = max(0, len(known) + len(words) - self.capacity)
+            free = [known.pop(word) for word in list(islice(known, n_dropped))]
+            n_used = len(known) + n_dropped
+            free += range(n_used, n_used + len(words) - n_dropped)
+            table = _grow(table, free[-1] + 1, self.capacity, vectors)
+            table[free] = vectors
+            known.update(zip(words, free))
+            self._store = _Store(known, table)
 
-    def _grow(self, n_rows: int, like: Tensor) -> None:
-        n_old = len(self._table)
-        if n_rows <= n_old:
-            return
-        n_new = min(self.capacity, max(n_rows, 2 * n_old))
-        table = like.new_empty(n_new, like.size(1))
-        if n_old:
-            table[:n_old] = self._table
-        self._table = table
+    def _take_store(self) -> _Store:
+        store, self._store = self._store, _make_empty()
+        return store
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "WordCache":
         return WordCache(self.capacity)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return WordCache, (self.capacity,)
+
+
+def _make_empty() -> _Store:
+    return _Store({}, _NO_ROWS)
+
+
+def _grow(table: Tensor, n_rows: int, capacity: int, like: Tensor) -> Tensor:
+    """RETURNS (Tensor): the table with at least as many rows."""
+    n_old = len(table)
+    if n_rows <= n_old:
+        return table
+    larger = like.new_empty(min(capacity, max(n_rows, 2 * n_old)), like.size(1))
+    if n_old:
+        larger[:n_old] = table
+    return larger

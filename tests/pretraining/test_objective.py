@@ -19,6 +19,7 @@ from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 from ..helpers import SHAPE
+from ..packed_oracle import run_packed
 
 WORDS = ["a", "b", "c", "d"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
@@ -60,7 +61,7 @@ def test_what_is_read_are_the_layers_of_the_embedder():
 
 @pytest.mark.parametrize("projection", [True, False])
 @pytest.mark.parametrize("clip", [None, 0.3])
-def test_the_layer_for_training_is_the_layer(projection, clip):
+def test_the_layer_for_training_is_the_oracles_and_has_its_gradient(projection, clip):
     torch.manual_seed(0)
     config = BiLMConfig(
         width=8, cell_width=5 if projection else 4, projection=projection,
@@ -79,11 +80,9 @@ def test_the_layer_for_training_is_the_layer(projection, clip):
         Y, last = run_layer(X, weight, bias, projection, (hidden, cell), batch_sizes, clip, clip)
         return (Y, *last)
 
-    with torch.no_grad():
-        expected, (last_hidden, last_cell) = layer(X, batch_sizes, (hidden, cell))
     Y, h, c = run(X, hidden, cell, *weights)
-    for a, b in ((Y, expected), (h, last_hidden), (c, last_cell)):
-        torch.testing.assert_close(a, b)
+    for found, expected in zip((Y, h, c), run_packed(layer, X, batch_sizes, (hidden, cell))):
+        torch.testing.assert_close(found, expected)
     if clip is not None:
         assert (c.abs() == clip).any()
     assert torch.autograd.gradcheck(run, (X, hidden, cell, *weights))
