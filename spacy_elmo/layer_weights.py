@@ -41,6 +41,12 @@ def collect_weights(nlp: Language) -> List[LayerWeights]:
         `nlp.replace_listeners`.
     RETURNS (List[LayerWeights]): in the order of the pipeline.
     RAISES (ValueError): EL063 if there are none.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo = nlp.add_pipe("elmo")
+        >>> [(mix.place, [round(share, 2) for share in mix.shares]) for mix in collect_weights(nlp)]
+        [('shared', [0.33, 0.33, 0.33])]
     """
     found: List[LayerWeights] = []
     for name, pipe in nlp.pipeline:

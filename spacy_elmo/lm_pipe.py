@@ -99,6 +99,15 @@ class ElmoLM(Pipe):
         numbers a token.
     batch_tokens (int): tokens per forward pass, at least 1.
     RAISES (ValueError): EL012 if a number is out of its range.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo_lm = nlp.add_pipe("elmo_lm")
+        >>> good, bad = nlp("He was at home."), nlp("Home at was he.")
+        >>> good._.elmo_perplexity < bad._.elmo_perplexity
+        True
+        >>> good[4]._.elmo_surprisal > 0
+        True
     """
 
     def __init__(

@@ -133,6 +133,10 @@ def load_embedder(
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
     RAISES (ValueError): EL024 without bundled weights; else as `read_bilm`.
+    EXAMPLE:
+        >>> embedder = load_embedder()
+        >>> [array.shape for array in embedder.embed([["I", "like", "eggs"], ["Ham", "!"]])]
+        [(3, 3, 256), (3, 2, 256)]
     """
     files = get_bundled() if path is None else CheckpointFiles.of(path, weights_path)
     bilm = read_bilm(files)
@@ -148,6 +152,10 @@ def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Dict[str, Any]): {"model": the shape}. Add more keys as you like.
     RAISES (ValueError): as `read_config`.
+    EXAMPLE:
+        >>> config = pipe_config(get_bundled().folder)
+        >>> config["model"]["width"]
+        256
     """
     shape = read_config(path, weights_path).to_dict()
     return {"model": {"@architectures": "spacy-elmo.Elmo.v1", **shape}}

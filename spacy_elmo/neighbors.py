@@ -81,6 +81,13 @@ def find_contexts(
     RETURNS (List[Query]): in the order of the queries.
     RAISES (ValueError): EL094 if there are no sentences, EL057 if no sentence has the word
         that `same_word` asks for.
+    EXAMPLE:
+        >>> from spacy_elmo import load_embedder
+        >>> sentences = [["the", "bank", "lends"], ["a", "river", "bank"], ["ham"]]
+        >>> query = ["a", "sea", "bank"], 2
+        >>> found = find_contexts(load_embedder(), [query], sentences, n=1, same_word=True)
+        >>> found[0].contexts[0].words
+        ['a', 'river', 'bank']
     """
     asked = [list(words) for words, _ in queries]
     vectors = [

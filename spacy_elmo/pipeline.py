@@ -74,6 +74,13 @@ class Elmo(SavedTok2Vec):
 
     There are two taps: stock listeners get the shared mix, also in `doc.tensor`;
     `ElmoListener`s get all layers and mix them themselves.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo = nlp.add_pipe("elmo")
+        >>> doc = nlp("He sat by the bank of the river.")
+        >>> doc.tensor.shape, doc[4]._.elmo.shape
+        ((9, 256), (256,))
     """
 
     def __init__(

@@ -41,6 +41,10 @@ def make_config(
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
         EL162 without components.
+    EXAMPLE:
+        >>> config = make_config("task_mix", ["tagger"])
+        >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
+        'spacy-elmo.ElmoListener.v1'
     """
     require_language(lang)
     if not components:

@@ -69,6 +69,11 @@ def build_window_spans_v1(window: int = 128) -> SpanGetter:
     window (int): most tokens of a window, whitespace tokens counted; at least 2.
     RETURNS (SpanGetter): for each doc its windows, which cover it.
     RAISES (ValueError): EL012 if the window is too small.
+    EXAMPLE:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Green eggs and ham")
+        >>> build_window_spans_v1(window=3)([doc])
+        [[Green eggs and, ham]]
     """
     require_least("window", window, 2)
     return WindowSpans(window)
@@ -81,6 +86,12 @@ def build_sentence_spans_v1(max_tokens: int = 1024) -> SpanGetter:
     RETURNS (SpanGetter): for each doc its sentences. It raises ValueError EL040 for a
         doc without sentence starts.
     RAISES (ValueError): EL012 if `max_tokens` is too small.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> sentencizer = nlp.add_pipe("sentencizer")
+        >>> build_sentence_spans_v1()([nlp("Green eggs. And ham?")])
+        [[Green eggs., And ham?]]
     """
     require_least("max_tokens", max_tokens, 2)
     return SentenceSpans(max_tokens)

@@ -192,6 +192,11 @@ class Embedder(nn.Module):
             boundaries are not in it. (`doc._.elmo` is token first.)
         RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
             is something else.
+        EXAMPLE:
+            >>> from spacy_elmo import load_embedder
+            >>> layers = load_embedder().embed([["green", "eggs"]])[0]
+            >>> layers.shape
+            (3, 2, 256)
         """
         require_words(sentences)
         config = self.bilm.config
@@ -219,6 +224,13 @@ class Embedder(nn.Module):
         RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
             is something else, EL120 if the state is, EL014 if the state has another biLM's
             shape.
+        EXAMPLE:
+            >>> from spacy_elmo import load_embedder
+            >>> embedder = load_embedder()
+            >>> arrays, state = embedder.embed_stateful([["green", "eggs"]])
+            >>> arrays, state = embedder.embed_stateful([["and", "ham", "."]], state)
+            >>> arrays[0].shape
+            (3, 3, 256)
         """
         require_words(sentences)
         require_state(state)

@@ -31,12 +31,13 @@ def probe(
     from ..experiments.tables import tabulate_probe
     from ..loaders import load_embedder
     from ..results import get_effort, write_result
+    from ..util.checks import require_seed
 
     start = time.perf_counter()
     numbers = read_numbers(seeds, int)
-    if not all(0 <= number < 1 << 32 for number in numbers):
-        raise typer.BadParameter(f"{seeds!r}: expected numbers of at most 32 bits, from 0 on")
     with exit_on_error():
+        for seed in numbers:
+            require_seed(seed)
         require_writable(json)
         docs = {
             name: _read_docs(path)[: limit or None] for name, path in find_splits(corpus).items()

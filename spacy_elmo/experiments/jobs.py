@@ -61,7 +61,7 @@ def run_all(
     tell (Callable[[Progress], None]): called as the runs go.
     YIELDS (Dict[str, Any]): result of each run, those that were there first.
     RAISES (ValueError): EL061 for a component without a tok2vec, EL065 for other settings,
-        EL066 for a missing corpus, EL089 for an unknown language, EL143 if another process
+        EL066 for a missing corpus, EL161 for an unknown language, EL143 if another process
         makes runs there, EL146 if the process of a run was killed, EL148 for a corpus that
         cannot be read, EL151 for a seed that is none.
     RAISES (OSError): if the folder cannot be written.

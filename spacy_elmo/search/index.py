@@ -50,6 +50,20 @@ class SearchIndex:
     folder (Path): where it lies.
     embedder (Embedder): makes its vectors.
     meta (IndexMeta): what index.json says, or will say.
+    EXAMPLE:
+        >>> from spacy_elmo import load_embedder
+        >>> index = SearchIndex.create(
+        ...     Path("index"),
+        ...     load_embedder(),
+        ...     layer=1,
+        ...     weighting="mean",
+        ...     backend="numpy",
+        ...     lang="en",
+        ... )
+        >>> index.add("proverbs", [["Time", "flies", "."], ["Rome", "was", "not", "built", "."]])
+        2
+        >>> index.search(["Time", "flies", "."], n=1)[0].words
+        ['Time', 'flies', '.']
     """
 
     def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:

@@ -67,7 +67,7 @@ def test_mistakes_are_told_before_the_work(wordnet_folder, sense_corpus, tmp_pat
     (tmp_path / "bad.jsonl").write_text("".join([*lines, "{}"]))
     assert "EL069" in train(corpus=tmp_path / "bad.jsonl")
     assert "EL069" in train("--test", tmp_path / "bad.jsonl")
-    assert "EL089" in train("--lang", "zzz")
+    assert "EL161" in train("--lang", "zzz")
     assert "EL030" in train("--weights", tmp_path / "nowhere")
     assert "EL145" in train("--json", "/proc/x.json")
     assert "EL145" in train(output="/proc/x/nlp")

@@ -156,7 +156,7 @@ def test_another_corpus_gets_the_name_of_a_folder(settings, tmp_path, made):
         ({"component": "nope"}, 0, "EL061"),
         ({"component": "sentencizer"}, 0, "EL061"),
         ({"corpus": "nowhere"}, 0, "EL066"),
-        ({"lang": "zzz"}, 0, "EL089.*zzz"),
+        ({"lang": "zzz"}, 0, "EL161.*zzz"),
         ({}, -1, "EL151.*-1"),
         ({}, 2**32, "EL151"),
     ],

@@ -120,7 +120,7 @@ def test_a_broken_run_leaves_the_index_as_it_was(embedder, tmp_path, monkeypatch
     index.add("a", SENTENCES)
     expected = index.search(["ham"], n=99)
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("disk full")
 
     monkeypatch.setattr("spacy_elmo.search.meta.write_checked_json", fail)

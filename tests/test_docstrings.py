@@ -1,0 +1,59 @@
+"""Examples in docstrings do what they say."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+import spacy_elmo
+
+ROOT = Path(spacy_elmo.__file__).parent
+# What is for users' own Python, beside the components and commands: each has an example.
+SHOWN = {
+    "bilm.embedder.Embedder.embed",
+    "bilm.embedder.Embedder.embed_stateful",
+    "layer_weights.collect_weights",
+    "lm_pipe.ElmoLM",
+    "loaders.load_embedder",
+    "loaders.pipe_config",
+    "neighbors.find_contexts",
+    "pipeline.Elmo",
+    "presets.make_config",
+    "search.index.SearchIndex",
+    "spans.build_sentence_spans_v1",
+    "spans.build_window_spans_v1",
+}
+
+
+def find_modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        if ">>> " in path.read_text("utf-8"):
+            yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def find_examples(module):
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    return [test for test in finder.find(importlib.import_module(f"spacy_elmo.{module}"))]
+
+
+@pytest.mark.parametrize("module", list(find_modules()))
+def test_examples_do_what_they_say(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = doctest.DocTestRunner(verbose=False)
+    printed = []
+    for test in find_examples(module):
+        if test.examples:
+            runner.run(test, out=printed.append)
+    assert runner.tries > 0
+    assert runner.failures == 0, "".join(printed)
+
+
+def test_what_users_call_has_an_example():
+    names = {
+        test.name.removeprefix("spacy_elmo.")
+        for module in find_modules()
+        for test in find_examples(module)
+        if test.examples
+    }
+    assert names == SHOWN
