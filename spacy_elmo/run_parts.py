@@ -1,6 +1,6 @@
 """The parts of a pretraining run that its config describes: text, shape, model."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -26,6 +26,7 @@ from .pretraining.settings import (
     make_settings,
 )
 from .pretraining.softmax import make_softmax, split_softmax
+from .pretraining.teachers import TeacherContext, describe_teachers, make_teachers
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 # Of a softmax that is made to check its settings: an adaptive one divides it.
@@ -41,6 +42,7 @@ class RunConfig:
     bilm (Dict[str, Any]): [bilm].
     corpus (CorpusSettings): [corpus].
     training (TrainingSettings): [training].
+    teachers (Dict[str, Any]): what [training.teachers] are, wherever their files lie.
     """
 
     paths: Dict[str, Any]
@@ -48,30 +50,34 @@ class RunConfig:
     bilm: Dict[str, Any]
     corpus: CorpusSettings
     training: TrainingSettings
+    teachers: Dict[str, Any]
 
     @classmethod
     def check(cls, config: Dict[str, Any]) -> "RunConfig":
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
-        value."""
+        value, EL180 to EL182 for a teacher."""
         check_keys(config["nlp"], ("lang", "tokenizer"), "nlp")
+        training = make_settings(TrainingSettings, config["training"], "training")
         checked = cls(
             config["paths"],
             config["nlp"],
             config["bilm"],
             make_settings(CorpusSettings, config["corpus"], "corpus"),
-            make_settings(TrainingSettings, config["training"], "training"),
+            training,
+            {},
         )
         if checked.training.patience and not checked.corpus.dev:
             patience = checked.training.patience
             raise invalid("training", "patience", patience, "0 without a held-out text (paths.dev)")
-        checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
+        shape = checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
         # What is wrong with these is known only when they are made: now, not after hours
         # of counting.
         kind, arguments = split_softmax(checked.training.softmax)
         make_softmax(kind, _CHECKED_WIDTH, 1_000_000, **arguments)
         make_optimizer(nn.Linear(1, 1), *parse_settings(checked.training.optimizer))
-        return checked
+        teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
+        return replace(checked, teachers=teachers)
 
     def require_device(self, device: str) -> None:
         """device (str): "cpu" or "cuda". RAISES (ValueError): EL091 if it is not there, or
@@ -167,7 +173,10 @@ class RunConfig:
             bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
         kind, arguments = split_softmax(self.training.softmax)
         softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
-        return LanguageModel(bilm, softmax, self.training.dropout)
+        training = self.training
+        context = TeacherContext(shape, vocabulary, training.batch_tokens, training.state_steps)
+        teachers = make_teachers(training.teachers, context)
+        return LanguageModel(bilm, softmax, training.dropout, teachers)
 
     def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
         """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
@@ -195,6 +204,7 @@ class RunConfig:
             "bilm": shape.to_dict(),
             "text": text,
             "training": {key: training[key] for key in kept},
+            "teachers": self.teachers,
             "n_words": n_words,
         }
         return srsly.json_loads(srsly.json_dumps(identity))

@@ -73,6 +73,7 @@ def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
         "tokens_per_second": report.tokens_per_second,
         "time": time.time(),
     }
+    line.update({f"loss_{name}": loss for name, loss in report.teachers.items()})
     if report.dev is not None:
         names = ("dev_forward", "dev_backward", "dev_perplexity")
         line.update(zip(names, report.dev.perplexities))

@@ -116,7 +116,8 @@ class RunFolder:
     def _problems(self, folder: Path, about: Dict[str, Any]) -> Iterator[str]:
         for key, value in self.identity.items():
             found = about["identity"].get(key)
-            if found != value:
+            # A run has nothing under a key that is newer than it is.
+            if found != value and (value or found):
                 where, before, now = _find_difference(key, found, value)
                 yield f"it is of another run: {where} was {before}, now {now}"
         for name, expected in about["files"].items():
