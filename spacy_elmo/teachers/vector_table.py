@@ -17,7 +17,7 @@ class VectorTable(NamedTuple):
 
     keys (NDArray): hashes of the words as spaCy makes them, sorted, uint64, (n_words,).
     rows (NDArray): row of `vectors` for each, int32, (n_words,).
-    vectors (NDArray): centred, of length 1, float32, shape (n_vectors, vector_width).
+    vectors (NDArray): centred, of length 1, float16, shape (n_vectors, vector_width).
     """
 
     keys: NDArray
@@ -33,9 +33,9 @@ class VectorTable(NamedTuple):
         return np.where(self.keys[places] == wanted, places, -1)
 
     def get(self, places: NDArray) -> NDArray:
-        """places (NDArray): in `keys`, (n_words,). RETURNS (NDArray): the vectors there, shape
-        (n_words, vector_width)."""
-        return self.vectors[self.rows[places]]
+        """places (NDArray): in `keys`, (n_words,). RETURNS (NDArray): the vectors there,
+        float32, shape (n_words, vector_width)."""
+        return self.vectors[self.rows[places]].astype("float32")
 
     def hash(self) -> str:
         """RETURNS (str): the same for tables that say the same."""
@@ -74,4 +74,5 @@ def read_vector_table(path: str) -> VectorTable:
 def _normalise(vectors: NDArray) -> NDArray:
     """A direction that all share says nothing of a word."""
     centred = vectors - vectors[vectors.any(axis=1)].mean(axis=0)
-    return centred / np.maximum(1e-8, np.linalg.norm(centred, axis=1, keepdims=True))
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return (centred / np.maximum(1e-8, lengths)).astype("float16")
