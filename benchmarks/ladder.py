@@ -10,12 +10,14 @@ text is never repeated.
 import shutil
 import time
 from pathlib import Path
+from statistics import mean, pstdev
 from typing import Any
 
 import srsly
 import torch
 import typer
-from common import describe_machine
+from common import describe_machine, print_table
+from probe_biLM import ENTITIES
 
 from spacy_elmo.cli.pretrain import _keep_memory
 from spacy_elmo.pretrain import pretrain
@@ -35,7 +37,11 @@ BASE: dict[str, dict[str, Any]] = {
 }
 
 
-def main(
+app = typer.Typer()
+
+
+@app.command("run")
+def train(
     variants: Path = typer.Argument(..., help="JSON: name -> section -> other settings"),
     name: str = typer.Argument(..., help="The variant to run"),
     text: Path = typer.Argument(..., help="Folder with text to train on"),
@@ -55,6 +61,21 @@ def main(
     found.update(name=name, changes=changes, budget=budget, machine=describe_machine())
     srsly.write_json(folder / "ladder.json", found)
     print(found, flush=True)
+
+
+@app.command("table")
+def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
+    """Print a table of the runs that have a probe.json of `probe_biLM.py`."""
+    header = ["run", "million tokens", "perplexity", "XPOS by layer", *ENTITIES, "operations"]
+    rows = []
+    for path in work.glob("*/probe.json"):
+        probe, ladder = srsly.read_json(path), path.with_name("ladder.json")
+        n_tokens = srsly.read_json(ladder)["n_tokens"] if ladder.exists() else 0
+        row = [path.parent.name, f"{n_tokens / 1e6:.1f}", f"{probe['perplexity']:.1f}"]
+        row.append(" ".join(f"{value:.2f}" for value in probe["xpos"]))
+        row += [f"{mean(probe[task]):.1f} ± {pstdev(probe[task]):.1f}" for task in ENTITIES]
+        rows.append([*row, f"{probe['operations'] / 1e6:.1f} M"])
+    print_table(header, sorted(rows, key=lambda row: float(row[2])))
 
 
 def run(
@@ -92,4 +113,4 @@ def run(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -11,6 +11,9 @@ from spacy.vectors import Mode, Vectors
 
 from ..errors import Errors
 
+# Vectors that are computed with at a time: a table may fill much of the memory.
+_ROWS = 16384
+
 
 class VectorTable(NamedTuple):
     """Which word has which vector. Many words can share one.
@@ -66,13 +69,19 @@ def read_vector_table(path: str) -> VectorTable:
     data = np.asarray(vectors.data, dtype="float32")
     keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
     rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
-    kept = np.abs(data).max(axis=1)[rows] > 0
+    kept = np.asarray(data.any(axis=1))[rows]
     order = np.argsort(keys[kept], kind="stable")
     return VectorTable(keys[kept][order], rows[kept][order], _normalise(data))
 
 
 def _normalise(vectors: NDArray) -> NDArray:
     """A direction that all share says nothing of a word."""
-    centred = vectors - vectors[vectors.any(axis=1)].mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    return (centred / np.maximum(1e-8, lengths)).astype("float16")
+    n_vectors = max(1, np.count_nonzero(vectors.any(axis=1)))
+    centre = vectors.sum(axis=0, dtype="float64") / n_vectors
+    normalised = np.empty(vectors.shape, dtype="float16")
+    for start in range(0, len(vectors), _ROWS):
+        rows = slice(start, start + _ROWS)
+        centred = vectors[rows] - centre
+        lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+        normalised[rows] = centred / np.maximum(1e-8, lengths)
+    return normalised
