@@ -14,7 +14,7 @@ BOS_WORD = "<S>"
 EOS_WORD = "</S>"
 N_CHARACTERS = 261  # rows of the character table
 
-_BOS, _EOS, _BOW, _EOW, _PAD = 256, 257, 258, 259, 260
+_BOS, _EOS, _BOW, _EOW, PADDING = 256, 257, 258, 259, 260
 
 
 def encode_words(words: Sequence[str], max_chars: int) -> Tuple[NDArray, NDArray]:
@@ -27,7 +27,7 @@ def encode_words(words: Sequence[str], max_chars: int) -> Tuple[NDArray, NDArray
     RETURNS (Tuple[NDArray, NDArray]): ids, shape (n_words, max_chars), int64; and
         the used positions of each row, markers included, shape (n_words,), int64.
     """
-    ids = np.full((len(words), max_chars), _PAD, dtype=np.int64)
+    ids = np.full((len(words), max_chars), PADDING, dtype=np.int64)
     lengths = np.empty(len(words), dtype=np.int64)
     ids[:, 0] = _BOW
     for row, word in enumerate(words):

@@ -478,6 +478,28 @@ class Errors(metaclass=ErrorsWithCodes):
         "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
         "to start at zero."
     )
+    # Teachers of pretraining
+    EL180 = (
+        "[training.teachers.{name}] is {found}, expected a block with a kind, one of: {known}; and "
+        "a name of letters, numbers and underscores, such as words."
+    )
+    EL181 = "A teacher of the kind '{kind}' in [training.teachers] cannot be made: {problem}."
+    EL182 = (
+        "There are no static vectors to learn from in '{path}': {problem}. Give the folder of a "
+        "pipeline in which each word has its vector, as `python -m spacy init vectors` writes it."
+    )
+    EL183 = (
+        "Learning from a transformer needs the package transformers. Install it with "
+        '`pip install "spacy-elmo[teachers]"`.'
+    )
+    EL184 = (
+        "There is no transformer to learn from in '{path}': {problem}. Give the folder of a "
+        "Hugging Face encoder with config.json, model.safetensors and tokenizer.json."
+    )
+    EL185 = (
+        "A teacher of the kind '{kind}' needs whole sequences, and [training] state_steps = "
+        "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

@@ -219,7 +219,7 @@ class Run:
             "n_tokens_trained": n_tokens,
             "n_tokens_trained_before": self.n_tokens_before,
             "n_tokens_of_text": self.counts.get("n_tokens"),
-            "training": asdict(self.config.training),
+            "training": {**asdict(self.config.training), "teachers": self.config.teachers},
             # What `evaluate` takes by default.
             "evaluation": {
                 "cut": self.config.corpus.cut,
@@ -276,7 +276,8 @@ def pretrain(
         every process.
     should_stop (Callable[[], bool]): asked after every step.
     RETURNS (Progress): where it ended.
-    RAISES (ValueError): EL090 and EL091 for the config, as `Run`; EL093 if gradients stay infinite.
+    RAISES (ValueError): EL090, EL091 and EL180 to EL182 for the config, as `Run`; EL093 if
+        gradients stay infinite.
     """
     checked = RunConfig.check(config)
     checked.require_device(device)

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
@@ -29,6 +29,7 @@ from .pretraining.settings import (
     make_settings,
 )
 from .pretraining.softmax import make_softmax, split_softmax
+from .pretraining.teachers import TeacherContext, describe_teachers, make_teachers
 from .pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 from .speed import read_total_memory
 
@@ -47,6 +48,7 @@ class RunConfig:
     bilm (Dict[str, Any]): [bilm].
     corpus (CorpusSettings): [corpus].
     training (TrainingSettings): [training].
+    teachers (Dict[str, Any]): what [training.teachers] are, wherever their files lie.
     """
 
     paths: Dict[str, Any]
@@ -54,21 +56,24 @@ class RunConfig:
     bilm: Dict[str, Any]
     corpus: CorpusSettings
     training: TrainingSettings
+    teachers: Dict[str, Any]
 
     @classmethod
     def check(cls, config: Dict[str, Any]) -> "RunConfig":
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
         value, EL160 for a model that the machine cannot hold, EL161 for an unknown
-        language."""
+        language, EL180 to EL182 for a teacher."""
         _check_paths(config["paths"])
         _check_language(config["nlp"])
+        training = make_settings(TrainingSettings, config["training"], "training")
         checked = cls(
             config["paths"],
             config["nlp"],
             config["bilm"],
             make_settings(CorpusSettings, config["corpus"], "corpus"),
-            make_settings(TrainingSettings, config["training"], "training"),
+            training,
+            {},
         )
         if checked.training.patience and not checked.corpus.dev:
             patience = checked.training.patience
@@ -80,7 +85,8 @@ class RunConfig:
         kind, arguments = split_softmax(checked.training.softmax)
         make_softmax(kind, _CHECKED_WIDTH, 1_000_000, **arguments)
         try_optimizer(checked.training.optimizer)
-        return checked
+        teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
+        return replace(checked, teachers=teachers)
 
     def require_device(self, device: str) -> None:
         """device (str): "cpu" or "cuda". RAISES (ValueError): EL091 if it is not there, or
@@ -194,7 +200,10 @@ class RunConfig:
             bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
         kind, arguments = split_softmax(self.training.softmax)
         softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
-        return LanguageModel(bilm, softmax, self.training.dropout)
+        training = self.training
+        context = TeacherContext(shape, vocabulary, training.batch_tokens, training.state_steps)
+        teachers = make_teachers(training.teachers, context)
+        return LanguageModel(bilm, softmax, training.dropout, teachers)
 
     def count_steps(self, n_targets: int) -> int:
         """n_targets (int): tokens and ends of sequences of the text; not looked at if
@@ -249,6 +258,7 @@ class RunConfig:
             "bilm": shape.to_dict(),
             "text": text,
             "training": {key: training[key] for key in kept},
+            "teachers": self.teachers,
             "n_words": n_words,
         }
         return json.loads(json.dumps(identity))

@@ -56,8 +56,8 @@ def find_private(tree, methods):
             if path.startswith(NAMESPACES) and path.count(".") > 2:
                 yield path
             elif is_private(node.attr) and node.attr not in own:
-                if path != f"self.{node.attr}" or node.attr not in methods:
-                    yield node.attr
+                is_method = path == f"self.{node.attr}" and node.attr in methods
+                yield from () if is_method else (node.attr,)
         elif isinstance(node, ast.ClassDef):
             yield from find_overwritten(node)
         elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -38,6 +38,7 @@ NAMES = {
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
+    "spacy_elmo_teachers": ["static_vectors"],
 }
 
 REQUIRED = inspect.Parameter.empty

@@ -1,12 +1,13 @@
 """`CharCNN`: character ids -> word vectors."""
 
-from typing import List
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from ..characters import N_CHARACTERS
+from ..characters import N_CHARACTERS, PADDING
 from .config import BiLMConfig
+from .filter_gradient import run_filters
 
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
@@ -55,10 +56,15 @@ class CharCNN(nn.Module):
             width of the widest filter.
         RETURNS (Tensor): word vectors, shape (n_words, width // 2).
         """
-        X = self.embedding(char_ids).transpose(1, 2)  # (n_words, char_width, n_chars)
-        pooled: List[Tensor] = [conv(X).amax(dim=2) for conv in self.convolutions]
+        pooled = run_filters(
+            self.embedding(char_ids),
+            (char_ids != PADDING).sum(dim=1),
+            self.embedding.weight[PADDING],
+            [cast(Tensor, conv.weight) for conv in self.convolutions],
+            [cast(Tensor, conv.bias) for conv in self.convolutions],
+        )
         # The activation is monotone: after the max it costs n_chars times less.
-        Y = self.activation(torch.cat(pooled, dim=1))  # (n_words, n_filters)
+        Y = self.activation(pooled)  # (n_words, n_filters)
         for highway in self.highways:
             Y = highway(Y)
         return self.projection(Y)

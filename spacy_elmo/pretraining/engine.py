@@ -49,16 +49,17 @@ class Engine:
 
     def step(
         self, step: Step, number: int, rate: float, state: Optional[List[BiLMState]]
-    ) -> Tuple[float, float, Optional[List[BiLMState]]]:
+    ) -> Tuple[List[float], float, Optional[List[BiLMState]]]:
         """Do a step.
 
         step (Step): this process's share.
         number (int): steps done before.
         rate (float): learning rate.
         state (Optional[List[BiLMState]]): after each piece of the last step.
-        RETURNS (Tuple[float, float, Optional[List[BiLMState]]]): the summed loss of this
-            process, the gradient's norm over all, and the state after each piece if the
-            next step may go on from it. Nothing changes if the norm is not finite.
+        RETURNS (Tuple[List[float], float, Optional[List[BiLMState]]]): the summed losses of
+            this process, the language model's and each teacher's; the gradient's norm over
+            all; and the state after each piece if the next step may go on from it. Nothing
+            changes if the norm is not finite.
         """
         settings, processes = self.settings, self.processes
         # Dropout and samples depend on the step alone: no generator's state to keep.
@@ -67,7 +68,7 @@ class Engine:
         self.module.train()
         before = state if step.continues else None
         after: List[BiLMState] = []
-        total = 0.0
+        totals = np.zeros(1 + len(self.model.teachers))
         # A process without a sequence of its own still has to exchange gradients.
         batches = step.batches or [self.idle]
         # Processes average their gradients: their number times the share of each makes
@@ -77,11 +78,12 @@ class Engine:
             is_last = i == len(batches) - 1
             with self._synchronised(is_last):
                 with settings.autocast(self.device):
-                    loss, last = self.module(batch, before[i] if before else None)
-                    loss = loss if step.batches else self._nothing()
+                    losses, last = self.module(batch, before[i] if before else None)
+                    loss = losses.sum() if step.batches else self._nothing()
                 self.scaler.scale(loss * share).backward()
             after.append(last)
-            total += float(loss.detach()) if step.batches else 0.0
+            if step.batches:
+                totals += losses.detach().cpu().double().numpy()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.scaler.unscale_(self.optimizer)
@@ -93,7 +95,7 @@ class Engine:
         self.optimizer.zero_grad()
         # A state of a step that was left out may be as bad as its gradient.
         is_kept = settings.state_steps and math.isfinite(norm)
-        return total, norm, after if is_kept else None
+        return totals.tolist(), norm, after if is_kept else None
 
     def _nothing(self) -> Tensor:
         """A loss whose gradient is 0 for each weight; 0 times that of a batch would not be

@@ -77,6 +77,7 @@ def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
         "tokens_per_second": report.tokens_per_second,
         "time": time.time(),
     }
+    line.update({f"loss_{name}": loss for name, loss in report.teachers.items()})
     if report.dev is not None:
         line.update(zip(_DEV_KEYS, report.dev.perplexities))
     # JSON knows no infinity.

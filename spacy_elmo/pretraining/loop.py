@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from torch import Tensor
 
@@ -20,12 +20,15 @@ from .run_folder import Checkpoint
 from .schedule import learn_rate_factor
 from .settings import TrainingSettings
 from .stream import BatchStream
+from .teachers import PREFIX, get_teacher_tensors, set_teacher_tensors
 from .vocabulary import UNK_WORD
 
 logger = logging.getLogger("spacy_elmo")
 
 # So many steps in a row without a finite gradient end a run.
 _MAX_BAD_STEPS = 10
+# What the language model is called among the losses: no teacher's name is empty.
+_MODEL = ""
 
 
 @dataclass
@@ -60,6 +63,7 @@ class Report:
     loss (float): mean training loss, nats for each prediction.
     gradient_norm (float): of the last step, before clipping.
     tokens_per_second (float): of all processes.
+    teachers (Dict[str, float]): mean loss of each, for each prediction.
     dev (Optional[Perplexity]): of the held-out text, if it was measured.
     is_best (bool): whether that was the best so far.
     """
@@ -70,6 +74,7 @@ class Report:
     loss: float
     gradient_norm: float
     tokens_per_second: float
+    teachers: Dict[str, float] = field(default_factory=dict)
     dev: Optional[Perplexity] = None
     is_best: bool = False
 
@@ -121,14 +126,15 @@ def train(
     if checkpoint is not None:
         progress = Progress(**checkpoint.state)
         tensors = checkpoint.tensors
-        optimizer_tensors = {k: v for k, v in tensors.items() if not k.startswith("state.")}
-        set_tensors(optimizer, optimizer_tensors)
+        others = ("state.", PREFIX)
+        set_tensors(optimizer, {k: v for k, v in tensors.items() if not k.startswith(others)})
+        set_teacher_tensors(model.teachers, tensors)
         state = share_state(tensors, settings, processes)
     idle = make_lm_batch([[UNK_WORD]], stream.vocabulary)
     engine = Engine(model, optimizer, settings, processes, idle)
     if progress.scaler:
         engine.scaler.load_state_dict(progress.scaler)
-    window = _Window()
+    window = _Window(model.teachers)
     for step in stream.steps(progress.position):
         if progress.step >= total_steps:
             break
@@ -139,9 +145,9 @@ def train(
             total_steps=total_steps,
             decay_share=settings.decay_share,
         )
-        loss, norm, state = engine.step(step, progress.step, rate, state)
+        losses, norm, state = engine.step(step, progress.step, rate, state)
         # One exchange for all that the processes have to agree on.
-        loss, wants_stop = processes.sum([loss, float(hooks.should_stop())])
+        *losses, wants_stop = processes.sum([*losses, float(hooks.should_stop())])
         progress.n_bad_steps = 0 if math.isfinite(norm) else progress.n_bad_steps + 1
         if progress.n_bad_steps:
             logger.warning(Warnings.WL005.format(step=progress.step, norm=norm))
@@ -151,7 +157,7 @@ def train(
         progress.n_tokens += step.n_targets
         progress.position = step.position
         progress.scaler = engine.scaler.state_dict()
-        window.add(loss, step.n_targets)
+        window.add(losses, step.n_targets)
         is_last = bool(wants_stop) or progress.step >= total_steps
         report = None
         # Not where somebody stops the run: one that is never stopped would not either.
@@ -173,10 +179,11 @@ def train(
             )
         if report is not None:
             hooks.report(report)
-            window = _Window()
+            window = _Window(model.teachers)
         if is_last or progress.step % settings.save_frequency == 0:
             _require_finite(model, progress.step)
             tensors = get_tensors(optimizer) | gather_state(state, processes)
+            tensors |= get_teacher_tensors(model.teachers)
             hooks.save(progress, tensors)
         if is_last:
             return progress
@@ -194,22 +201,25 @@ def _require_finite(model: LanguageModel, step: int) -> None:
 class _Window:
     """Sums since the last report."""
 
-    def __init__(self) -> None:
+    def __init__(self, teachers: Iterable[str]) -> None:
         self.started = time.monotonic()
-        self.loss = 0.0
+        self.losses = dict.fromkeys([_MODEL, *teachers], 0.0)
         self.n_targets = 0
 
-    def add(self, loss: float, n_targets: int) -> None:
-        self.loss += loss
+    def add(self, losses: List[float], n_targets: int) -> None:
+        for name, loss in zip(self.losses, losses):
+            self.losses[name] += loss
         self.n_targets += n_targets
 
     def make_report(self, progress: Progress, rate: float, norm: float) -> Report:
         seconds = max(1e-9, time.monotonic() - self.started)
+        means = {name: loss / (2 * self.n_targets) for name, loss in self.losses.items()}
         return Report(
             step=progress.step,
             n_tokens=progress.n_tokens,
             learn_rate=rate,
-            loss=self.loss / (2 * self.n_targets),
+            loss=means.pop(_MODEL),
             gradient_norm=norm,
             tokens_per_second=self.n_targets / seconds,
+            teachers=means,
         )

@@ -124,7 +124,8 @@ class RunFolder:
         if _is_older(about):  # its numbers have ten decimals
             identity = srsly.json_loads(srsly.json_dumps(identity))
         for key, value in identity.items():
-            if found.get(key) != value:
+            # A run has nothing under a key that is newer than it is.
+            if found.get(key) != value and (value or found.get(key)):
                 where, before, now = _find_difference(key, found.get(key), value)
                 return f"it is of another run: {where} was {before}, now {now}"
         return None

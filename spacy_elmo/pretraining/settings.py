@@ -60,6 +60,7 @@ class TrainingSettings:
     log_frequency (int): between two lines.
     optimizer (Dict[str, Any]): "name", and arguments of torch's class.
     softmax (Dict[str, Any]): "kind", and its settings.
+    teachers (Dict[str, Any]): what else to learn from, by name: "kind", and its settings.
     """
 
     seed: int = 0
@@ -83,6 +84,7 @@ class TrainingSettings:
     log_frequency: int = 20
     optimizer: Dict[str, Any] = field(default_factory=lambda: {"name": "adam"})
     softmax: Dict[str, Any] = field(default_factory=lambda: {"kind": "sampled"})
+    teachers: Dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         section = "training"

@@ -1,0 +1,116 @@
+"""A ladder of recipes: pretraining runs of equal processor time that differ in one thing, each
+probed in the same way (`probe_biLM.py`).
+
+A run gets so many steps as fit into the budget, so its learning rate has fallen to zero at
+the end. The budget is processor time of one thread, which busy neighbours trouble less than
+the clock. Short runs favour what learns fast: look at large differences, and mind that
+text is never repeated.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any
+
+import srsly
+import torch
+import typer
+from common import describe_machine, print_table
+from probe_biLM import ENTITIES
+
+from spacy_elmo.cli.pretrain import _keep_memory
+from spacy_elmo.pretrain import pretrain
+from spacy_elmo.pretraining.loop import Report
+from spacy_elmo.pretraining_config import load_config, read_template
+
+# Steps that show how fast a variant is; the first are not counted.
+TRIAL_STEPS, FIRST_STEPS = 15, 5
+BASE: dict[str, dict[str, Any]] = {
+    "training": {
+        "learn_rate": 0.003,
+        "precision": "bf16",
+        "decay_share": 0.5,
+        "eval_frequency": 1_000_000,
+        "save_frequency": 1_000_000,
+    },
+}
+
+
+app = typer.Typer()
+
+
+@app.command("run")
+def train(
+    variants: Path = typer.Argument(..., help="JSON: name -> section -> other settings"),
+    name: str = typer.Argument(..., help="The variant to run"),
+    text: Path = typer.Argument(..., help="Folder with text to train on"),
+    vocabulary: Path = typer.Argument(..., help="File with the words to predict"),
+    work: Path = typer.Argument(..., help="Folder for the runs"),
+    budget: float = typer.Option(600.0, help="Seconds of processor time"),
+) -> None:
+    """Train a variant; write WORK/NAME/ladder.json."""
+    torch.set_num_threads(1)
+    _keep_memory()
+    changes = srsly.read_json(variants)[name]
+    folder = work / name
+    rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS)["rate"]
+    shutil.rmtree(work / f"{name}.trial")
+    steps = int(budget * rate)
+    found = run(changes, text, vocabulary, folder, steps)
+    found.update(name=name, changes=changes, budget=budget, machine=describe_machine())
+    srsly.write_json(folder / "ladder.json", found)
+    print(found, flush=True)
+
+
+@app.command("table")
+def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
+    """Print a table of the runs that have a probe.json of `probe_biLM.py`."""
+    header = ["run", "million tokens", "perplexity", "XPOS by layer", *ENTITIES, "operations"]
+    rows = []
+    for path in work.glob("*/probe.json"):
+        probe, ladder = srsly.read_json(path), path.with_name("ladder.json")
+        n_tokens = srsly.read_json(ladder)["n_tokens"] if ladder.exists() else 0
+        row = [path.parent.name, f"{n_tokens / 1e6:.1f}", f"{probe['perplexity']:.1f}"]
+        row.append(" ".join(f"{value:.2f}" for value in probe["xpos"]))
+        row += [f"{mean(probe[task]):.1f} ± {pstdev(probe[task]):.1f}" for task in ENTITIES]
+        rows.append([*row, f"{probe['operations'] / 1e6:.1f} M"])
+    print_table(header, sorted(rows, key=lambda row: float(row[2])))
+
+
+def run(
+    changes: dict[str, dict[str, Any]], text: Path, vocabulary: Path, folder: Path, steps: int
+) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): "rate", steps a second of processor time, "cpu_seconds",
+    "n_tokens" and the last "loss"."""
+    config = read_template()
+    config["paths"]["train"] = str(text)
+    config["corpus"]["vocabulary"] = str(vocabulary)
+    for section, values in [*BASE.items(), *changes.items()]:
+        config[section].update(values)
+    config["training"].update(max_steps=steps, log_frequency=FIRST_STEPS)
+    folder.mkdir(parents=True)
+    config.to_disk(folder / "run.cfg", interpolate=False)
+    times: list[tuple[int, float]] = []
+    last: list[Report] = []
+
+    def report(current: Report, total_steps: int) -> None:
+        times.append((current.step, time.process_time()))
+        last[:] = [current]
+        if current.step % 100 == 0:
+            print(f"{current.step}/{total_steps} {current.loss:.3f}", flush=True)
+
+    pretrain(load_config(folder / "run.cfg"), folder, report=report)
+    (first_step, start), (last_step, end) = times[0], times[-1]
+    rate = (last_step - first_step) / (end - start)
+    return {
+        "rate": rate,
+        "cpu_seconds": steps / rate,
+        "steps": steps,
+        "n_tokens": last[0].n_tokens,
+        "loss": last[0].loss,
+    }
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,1 @@
+"""Teachers of pretraining: what a biLM learns beside its own language model."""

@@ -1,0 +1,138 @@
+"""`TransformerEncoder`: the vectors of a transformer's layer for words that are given."""
+
+import hashlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..errors import Errors
+from ..pretraining.teachers import require_number
+
+# Sequences that are read at a time.
+_N_SEQUENCES = 64
+
+
+class TransformerEncoder:
+    """No torch module, so that whoever has it does not train or store it.
+
+    model (Any): a `transformers` model without the layers that are not read.
+    tokenizer (Any): its fast tokenizer.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.tokenizer = tokenizer
+        places = getattr(model.config, "max_position_embeddings", tokenizer.model_max_length)
+        self.n_places = min(tokenizer.model_max_length, places)
+
+    @property
+    def width(self) -> int:
+        """RETURNS (int): Numbers of a vector."""
+        return self.model.config.hidden_size
+
+    @torch.no_grad()
+    def read(self, sequences: List[List[str]], device: torch.device) -> Tuple[Tensor, NDArray]:
+        """Compute the vectors of words, each the mean over its pieces.
+
+        sequences (List[List[str]]): words.
+        device (torch.device): where to compute.
+        RETURNS (Tuple[Tensor, NDArray]): vectors of the words that have a piece, one sequence
+            after the other, float32, shape (n_known, width), and which words these are,
+            int64, (n_known,). Others are without, or beyond what the transformer reads.
+        """
+        self.model.to(device)
+        vectors: List[Tensor] = [torch.zeros(0, self.width, device=device)]
+        known: List[NDArray] = [np.zeros(0, dtype=np.int64)]
+        n_before = 0
+        for start in range(0, len(sequences), _N_SEQUENCES):
+            group = sequences[start : start + _N_SEQUENCES]
+            pieces, owners = self._encode(group)
+            hidden = self.model(**{k: v.to(device) for k, v in pieces.items()}).last_hidden_state
+            places = np.flatnonzero(owners >= 0)
+            words, index, counts = np.unique(
+                owners[places], return_inverse=True, return_counts=True
+            )
+            sums = hidden.new_zeros(len(words), self.width, dtype=torch.float32)
+            rows = hidden.flatten(0, 1)[torch.from_numpy(places).to(device)].float()
+            sums.index_add_(0, torch.from_numpy(index).to(device), rows)
+            vectors.append(sums / torch.from_numpy(counts).to(device)[:, None])
+            known.append(words + n_before)
+            n_before += sum(map(len, group))
+        return torch.cat(vectors), np.concatenate(known)
+
+    def _encode(self, sequences: List[List[str]]) -> Tuple[Dict[str, Tensor], NDArray]:
+        """RETURNS (Tuple[Dict[str, Tensor], NDArray]): what the model reads, and the word that
+        each piece is of, -1 for none, shape (n_seqs * n_pieces,)."""
+        encoded = self.tokenizer(
+            sequences,
+            is_split_into_words=True,
+            padding=True,
+            truncation=True,
+            max_length=self.n_places,
+            return_tensors="pt",
+        )
+        starts = np.cumsum([0, *map(len, sequences)])
+        owners = [
+            -1 if word is None else starts[i] + word
+            for i in range(len(sequences))
+            for word in encoded.word_ids(i)
+        ]
+        return dict(encoded), np.array(owners, dtype=np.int64)
+
+    def describe(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): layer, and a hash of the weights, in JSON's types."""
+        found = hashlib.blake2b(digest_size=16)
+        for name, tensor in sorted(self.model.state_dict().items()):
+            found.update(name.encode("utf-8"))
+            found.update(tensor.cpu().contiguous().numpy().tobytes())
+        return {"layer": self.model.config.num_hidden_layers, "transformer": found.hexdigest()}
+
+
+def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
+    """Load the lower layers of a transformer. Nothing is fetched, and nothing unpickled.
+
+    kind (str): of the teacher, for messages.
+    path (str): folder of a Hugging Face encoder with a fast tokenizer and safetensors.
+    layer (int): the last layer to compute, the first is 1.
+    RETURNS (TransformerEncoder): the encoder.
+    RAISES (ValueError): EL181 if it has no such layer, EL183 without the package transformers,
+        EL184 if the folder is not what it should be.
+    """
+    try:
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as err:
+        raise ValueError(Errors.EL183) from err
+    require_number(kind, "layer", layer, whole=True)
+    if not path or not Path(path).is_dir():
+        raise ValueError(Errors.EL184.format(path=path, problem="there is no such folder"))
+    try:
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        most = config.num_hidden_layers
+        # What is above is neither computed nor loaded.
+        config.num_hidden_layers = min(layer, most)
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, use_fast=True)
+        with _silence(logging):
+            model = AutoModel.from_pretrained(
+                path, config=config, local_files_only=True, use_safetensors=True
+            )
+    except Exception as err:  # transformers, tokenizers and safetensors each have their own
+        raise ValueError(Errors.EL184.format(path=path, problem=err)) from err
+    require_number(kind, "layer", layer, most=most, whole=True)
+    return TransformerEncoder(model.float(), tokenizer)
+
+
+@contextmanager
+def _silence(logging: Any) -> Iterator[None]:
+    """A long warning would name each weight of the layers that are left out."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
