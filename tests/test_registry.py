@@ -38,7 +38,7 @@ NAMES = {
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
-    "spacy_elmo_teachers": ["static_vectors"],
+    "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }
 
 REQUIRED = inspect.Parameter.empty

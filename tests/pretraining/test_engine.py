@@ -47,9 +47,9 @@ def test_a_process_without_sequences_adds_nothing(kind, number):
         engine.model.bilm.char_cnn.embedding.weight.fill_(number)
     before = {name: weight.clone() for name, weight in engine.model.named_parameters()}
 
-    loss, norm, _ = engine.step(make_step(), 0, 0.1, None)
+    losses, norm, _ = engine.step(make_step(), 0, 0.1, None)
 
-    assert (loss, norm) == (0.0, 0.0)
+    assert (losses, norm) == ([0.0], 0.0)
     for name, weight in engine.model.named_parameters():
         assert torch.equal(weight.nan_to_num(), before[name].nan_to_num()), name
 
@@ -58,9 +58,9 @@ def test_a_process_with_sequences_changes_every_weight():
     engine = make_engine()
     before = {name: weight.clone() for name, weight in engine.model.named_parameters()}
 
-    loss, norm, _ = engine.step(make_step(["ham", "eggs"], ["eggs"]), 0, 0.1, None)
+    losses, norm, _ = engine.step(make_step(["ham", "eggs"], ["eggs"]), 0, 0.1, None)
 
-    assert loss > 0 and norm > 0
+    assert losses[0] > 0 and norm > 0
     for name, weight in engine.model.named_parameters():
         assert not torch.equal(weight, before[name]), name
 

@@ -19,7 +19,7 @@ from spacy_elmo.registry import teachers as registered
 from spacy_elmo.teachers.vector_table import read_vector_table
 
 from ..runs import SMALL, train
-from ..util import SHAPE
+from ..helpers import SHAPE
 
 WORDS = ["ham", "eggs", "like", "bread"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])

@@ -16,7 +16,7 @@ from spacy_elmo.teachers.transformer import align_tokens
 from spacy_elmo.teachers.transformer_encoder import load_encoder
 
 from ..runs import SMALL, train
-from ..util import SHAPE
+from ..helpers import SHAPE
 from .test_teachers import read_tensors
 
 transformers = pytest.importorskip("transformers")
