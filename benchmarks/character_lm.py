@@ -21,13 +21,13 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor, nn
 
-from spacy_elmo.corpora.cutting import split_words
-from spacy_elmo.evaluation import evaluate_checkpoint
-from spacy_elmo.pretrain import pretrain
+from spacy_elmo.language_model.evaluation import evaluate_checkpoint
+from spacy_elmo.language_model.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.schedule import learn_rate_factor
-from spacy_elmo.pretraining.vocabulary import Vocabulary
-from spacy_elmo.pretraining_config import load_config, make_pretraining_config
-from spacy_elmo.run_parts import RunConfig
+from spacy_elmo.text.cutting import split_words
 
 # Lines stay whole.
 MAX_TOKENS = 10_000

@@ -9,7 +9,7 @@ from statistics import median
 import spacy
 import torch
 
-from spacy_elmo.corpora.cutting import split_words
+from spacy_elmo.text.cutting import split_words
 
 
 def compare_medians(

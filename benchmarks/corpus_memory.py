@@ -6,10 +6,10 @@ from pathlib import Path
 import typer
 from common import print_table
 
-from spacy_elmo.corpora.corpus import Corpus, cutter_maker
-from spacy_elmo.corpora.texts import TextSource
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.stream import BatchStream
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.text.corpus import Corpus, cutter_maker
+from spacy_elmo.text.texts import TextSource
 
 
 def main(

@@ -16,11 +16,11 @@ from elmoformanylangs.frontend import Model as PeerModel
 from elmoformanylangs.modules.embedding_layer import EmbeddingLayer
 from torch.nn.utils.rnn import pack_sequence
 
+from spacy_elmo.bilm.characters import N_CHARACTERS
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.characters import N_CHARACTERS
-from spacy_elmo.speed import measure_limits
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.speed import measure_limits
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SHAPES = {

@@ -20,9 +20,9 @@ from common import describe_machine, print_table
 from probe_biLM import ENTITIES
 
 from spacy_elmo.cli.pretrain import _keep_memory
-from spacy_elmo.pretrain import pretrain
+from spacy_elmo.pretraining.config_files import load_config, read_template
 from spacy_elmo.pretraining.loop import Report
-from spacy_elmo.pretraining_config import load_config, read_template
+from spacy_elmo.pretraining.run import pretrain
 
 # Steps that show how fast a variant is; the first are not counted.
 TRIAL_STEPS, FIRST_STEPS = 15, 5

@@ -17,10 +17,10 @@ from common import compare_medians, describe_machine, measure_products, print_ta
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.objective import LanguageModel
-from spacy_elmo.pretraining.readings import make_lm_batch
-from spacy_elmo.pretraining.softmax import SampledSoftmax
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.readings import make_lm_batch
+from spacy_elmo.language_model.softmax import SampledSoftmax
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 
 N_SAMPLES = 4096
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

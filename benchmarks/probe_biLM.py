@@ -23,11 +23,11 @@ from spacy.vocab import Vocab
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.corpora.static_vectors import read_static_vectors
-from spacy_elmo.evaluation import evaluate_checkpoint
-from spacy_elmo.experiments.probe import probe_layers
-from spacy_elmo.loaders import load_embedder
+from spacy_elmo.checkpoints.loaders import load_embedder
+from spacy_elmo.experiments.layer_probe import probe_layers
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.language_model.evaluation import evaluate_checkpoint
+from spacy_elmo.text.static_vectors import read_static_vectors
 
 TAGS = "pos-dep/ud_english_ewt/en_ewt-ud-{split}.conllu"
 # Name -> file, columns of word and tag.

@@ -14,13 +14,13 @@ import numpy as np
 import spacy
 import typer
 
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.corpora.cutting import split_words
-from spacy_elmo.corpora.files import open_binary
-from spacy_elmo.loaders import load_embedder
-from spacy_elmo.results import get_effort, write_result
-from spacy_elmo.search.encoder import WEIGHTINGS, SentenceEncoder, fit_transform
-from spacy_elmo.sentences import cut_sentences
+from spacy_elmo.checkpoints.loaders import load_embedder
+from spacy_elmo.experiments.results import get_effort, write_result
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.search.sentence_encoder import WEIGHTINGS, SentenceEncoder, fit_transform
+from spacy_elmo.text.cutting import split_words
+from spacy_elmo.text.sentences import cut_sentences
+from spacy_elmo.text.text_files import open_binary
 
 Words = List[str]
 _RANKS = (1, 5, 10)

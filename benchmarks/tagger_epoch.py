@@ -16,7 +16,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed, load_model_from_config, minibatch
 from thinc.api import NumpyOps, set_current_ops
 
-from spacy_elmo.presets import make_config
+from spacy_elmo.pipeline.presets import make_config
 
 CACHE = {"@misc": "spacy-elmo.ActivationCache.v1"}
 

@@ -29,7 +29,7 @@ __all__ = ["__version__", "load_embedder", "pipe_config"]
 def __getattr__(name: str) -> Any:
     # PEP 562: torch is only paid for by those who ask for it.
     if name in ("load_embedder", "pipe_config"):
-        from . import loaders
+        from .checkpoints import loaders
 
         return getattr(loaders, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

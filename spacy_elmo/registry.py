@@ -7,14 +7,14 @@ import catalogue
 checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_points=True)
 
 # Group "spacy_elmo_softmaxes": callables `(width, n_words, **settings) -> nn.Module` with
-# `loss` and `log_probs` as `spacy_elmo.pretraining.softmax.Softmax`, by the name that a
+# `loss` and `log_probs` as `spacy_elmo.language_model.softmax.Softmax`, by the name that a
 # config gives. Those from a file are made on torch's meta device first, for their shapes.
 softmaxes = catalogue.create("spacy_elmo", "softmaxes", entry_points=True)
 
 # Group "spacy_elmo_teachers": callables `(context, **settings) -> Teacher` as in
-# `spacy_elmo.pretraining.teachers`, by the kind that a config gives.
+# `spacy_elmo.language_model.teacher`, by the kind that a config gives.
 teachers = catalogue.create("spacy_elmo", "teachers", entry_points=True)
 
 # Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`
-# as in `spacy_elmo.corpora.readers`, by the ending of the file's name without the dot.
+# as in `spacy_elmo.text.file_formats`, by the ending of the file's name without the dot.
 corpus_readers = catalogue.create("spacy_elmo", "corpus_readers", entry_points=True)

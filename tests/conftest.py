@@ -6,9 +6,9 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import errors
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.inference.embedder import Embedder
 
 from .helpers import INTERIM, SHAPE, SHARED, make_nlp
 from .message_use import MessageUse

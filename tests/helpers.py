@@ -7,7 +7,7 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.loaders import build_random_loader_v1, load_embedder
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 INTERIM = SHARED / "models" / "interim_en"

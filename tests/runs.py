@@ -5,8 +5,8 @@ import random
 import safetensors.torch
 import srsly
 
-from spacy_elmo.pretrain import pretrain
-from spacy_elmo.pretraining_config import load_config, make_pretraining_config
+from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.run import pretrain
 
 from .helpers import SHAPE
 

@@ -11,10 +11,10 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo import activation_cache, activation_store
-from spacy_elmo.activation_cache import build_activation_cache_v1
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1
+from spacy_elmo.inference import activation_cache, activation_store
+from spacy_elmo.inference.activation_cache import build_activation_cache_v1
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.loaders import build_random_loader_v1
 
 from .helpers import TEXTS, add_elmo, assert_close, example, make_nlp, vectors
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from spacy_elmo.activation_cache import build_activation_cache_v1
-from spacy_elmo.activation_store import LayerFile
+from spacy_elmo.inference.activation_cache import build_activation_cache_v1
+from spacy_elmo.inference.activation_store import LayerFile
 
 from .damage import mutate, replace_by_others
 from .faults import fail_at_size

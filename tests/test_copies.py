@@ -14,7 +14,7 @@ import pytest
 import spacy
 
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.presets import PRESETS
+from spacy_elmo.pipeline.presets import PRESETS
 
 from .pipelines import TEXTS, assert_same, build, make_components, make_pipeline, read
 

@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo import load_embedder
-from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.inference.embedder import Embedder
 
 from . import golden
 

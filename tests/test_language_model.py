@@ -7,16 +7,16 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import SoftmaxWeights, read_bilm
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.checkpoints.reader import SoftmaxWeights, read_bilm
-from spacy_elmo.language_model import (
+from spacy_elmo.language_model.loading import (
     copy_softmax_rows,
     load_language_model,
     pack_softmax,
     start_bilm,
 )
-from spacy_elmo.pretraining.softmax import AdaptiveSoftmax, Softmax, make_softmax
+from spacy_elmo.language_model.softmax import AdaptiveSoftmax, Softmax, make_softmax
 from spacy_elmo.registry import softmaxes
 
 from .helpers import SHAPE

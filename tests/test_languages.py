@@ -8,9 +8,9 @@ import srsly
 
 from spacy_elmo import pipe_config
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model import pack_softmax
+from spacy_elmo.language_model.loading import pack_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pretraining.softmax import make_softmax
 
 from .helpers import SHAPE, example, make_nlp
 from .test_lm_pipe import WORDS

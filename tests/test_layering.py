@@ -1,9 +1,12 @@
 """Imports point downwards: the table of docs/design.md, held against the source."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -11,90 +14,28 @@ import spacy_elmo
 
 ROOT = Path(spacy_elmo.__file__).parent
 
-# Rank of each room. A file may import lower ranks and its own room.
-RANKS = {
-    "errors": 0,
-    "registry": 0,
-    "util": 1,
-    "activation_store": 1,
-    "activation_cache": 2,
-    "characters": 1,
-    "sentences": 1,
-    "batch": 2,
-    "bilm": 3,
-    "checkpoints": 4,
-    "spans": 4,
-    "doc_arrays": 3,
-    "token_keys": 3,
-    "extensions": 4,
-    "figures": 4,
-    "pretraining": 5,
-    "corpora": 5,
-    "layers": 5,
-    "similarity": 5,
-    "loaders": 5,
-    "speed": 5,
-    "architectures": 6,
-    "presets": 6,
-    "pretraining_config": 6,
-    "language_model": 6,
-    "pending": 5,
-    "teachers": 6,
-    "languages": 6,
-    "saved_tok2vec": 7,
-    "listening": 6,
-    "pipeline": 8,
-    "layer_weights": 7,
-    "neighbors": 7,
-    "lm_pipe": 7,
-    "lm_scores": 6,
-    "lm_extensions": 4,
-    "evaluation": 7,
-    "results": 5,
-    "search": 7,
-    "senses": 7,
-    "senses_pipe": 8,
-    "experiments": 9,
-    "run_parts": 8,
-    "run_words": 9,
-    "pretrain": 10,
-    "corpus_report": 10,
-    "report": 10,
-    "cli": 11,
-}
-TORCH = {
-    "bilm",
-    "checkpoints",
-    "loaders",
-    "layers",
-    "pretraining",
-    "language_model",
-    "teachers",
-    "pretrain",
-    "run_parts",
-    "corpus_report",
-    "speed",
-    "lm_pipe",
-    "lm_scores",
-    "experiments",
-}
-NO_SPACY = {
-    "util",
-    "registry",
-    "activation_store",
-    "activation_cache",
-    "characters",
-    "sentences",
-    "batch",
-    "bilm",
-    "checkpoints",
-    "loaders",
-    "figures",
-    "pretraining",
-    "language_model",
-    "speed",
-}
+DESIGN = ROOT.parent / "docs" / "design.md"
 
+
+class Room(NamedTuple):
+    """A row of the table: how low it lies, and which heavy packages it may import."""
+
+    rank: int
+    torch: bool
+    spacy: bool
+
+
+def read_rooms():
+    """The table below "Rooms" in docs/design.md."""
+    section = DESIGN.read_text("utf-8").partition("## Rooms")[2].partition("\n## ")[0]
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].isdigit():
+            for name in re.findall("`([a-z_]+)`", cells[1]):
+                yield name, Room(int(cells[0]), bool(cells[3]), bool(cells[4]))
+
+
+ROOMS = dict(read_rooms())
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 
@@ -126,11 +67,21 @@ def test_imports_point_downwards(path):
         return
     for names in imports(path):
         if names[0] == "spacy_elmo":
-            assert RANKS[names[1]] < RANKS[room(path)] or names[1] == room(path), names
-        if names[0] == "torch":
-            assert room(path) in TORCH or room(path) == "cli"
-        if names[0] == "spacy":
-            assert room(path) not in NO_SPACY
+            assert ROOMS[names[1]].rank < ROOMS[room(path)].rank or names[1] == room(path), names
+        if names[0] in ("torch", "spacy"):
+            assert getattr(ROOMS[room(path)], names[0]), names
+
+
+def test_the_table_has_all_rooms_and_no_other():
+    assert set(ROOMS) == {room(path) for path in FILES} - {"__init__"}
+    rooms = {path.parts[0] for path in FILES if len(path.parts) > 1}
+    assert all((ROOT / name / "__init__.py").is_file() for name in rooms)
+
+
+def test_one_name_means_one_file():
+    # A command has the name of what it runs.
+    names = Counter(path.stem for path in FILES if room(path) != "cli" and path.stem[0] != "_")
+    assert [name for name, n in names.items() if n > 1] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)

@@ -11,9 +11,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import SGD
 
-from spacy_elmo.architectures import build_elmo_listener_v1, build_elmo_tok2vec_v1
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
+from spacy_elmo.pipeline.architectures import build_elmo_listener_v1, build_elmo_tok2vec_v1
 
 from .helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
 

@@ -10,14 +10,15 @@ import spacy
 import torch
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo import lm_pipe, load_embedder
+from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model import load_language_model, pack_softmax
-from spacy_elmo.pretraining.perplexity import Scorer, measure
-from spacy_elmo.pretraining.softmax import make_softmax
+from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.perplexity import Scorer, measure
+from spacy_elmo.language_model.softmax import make_softmax
+from spacy_elmo.pipeline import elmo_lm as lm_pipe
 
 from .helpers import SHAPE, TEXTS, assert_close
 

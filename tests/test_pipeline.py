@@ -14,16 +14,16 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 import spacy_elmo
-from spacy_elmo import loaders
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.inference import InferenceEngine
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints import loaders
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model import load_language_model
+from spacy_elmo.experiments.similarities import compare_word
+from spacy_elmo.inference.engine import InferenceEngine
+from spacy_elmo.language_model.loading import load_language_model
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pipeline import Elmo
-from spacy_elmo.similarity import compare_word
+from spacy_elmo.pipeline.elmo import Elmo
 
 from .helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.corpus_report import describe_corpus
-from spacy_elmo.pretrain import pretrain
-from spacy_elmo.pretraining_config import load_config
-from spacy_elmo.run_parts import RunConfig
+from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.corpus_report import describe_corpus
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.run_config import RunConfig
 
 from .runs import SMALL, all_bytes, train, write_config
 
@@ -217,11 +217,11 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(tmp_path, texts):
 
 
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.run_parts.read_total_memory", lambda: 20_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 20_000)
     with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
         train(tmp_path, texts)
     # Momentum is one number, Adam's moments are two.
-    monkeypatch.setattr("spacy_elmo.run_parts.read_total_memory", lambda: 37_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 37_000)
     optimizer = {"optimizer": {"name": "sgd"}, "softmax": {"kind": "full"}}
     train(tmp_path, texts, training={**SMALL["training"], **optimizer, "max_steps": 1})
 

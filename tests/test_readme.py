@@ -13,9 +13,9 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.architectures import build_elmo_v1
-from spacy_elmo.pipeline import make_elmo
-from spacy_elmo.presets import PRESETS
+from spacy_elmo.pipeline.architectures import build_elmo_v1
+from spacy_elmo.pipeline.elmo import make_elmo
+from spacy_elmo.pipeline.presets import PRESETS
 
 from .test_registry import NAMES
 from .toy_corpora import make_docs

@@ -14,12 +14,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from spacy_elmo.corpora.corpus import make_tokenizer
-from spacy_elmo.pretrain import BEST, LAST, Run, pretrain
-from spacy_elmo.pretraining.log import LOG_FILE, RunLog
-from spacy_elmo.pretraining.processes import Processes
-from spacy_elmo.pretraining_config import load_config
-from spacy_elmo.run_parts import RunConfig
+from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.ranks import Processes
+from spacy_elmo.pretraining.run import BEST, LAST, Run, pretrain
+from spacy_elmo.pretraining.run_config import RunConfig
+from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
+from spacy_elmo.text.corpus import make_tokenizer
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
 
 from .runs import SMALL, all_bytes, train, write_config
@@ -36,7 +36,7 @@ def stopped(texts, tmp_path_factory):
     config = load_config(write_config(folder, texts))
     steps = iter(range(100))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_elmo.pretraining.log.has_matplotlib", lambda: False)
+        patch.setattr("spacy_elmo.pretraining.run_log.has_matplotlib", lambda: False)
         log = RunLog(folder / "run")
         pretrain(config, folder / "run", report=log, should_stop=lambda: next(steps) == 4)
     assert [path.name for path in sorted((folder / "run" / "checkpoints").iterdir())] == [
@@ -122,7 +122,7 @@ def test_a_flipped_bit_anywhere_is_told_or_changes_nothing(
 ):
     # Making it takes longer than all that is tested here.
     tokenizer = make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
-    monkeypatch.setattr("spacy_elmo.corpora.corpus.make_tokenizer", lambda *args: tokenizer)
+    monkeypatch.setattr("spacy_elmo.text.corpus.make_tokenizer", lambda *args: tokenizer)
     # The length follows from counts.json.
     training = {**SMALL["training"], "max_steps": 0, "max_epochs": 1.0}
     config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))

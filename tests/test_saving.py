@@ -13,8 +13,8 @@ import srsly
 import torch
 
 from spacy_elmo.layers.saved_model import get_most_bytes
-from spacy_elmo.lm_pipe import ElmoLM
-from spacy_elmo.senses.model import SenseModel
+from spacy_elmo.pipeline.elmo_lm import ElmoLM
+from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.util.digests import DIGESTS_FILE
 from spacy_elmo.util.saving import pack_files, read_files, unpack_files, write_files
 from spacy_elmo.util.unpacking import unpack

@@ -9,9 +9,9 @@ import shutil
 
 import pytest
 
-from spacy_elmo.senses.corpus import read_sentences
+from spacy_elmo.senses.annotated import read_sentences
 from spacy_elmo.senses.inventory import Inventory
-from spacy_elmo.senses.training import require_docs
+from spacy_elmo.senses.sense_training import require_docs
 from spacy_elmo.senses.wordnet import read_wordnet
 
 from .damage import mutate

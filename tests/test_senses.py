@@ -13,11 +13,11 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.senses import wordnet
+from spacy_elmo.senses.annotated import Instance, read_sentences
 from spacy_elmo.senses.centroids import Centroids, Sums, no_sense_of
-from spacy_elmo.senses.corpus import Instance, read_sentences
 from spacy_elmo.senses.inventory import Inventory, map_pos
-from spacy_elmo.senses.model import SenseModel
-from spacy_elmo.senses.training import train_senses
+from spacy_elmo.senses.sense_model import SenseModel
+from spacy_elmo.senses.sense_training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
 
 from .helpers import make_nlp

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_elmo.spans import build_sentence_spans_v1, build_window_spans_v1
+from spacy_elmo.layers.spans import build_sentence_spans_v1, build_window_spans_v1
 
 VOCAB = spacy.blank("en").vocab
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo import speed
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.speed import _compare, measure_limits, measure_speed, read_peak_memory
+from spacy_elmo.inference import speed
+from spacy_elmo.inference.speed import _compare, measure_limits, measure_speed, read_peak_memory
 
 from . import oracle
 from .helpers import SHAPE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from spacy_elmo.corpora.files import open_binary
+from spacy_elmo.text.text_files import open_binary
 
 _RANK = re.compile(r"words(\d+)-")
 

@@ -5,7 +5,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from ..characters import N_CHARACTERS, PADDING
+from .characters import N_CHARACTERS, PADDING
 from .config import BiLMConfig
 from .filter_gradient import run_filters
 

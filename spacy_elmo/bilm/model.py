@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .build_lock import BUILD_LOCK
 from .char_cnn import CharCNN
 from .config import BiLMConfig
-from .forking import BUILD_LOCK
 from .lstm import BiLMState, LayerState, LSTMStack
 from .packing import Packing, pack, unpack_rows
 from .plan import check_size

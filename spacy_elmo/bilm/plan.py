@@ -3,8 +3,8 @@
 import math
 from typing import Dict, Iterator, NamedTuple, Tuple
 
-from ..characters import N_CHARACTERS
 from ..errors import Errors
+from .characters import N_CHARACTERS
 from .config import BiLMConfig
 
 # 16 GB; the largest published biLM has 94 million.

@@ -8,7 +8,7 @@ from typing import List, TypeVar
 
 from torch import Tensor, nn
 
-from .forking import BUILD_LOCK
+from .build_lock import BUILD_LOCK
 
 Module = TypeVar("Module", bound=nn.Module)
 

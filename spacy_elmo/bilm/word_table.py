@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..characters import BOS_WORD, EOS_WORD
+from .characters import BOS_WORD, EOS_WORD
 from .config import BiLMConfig
 from .plan import N_SPECIAL_WORDS
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..characters import count_bytes, encode_words
+from .characters import count_bytes, encode_words
 from .config import N_WORD_MARKERS
 from .model import BiLM
 

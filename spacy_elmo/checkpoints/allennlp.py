@@ -13,19 +13,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..bilm.characters import BOS_WORD, EOS_WORD
 from ..bilm.config import BiLMConfig
 from ..bilm.plan import N_SPECIAL_WORDS, TensorHeader
-from ..bilm.weights import check_headers, check_names
+from ..bilm.state_checks import check_headers, check_names
 from ..bilm.word_table import WordTable
-from ..characters import BOS_WORD, EOS_WORD
 from ..errors import Errors
 from ..util.digests import check_digests
 from .allennlp_layout import EMBEDDING, PROJECTION, WORD_PROJECTION, plan_datasets, to_state
 from .allennlp_options import config_from_options, read_options_file
-from .files import CheckpointFiles
+from .checkpoint_files import CheckpointFiles
+from .formats import CheckpointReader, SoftmaxWeights, no_initial_state, read_words
 from .hdf5 import HDF5Dataset, HDF5File, find_dataset, h5py, list_datasets, open_hdf5
 from .hdf5_numbers import check_sizes, read_numbers
-from .reader import CheckpointReader, SoftmaxWeights, no_initial_state, read_words
 from .tensors import StateDict
 
 OPTIONS_FILE = "options.json"

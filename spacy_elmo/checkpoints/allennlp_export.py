@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.weights import check_numbers
+from ..bilm.state_checks import check_numbers
 from ..errors import Errors
 from .allennlp import OPTIONS_FILE, SOFTMAX_BIAS, SOFTMAX_WEIGHT, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays
+from .formats import SoftmaxWeights, write_words
 from .hdf5_numbers import DIGEST, make_digest
-from .reader import SoftmaxWeights, write_words
 from .writing import checkpoint_folder
 
 WEIGHTS_FILE = "weights.hdf5"

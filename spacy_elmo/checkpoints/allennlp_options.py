@@ -6,8 +6,8 @@ Sources: bilm-tf `model.py` and `training.py`, AllenNLP `elmo.py`.
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from ..bilm.characters import N_CHARACTERS
 from ..bilm.config import RANGES, BiLMConfig, is_clip
-from ..characters import N_CHARACTERS
 from ..errors import Errors
 from ..util.reading import ContentError, parse_json_object, read_file
 from ..util.showing import show_reason, show_value

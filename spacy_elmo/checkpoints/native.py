@@ -12,19 +12,13 @@ import torch
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.plan import plan_weights
-from ..bilm.weights import check_headers
+from ..bilm.state_checks import check_headers
 from ..errors import Errors
 from ..util.digests import check_digests
 from ..util.reading import ContentError, parse_json_object, read_file, read_json_object
 from ..util.showing import show_names, show_reason
-from .files import CheckpointFiles
-from .reader import (
-    CheckpointReader,
-    SoftmaxWeights,
-    no_initial_state,
-    read_words,
-    write_words,
-)
+from .checkpoint_files import CheckpointFiles
+from .formats import CheckpointReader, SoftmaxWeights, no_initial_state, read_words, write_words
 from .tensors import StateDict, read_headers, read_metadata, read_tensors, write_tensors
 from .writing import checkpoint_folder
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..bilm.plan import TensorHeader
-from ..bilm.weights import check_numbers, find_infinite, is_finite
+from ..bilm.state_checks import check_numbers, find_infinite, is_finite
 from ..errors import Errors
 from ..util.reading import require_file
 from ..util.showing import show_reason

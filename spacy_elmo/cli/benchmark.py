@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 import typer
 from wasabi import msg, table
 
-from .util import MOST_THREADS, exit_on_error, read_numbers, require_writable
+from .common import MOST_THREADS, exit_on_error, read_numbers, require_writable
 
 _MOST_SENTENCES = 1_000_000
 
@@ -29,10 +29,11 @@ def benchmark(
 ) -> None:
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
-    from ..figures import plot_speed, require_drawable
-    from ..loaders import load_embedder
-    from ..speed import measure_speed
+    from ..checkpoints.loaders import load_embedder
+    from ..experiments.figures import plot_speed
+    from ..inference.speed import measure_speed
     from ..util.atomic import write_json
+    from ..util.drawing import require_drawable
 
     sizes = _read_numbers(batch_sizes)
     with exit_on_error():
@@ -63,9 +64,9 @@ def _read_numbers(text: str) -> List[int]:
 
 
 def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
-    from ..corpora.corpus import make_tokenizer
-    from ..corpora.cutting import split_words
-    from ..corpora.texts import TextSource
+    from ..text.corpus import make_tokenizer
+    from ..text.cutting import split_words
+    from ..text.texts import TextSource
 
     tokenizer = make_tokenizer(lang, {})
     sentences: List[List[str]] = []

@@ -6,7 +6,7 @@ from typing import Optional
 import typer
 from wasabi import msg
 
-from .util import exit_on_error
+from .common import exit_on_error
 
 
 def convert(
@@ -20,9 +20,9 @@ def convert(
     """Convert weights into a folder that loads without h5py."""
     import torch
 
-    from ..checkpoints.files import CheckpointFiles
+    from ..checkpoints.checkpoint_files import CheckpointFiles
+    from ..checkpoints.formats import find_reader, read_bilm
     from ..checkpoints.native import read_meta, write_native
-    from ..checkpoints.reader import find_reader, read_bilm
     from ..util.reading import read_json_object
 
     with exit_on_error():

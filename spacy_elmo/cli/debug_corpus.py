@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 from wasabi import table
 
-from .util import exit_on_error, read_pretraining_config
+from .common import exit_on_error, read_pretraining_config
 
 
 def debug_corpus(
@@ -17,8 +17,8 @@ def debug_corpus(
     what memory and time it would take here. Settings can be overridden as in `pretrain`."""
     import logging
 
-    from ..corpus_report import describe_corpus
-    from ..run_parts import RunConfig
+    from ..pretraining.corpus_report import describe_corpus
+    from ..pretraining.run_config import RunConfig
 
     logging.basicConfig(format="%(message)s")
     with exit_on_error(), tempfile.TemporaryDirectory() as folder:
@@ -29,7 +29,7 @@ def debug_corpus(
 
 
 def _format(value: object) -> str:
-    from ..corpus_report import Share
+    from ..pretraining.corpus_report import Share
 
     if isinstance(value, Share):
         return f"{value:.2%}"

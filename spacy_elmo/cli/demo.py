@@ -6,7 +6,7 @@ from typing import List, Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error, require_writable
+from .common import exit_on_error, require_writable
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
@@ -31,9 +31,10 @@ def demo(
     component elmo over sentences, and compare the word in each with each."""
     import spacy
 
-    from ..figures import plot_similarities, require_drawable
-    from ..loaders import pipe_config
-    from ..similarity import compare_word
+    from ..checkpoints.loaders import pipe_config
+    from ..experiments.figures import plot_similarities
+    from ..experiments.similarities import compare_word
+    from ..util.drawing import require_drawable
 
     with exit_on_error():
         require_writable(output)
@@ -53,8 +54,8 @@ def demo(
 
 
 def _read_lines(path: str) -> List[str]:
-    from ..corpora.texts import TextSource
     from ..errors import Errors
+    from ..text.texts import TextSource
 
     lines = [line for line in TextSource(path, seed=0).read_texts() if line.strip()]
     if not lines:

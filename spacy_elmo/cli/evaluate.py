@@ -6,7 +6,7 @@ from typing import Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error, require_writable
+from .common import exit_on_error, require_writable
 
 
 def evaluate(
@@ -31,7 +31,7 @@ def evaluate(
 ) -> None:
     """Measure how well a biLM predicts a text: exact perplexity, forward and backward
     apart, for each token and the end of each sequence."""
-    from ..evaluation import evaluate_checkpoint
+    from ..language_model.evaluation import evaluate_checkpoint
     from ..util.atomic import write_json
 
     with exit_on_error():

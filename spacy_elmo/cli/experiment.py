@@ -7,8 +7,8 @@ from typing import Any, Dict, Iterator, List, Optional
 import typer
 from wasabi import msg, table
 
+from .common import exit_on_error, read_numbers
 from .outputs import writing
-from .util import exit_on_error, read_numbers
 
 
 def experiment(
@@ -38,12 +38,12 @@ def experiment(
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Goes on where it was stopped."""
     from ..experiments.jobs import run_all
-    from ..experiments.results import describe_suite
+    from ..experiments.results import write_result
+    from ..experiments.run_settings import RunSettings, read_settings
     from ..experiments.runs import Run, get_depth, make_title
-    from ..experiments.settings import RunSettings, read_settings
+    from ..experiments.summary import describe_suite
     from ..experiments.variants import choose_variants
-    from ..figures import require_matplotlib
-    from ..results import write_result
+    from ..util.drawing import require_matplotlib
     from .run_bars import RunBars, format_score
 
     with exit_on_error(), writing(output), _stopping():
@@ -89,7 +89,7 @@ def _read_shares(text: str) -> List[float]:
 
 
 def _draw(suite: str, found: Dict[str, Any], output: Path) -> None:
-    from ..figures import plot_samples, plot_scores, plot_updates
+    from ..experiments.figures import plot_samples, plot_scores, plot_updates
 
     plot = plot_samples if suite == "samples" else plot_scores
     plot(found, output / f"{suite}.png")
@@ -97,7 +97,7 @@ def _draw(suite: str, found: Dict[str, Any], output: Path) -> None:
 
 
 def _format(found: Dict[str, Any]) -> str:
-    from ..experiments.results import show
+    from ..experiments.summary import show
 
     header = [found["title"], "docs", f"{found['score']}, dev", "test"]
     rows = [

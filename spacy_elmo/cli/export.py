@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from .util import exit_on_error
+from .common import exit_on_error
 
 
 class Format(str, Enum):
@@ -23,8 +23,8 @@ def export(
 ) -> None:
     """Write weights as options.json and HDF5, for any reader of ELMo weights."""
     from ..checkpoints.allennlp_export import write_allennlp
-    from ..checkpoints.files import CheckpointFiles
-    from ..checkpoints.reader import find_reader, read_bilm
+    from ..checkpoints.checkpoint_files import CheckpointFiles
+    from ..checkpoints.formats import find_reader, read_bilm
 
     with exit_on_error():
         files = CheckpointFiles.of(checkpoint)

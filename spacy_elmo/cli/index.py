@@ -6,8 +6,8 @@ from typing import Any, Callable, List
 import typer
 from wasabi import msg
 
+from .common import exit_on_error
 from .outputs import writing
-from .util import exit_on_error
 
 
 def index(
@@ -23,11 +23,11 @@ def index(
 ) -> None:
     """Index the sentences of a text. Texts can be added later; those that are there and
     have not changed are passed over."""
-    from ..corpora.corpus import TOKENIZER, cutter_maker
-    from ..corpora.texts import TextSource
+    from ..checkpoints.loaders import load_embedder
     from ..errors import Errors
-    from ..loaders import load_embedder
-    from ..search.index import SearchIndex
+    from ..search.search_index import SearchIndex
+    from ..text.corpus import TOKENIZER, cutter_maker
+    from ..text.texts import TextSource
 
     with exit_on_error(), writing(folder):
         files = TextSource(text, seed=0).files
@@ -55,7 +55,7 @@ def _add(index: Any, files: List[Path], make_cutter: Callable[[], Any]) -> None:
 
     from tqdm import tqdm
 
-    from ..corpora.corpus import read_sequences
+    from ..text.corpus import read_sequences
     from ..util.digests import digest_file
 
     origins = {path: digest_file(path) for path in files}

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 import typer
 from wasabi import msg
 
-from .util import exit_on_error, require_writable
+from .common import exit_on_error, require_writable
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
@@ -43,9 +43,9 @@ def init_config(
 
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
-    from ..loaders import read_config
-    from ..presets import make_config
-    from ..pretraining_config import make_pretraining_config
+    from ..checkpoints.loaders import read_config
+    from ..pipeline.presets import make_config
+    from ..pretraining.config_files import make_pretraining_config
 
     with exit_on_error():
         _require_free(output, force)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 import typer
 from wasabi import color, msg
 
-from .util import exit_on_error, require_writable
+from .common import exit_on_error, require_writable
 
 if TYPE_CHECKING:
-    from ..neighbors import Query
+    from ..experiments.contexts import Query
 
 
 def neighbors(
@@ -40,13 +40,14 @@ def neighbors(
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
 
-    from ..corpora.static_vectors import read_static_vectors
-    from ..figures import plot_contexts, require_drawable
-    from ..loaders import load_embedder
-    from ..neighbors import find_contexts, nearest_words, render_html, summarise
-    from ..results import get_effort, write_result
+    from ..checkpoints.loaders import load_embedder
+    from ..experiments.contexts import find_contexts, nearest_words, render_html, summarise
+    from ..experiments.figures import plot_contexts
+    from ..experiments.results import get_effort, write_result
+    from ..text.static_vectors import read_static_vectors
     from ..util.atomic import write_file
     from ..util.checks import require_layer
+    from ..util.drawing import require_drawable
 
     start = time.perf_counter()
     with exit_on_error():
@@ -92,8 +93,8 @@ def _print(queries: "Sequence[Query]") -> None:
 def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
-    from ..corpora.corpus import TOKENIZER, cutter_maker, make_tokenizer, read_sequences
-    from ..corpora.cutting import split_words
+    from ..text.corpus import TOKENIZER, cutter_maker, make_tokenizer, read_sequences
+    from ..text.cutting import split_words
 
     tokenize = partial(split_words, make_tokenizer(lang, TOKENIZER))
     return tokenize, islice(read_sequences(corpus, cutter_maker(lang, TOKENIZER)), limit or None)

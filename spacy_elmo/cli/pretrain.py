@@ -12,7 +12,7 @@ import typer
 from wasabi import msg
 
 from ..errors import Warnings
-from .util import MOST_THREADS, exit_on_error, read_pretraining_config
+from .common import MOST_THREADS, exit_on_error, read_pretraining_config
 
 
 def pretrain(
@@ -37,8 +37,8 @@ def pretrain(
 
     import torch
 
-    from ..pretrain import pretrain as run
-    from ..pretraining.log import RunLog
+    from ..pretraining.run import pretrain as run
+    from ..pretraining.run_log import RunLog
 
     logging.basicConfig(format="%(message)s")
     log = RunLog(output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error, read_numbers, require_writable
+from .common import exit_on_error, read_numbers, require_writable
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -26,11 +26,11 @@ def probe(
 ) -> None:
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
 
-    from ..experiments.probe import probe_layers
+    from ..checkpoints.loaders import load_embedder
+    from ..experiments.layer_probe import probe_layers
+    from ..experiments.results import get_effort, write_result
     from ..experiments.subsets import find_splits
     from ..experiments.tables import tabulate_probe
-    from ..loaders import load_embedder
-    from ..results import get_effort, write_result
     from ..util.checks import require_seed
 
     start = time.perf_counter()

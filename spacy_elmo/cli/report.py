@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from .common import exit_on_error
 from .outputs import require_output, writing
-from .util import exit_on_error
 
 
 def report(
@@ -19,9 +19,9 @@ def report(
     title: str = typer.Option("Experiments", help="Heading"),
 ) -> None:
     """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
-    from ..report.blocks import to_html, to_markdown
-    from ..report.sections import make_sections
-    from ..results import read_results
+    from ..experiments.paper_report import make_sections
+    from ..experiments.report_blocks import to_html, to_markdown
+    from ..experiments.results import read_results
     from ..util.atomic import write_file
 
     if output.suffix == ".html":

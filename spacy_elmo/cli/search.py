@@ -7,8 +7,8 @@ from typing import Optional
 import typer
 from wasabi import color, msg
 
+from .common import exit_on_error
 from .outputs import require_output, writing
-from .util import exit_on_error
 
 # Words to show around the one that is most like the query.
 _N_AROUND = 15
@@ -24,12 +24,12 @@ def search(
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
-    from ..corpora.corpus import TOKENIZER, make_tokenizer
-    from ..corpora.cutting import split_words
+    from ..checkpoints.loaders import load_embedder
     from ..errors import Errors
-    from ..loaders import load_embedder
-    from ..search.index import SearchIndex
-    from ..search.meta import read_meta
+    from ..search.index_meta import read_meta
+    from ..search.search_index import SearchIndex
+    from ..text.corpus import TOKENIZER, make_tokenizer
+    from ..text.cutting import split_words
     from ..util.atomic import write_json
     from ..util.snippets import mark_word
 

@@ -7,8 +7,8 @@ from typing import Any, Optional
 import typer
 from wasabi import msg, table
 
+from .common import exit_on_error
 from .outputs import require_output, require_pipeline_folder, writing
-from .util import exit_on_error
 
 
 def train_senses(
@@ -31,16 +31,16 @@ def train_senses(
     import spacy
     from tqdm import tqdm
 
-    from ..corpora.corpus import make_tokenizer
+    from ..checkpoints.loaders import pipe_config
+    from ..experiments.results import get_effort, write_result
     from ..experiments.tables import tabulate_senses
     from ..layers.elmo_layers import get_embedder
-    from ..loaders import pipe_config
-    from ..results import get_effort, write_result
-    from ..senses.corpus import read_sentences
-    from ..senses.model import SenseModel
-    from ..senses.training import require_docs
-    from ..senses.training import train_senses as fit
+    from ..senses.annotated import read_sentences
+    from ..senses.sense_model import SenseModel
+    from ..senses.sense_training import require_docs
+    from ..senses.sense_training import train_senses as fit
     from ..senses.wordnet import read_wordnet, require_wordnet
+    from ..text.corpus import make_tokenizer
     from ..util.atomic import atomic_folder
 
     start = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 from wasabi import msg, table
 
-from .util import exit_on_error, require_writable
+from .common import exit_on_error, require_writable
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -21,9 +21,10 @@ def weights(
 ) -> None:
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
-    from ..figures import name_layers, plot_weights, require_drawable
-    from ..layer_weights import collect_weights
+    from ..experiments.figures import name_layers, plot_weights
+    from ..pipeline.layer_weights import collect_weights
     from ..util.atomic import write_json
+    from ..util.drawing import require_drawable
 
     with exit_on_error():
         require_writable(output, json)

@@ -16,15 +16,15 @@ from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Set
 import torch
 from thinc.api import NumpyOps, set_current_ops
 
-from ..corpora.corpus import make_tokenizer
 from ..errors import Errors, Warnings
+from ..text.corpus import make_tokenizer
 from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
+from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
-from ..util.processes import end_with_parent
 from .progress import Progress, Tell
+from .run_settings import RunSettings
 from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
-from .settings import RunSettings
 from .subsets import find_splits, read_docs
 from .variants import get_score
 

@@ -16,12 +16,12 @@ from spacy.training.loop import train
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
-from ..layer_weights import collect_weights
-from ..loaders import read_config
-from ..results import get_origin
+from ..checkpoints.loaders import read_config
+from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
 from .progress import RunLog, Tell
-from .settings import RunSettings
+from .results import get_origin
+from .run_settings import RunSettings
 from .subsets import find_splits, write_subset
 from .variants import Variant, get_score, make_variant
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Collection, Dict, List, NamedTuple, Tuple
 
-from ..figures import name_layers
-from .results import show
+from .figures import name_layers
+from .summary import show
 
 # What layers are compared with, as `train_senses` and `probe_layers` name it.
 SENSE_BASELINES = {"first sense": "first", "most frequent": "frequent"}

@@ -7,9 +7,9 @@ from spacy.language import Language
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
-from ..corpora.corpus import TOKENIZER
 from ..errors import Errors
-from ..presets import make_config
+from ..pipeline.presets import make_config
+from ..text.corpus import TOKENIZER
 
 SUITES = ("gain", "weighting", "placement", "samples", "tuned")
 PLAIN, LEARNED = "plain", "input"

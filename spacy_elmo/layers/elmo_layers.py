@@ -11,12 +11,12 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ..activation_cache import KeptLayers
-from ..batch import WordBatch
-from ..bilm.embedder import Embedder
-from ..bilm.weights import load_weights
+from ..bilm.state_checks import load_weights
+from ..bilm.word_batch import WordBatch
 from ..checkpoints.tensors import parse_tensors
-from ..spans import SpanGetter, get_sequences
+from ..inference.activation_cache import KeptLayers
+from ..inference.embedder import Embedder
+from .spans import SpanGetter, get_sequences
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 

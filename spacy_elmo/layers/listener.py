@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
-from ..extensions import get_entries, read_layers
+from .doc_store import get_entries, read_layers
 from .watched import get_upstream, require_width, warn_missing, watch
 
 LISTENER_ARCHITECTURE = "spacy-elmo.ElmoListener.v1"

@@ -16,7 +16,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
-from ..extensions import get_entries
+from .doc_store import get_entries
 
 Forward = Callable[..., Tuple[List[Floats2d], Callable]]
 _WATCH = "watch"

@@ -5,10 +5,10 @@ from typing import List, Sequence
 import torch
 from torch import Tensor
 
-from ..batch import plan_batches
-from .objective import LanguageModel
-from .readings import make_lm_batch
-from .vocabulary import SPECIAL_WORDS, Vocabulary
+from ..bilm.word_batch import plan_batches
+from ..language_model.objective import LanguageModel
+from ..language_model.readings import make_lm_batch
+from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 
 
 @torch.no_grad()

@@ -10,18 +10,18 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from torch import Tensor
 
 from ..errors import Errors, Warnings
-from .engine import Engine, gather_state, share_state
-from .objective import LanguageModel
+from ..language_model.objective import LanguageModel
+from ..language_model.perplexity import Perplexity
+from ..language_model.readings import make_lm_batch
+from ..language_model.teacher import PREFIX, get_teacher_tensors, set_teacher_tensors
+from ..language_model.vocabulary import UNK_WORD
 from .optimizers import get_tensors, make_optimizer, parse_settings, set_tensors
-from .perplexity import Perplexity
-from .processes import Processes
-from .readings import make_lm_batch
+from .ranks import Processes
 from .run_folder import Checkpoint
 from .schedule import learn_rate_factor
 from .settings import TrainingSettings
 from .stream import BatchStream
-from .teachers import PREFIX, get_teacher_tensors, set_teacher_tensors
-from .vocabulary import UNK_WORD
+from .train_step import Engine, gather_state, share_state
 
 logger = logging.getLogger("spacy_elmo")
 

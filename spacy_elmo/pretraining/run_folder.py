@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..bilm.model import BiLM
+from ..checkpoints.formats import SoftmaxWeights, read_words
 from ..checkpoints.native import VOCAB_FILE, write_native
-from ..checkpoints.reader import SoftmaxWeights, read_words
 from ..errors import Warnings
 from ..util.digests import DIGESTS_FILE, check_all_digests, check_digests, write_digests
 from ..util.reading import read_json_object

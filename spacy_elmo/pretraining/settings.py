@@ -19,8 +19,8 @@ from typing import (
 
 import torch
 
-from ..bilm.packed_linear import DTYPES
 from ..errors import Errors
+from ..inference.packed_linear import DTYPES
 from .schedule import SCHEDULES
 
 PRECISIONS = tuple(DTYPES)

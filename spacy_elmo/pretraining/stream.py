@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 import numpy as np
 
-from ..batch import plan_batches
+from ..bilm.word_batch import plan_batches
 from ..errors import Errors
-from .readings import LMBatch, make_lm_batch, make_stream_batches
-from .vocabulary import Vocabulary
+from ..language_model.readings import LMBatch, make_lm_batch, make_stream_batches
+from ..language_model.vocabulary import Vocabulary
 
 Item = TypeVar("Item")
 # From a position on: sequences of words, each time with the position after them.

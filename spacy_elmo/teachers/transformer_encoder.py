@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import Errors
-from ..pretraining.teachers import require_number
+from ..language_model.teacher import require_number
 
 # Sequences that are read at a time.
 _N_SEQUENCES = 64

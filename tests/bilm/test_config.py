@@ -8,7 +8,7 @@ import pytest
 from spacy_elmo.bilm.config import RANGES, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.plan import MOST_WEIGHTS, check_size, plan_weights
-from spacy_elmo.bilm.weights import get_headers
+from spacy_elmo.bilm.state_checks import get_headers
 from spacy_elmo.bilm.words import encode_distinct
 
 from ..helpers import SHAPE

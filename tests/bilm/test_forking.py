@@ -8,11 +8,12 @@ import time
 import pytest
 import torch
 
-from spacy_elmo.bilm import forking
+from spacy_elmo.bilm.build_lock import BUILD_LOCK
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.forking import BUILD_LOCK, CACHE_LOCK, share_at_fork
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference import forking
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.forking import CACHE_LOCK, share_at_fork
 
 from ..helpers import SHAPE, assert_close
 

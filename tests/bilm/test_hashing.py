@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.hashing import hash_weights
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.hashing import hash_weights
 
 from ..helpers import SHAPE
 

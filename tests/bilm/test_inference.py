@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder
-from spacy_elmo.batch import make_batch
-from spacy_elmo.bilm import inference, packed_linear
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.fused_lstm import FusedLayer, SteppedLayer
-from spacy_elmo.bilm.inference import InferenceEngine
 from spacy_elmo.bilm.lstm import BiLMState, LSTMLayer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.packed_linear import MOST_ROUNDING, round_rows
+from spacy_elmo.bilm.word_batch import make_batch
 from spacy_elmo.bilm.words import make_inputs
+from spacy_elmo.inference import engine as inference
+from spacy_elmo.inference import packed_linear
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.engine import InferenceEngine
+from spacy_elmo.inference.gpu_lstm import FusedLayer, SteppedLayer
+from spacy_elmo.inference.packed_linear import MOST_ROUNDING, round_rows
 
 from .. import oracle
 from ..helpers import SHAPE, assert_close

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm import parallel
+from spacy_elmo.bilm.build_lock import BUILD_LOCK
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.forking import BUILD_LOCK, CACHE_LOCK
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference import threads as parallel
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.forking import CACHE_LOCK
 
 from ..helpers import SHAPE, assert_close, make_nlp
 from ..interrupts import interrupt_at_random

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm import embedder as embedder_module
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
-from spacy_elmo.bilm.inference import InferenceEngine
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.inference import embedder as embedder_module
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.loaders import build_random_loader_v1
 
 from ..helpers import SHAPE, assert_close, make_nlp
 

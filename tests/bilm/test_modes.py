@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.loaders import build_random_loader_v1
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1
+from spacy_elmo.inference.embedder import Embedder
 
 from ..helpers import SHAPE, TEXTS, assert_close, make_nlp
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm import packed_linear
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.packed_linear import PackedLinear, require_precision
+from spacy_elmo.inference import packed_linear
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.packed_linear import PackedLinear, require_precision
 
 from ..helpers import SHAPE, assert_close
 

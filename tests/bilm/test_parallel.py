@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from spacy_elmo.bilm import parallel
+from spacy_elmo.inference import threads as parallel
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm import word_cache
-from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.inference import word_cache
+from spacy_elmo.inference.word_cache import WordCache
 
 from ..interrupts import interrupt_at_each_step
 

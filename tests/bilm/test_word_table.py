@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_table import WordTable
+from spacy_elmo.inference.embedder import Embedder
 
 from ..helpers import SHAPE
 

@@ -14,11 +14,11 @@ from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.allennlp_export import write_allennlp
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
-from spacy_elmo.language_model import load_language_model, pack_softmax
-from spacy_elmo.loaders import read_config
-from spacy_elmo.pretraining.softmax import make_softmax
+from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE
 
 from ..helpers import SHAPE
@@ -296,7 +296,7 @@ def is_same_json(a, b):
 
 
 def test_the_bundled_model_has_digests(tmp_path):
-    from spacy_elmo.loaders import BUNDLED
+    from spacy_elmo.checkpoints.loaders import BUNDLED
 
     shutil.copytree(BUNDLED, tmp_path / "copy")
     assert (tmp_path / "copy" / DIGESTS_FILE).exists()

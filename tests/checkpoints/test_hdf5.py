@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from spacy_elmo import load_embedder
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import find_reader
 from spacy_elmo.checkpoints.hdf5 import find_dataset, list_datasets, open_hdf5
 from spacy_elmo.checkpoints.hdf5_numbers import DIGEST, make_digest, read_numbers
-from spacy_elmo.checkpoints.reader import find_reader
-from spacy_elmo.loaders import read_config
+from spacy_elmo.checkpoints.loaders import read_config
 
 from ..helpers import assert_close
 from ..limits import finish_limited, refuse_limited

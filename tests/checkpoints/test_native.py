@@ -10,12 +10,12 @@ import torch
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import load_weights
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.bilm.state_checks import load_weights
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
-from spacy_elmo.language_model import load_language_model, pack_softmax
-from spacy_elmo.loaders import read_config
-from spacy_elmo.pretraining.softmax import make_softmax
+from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 
 from ..helpers import SHAPE, assert_close
 from ..limits import refuse_limited

@@ -7,11 +7,11 @@ from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.allennlp_export import write_allennlp
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import find_reader
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.checkpoints.reader import find_reader
-from spacy_elmo.language_model import load_language_model, pack_softmax
-from spacy_elmo.pretraining.softmax import make_softmax
+from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE, check_digests
 
 from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write

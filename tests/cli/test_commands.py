@@ -10,11 +10,12 @@ from spacy.cli import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo import figures, load_embedder
-from spacy_elmo.checkpoints.files import CheckpointFiles
+from spacy_elmo import load_embedder
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native
-from spacy_elmo.presets import PRESETS, make_config
-from spacy_elmo.similarity import compare_word
+from spacy_elmo.experiments import figures
+from spacy_elmo.experiments.similarities import compare_word
+from spacy_elmo.pipeline.presets import PRESETS, make_config
 
 from ..helpers import assert_close, make_nlp
 

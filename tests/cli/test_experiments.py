@@ -5,9 +5,8 @@ import json
 import pytest
 import srsly
 
-from spacy_elmo import results
-from spacy_elmo.experiments import jobs
-from spacy_elmo.results import get_origin
+from spacy_elmo.experiments import jobs, results
+from spacy_elmo.experiments.results import get_origin
 
 from ..experiments.test_experiments import make_result
 from ..helpers import hash_of

@@ -5,7 +5,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.presets import PRESETS
+from spacy_elmo.pipeline.presets import PRESETS
 
 from ..pipelines import build, make_minimal
 from ..test_readme import blocks

@@ -14,7 +14,7 @@ from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo.cli.util import exit_on_error
+from spacy_elmo.cli.common import exit_on_error
 
 from ..runs import train, write_config
 

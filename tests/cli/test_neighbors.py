@@ -7,9 +7,15 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.corpora.static_vectors import StaticVectors
-from spacy_elmo.figures import plot_contexts
-from spacy_elmo.neighbors import find_contexts, nearest_words, project, render_html, summarise
+from spacy_elmo.experiments.contexts import (
+    find_contexts,
+    nearest_words,
+    project,
+    render_html,
+    summarise,
+)
+from spacy_elmo.experiments.figures import plot_contexts
+from spacy_elmo.text.static_vectors import StaticVectors
 
 from ..helpers import hash_of
 from .test_commands import run

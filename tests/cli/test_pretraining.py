@@ -7,8 +7,8 @@ import srsly
 
 from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints import allennlp_export
-from spacy_elmo.checkpoints.files import CheckpointFiles
-from spacy_elmo.checkpoints.reader import find_reader
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import find_reader
 
 from ..helpers import SHAPE, assert_close
 from .test_commands import run

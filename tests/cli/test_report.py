@@ -5,8 +5,8 @@ import os
 import pytest
 import srsly
 
-from spacy_elmo.report.blocks import Heading, Section, Table, Text, to_markdown
-from spacy_elmo.results import read_results, write_result
+from spacy_elmo.experiments.report_blocks import Heading, Section, Table, Text, to_markdown
+from spacy_elmo.experiments.results import read_results, write_result
 
 from ..damage import each_mutation, replace_by_others
 from .test_commands import run

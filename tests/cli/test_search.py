@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spacy_elmo.corpora.cutting import Cutter
+from spacy_elmo.text.cutting import Cutter
 
 from .test_commands import run
 

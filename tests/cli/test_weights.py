@@ -7,7 +7,7 @@ import spacy
 import srsly
 from thinc.api import Config
 
-from spacy_elmo.layer_weights import LayerWeights, collect_weights
+from spacy_elmo.pipeline.layer_weights import LayerWeights, collect_weights
 
 from ..helpers import make_nlp
 from ..test_listeners import ELMO, STOCK, tok2vec

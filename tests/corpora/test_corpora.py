@@ -18,15 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.corpora import cutting, files
-from spacy_elmo.corpora.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
-from spacy_elmo.corpora.cutting import Cutter
-from spacy_elmo.corpora.files import find_files, open_binary
-from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
-from spacy_elmo.corpora.static_vectors import read_static_vectors
-from spacy_elmo.corpora.stdin import spool_stdin
-from spacy_elmo.corpora.texts import TextSource
-from spacy_elmo.sentences import cut_sentences, cut_windows
+from spacy_elmo.text import cutting
+from spacy_elmo.text import text_files as files
+from spacy_elmo.text.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
+from spacy_elmo.text.cutting import Cutter
+from spacy_elmo.text.file_formats import read_docbin, read_jsonl, read_text
+from spacy_elmo.text.sentences import cut_sentences, cut_windows
+from spacy_elmo.text.static_vectors import read_static_vectors
+from spacy_elmo.text.stdin import spool_stdin
+from spacy_elmo.text.text_files import find_files, open_binary
+from spacy_elmo.text.texts import TextSource
 
 TEXTS = ["I like green eggs .", "Ham ! And “ eggs . ” He said so .", "배 가 고프다 .", ""]
 
@@ -174,7 +175,7 @@ def test_long_lines_are_cut_behind_a_space(tmp_path, text, length):
     path = tmp_path / "one.txt"
     path.write_text(f"{text}\nnext line\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_elmo.corpora.readers._MAX_LINE", length)
+        patch.setattr("spacy_elmo.text.file_formats._MAX_LINE", length)
         parts = list(read_text(path, 0))
         for i, (_, offset) in enumerate(parts):
             assert list(read_text(path, offset)) == parts[i + 1 :]
@@ -203,7 +204,7 @@ def read_chunks(source, position=None, n=1000, **settings):
 
 
 def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.corpora.texts._CHUNK_CHARS", 40)
+    monkeypatch.setattr("spacy_elmo.text.texts._CHUNK_CHARS", 40)
     source = TextSource(str(lines), seed=0)
 
     once = [text for chunk, _ in read_chunks(source, endless=False) for text in chunk.texts]
@@ -220,8 +221,8 @@ def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, mon
 
 @pytest.mark.parametrize("n_open", [1, 32])
 def test_reading_goes_on_from_any_position(lines, monkeypatch, n_open):
-    monkeypatch.setattr("spacy_elmo.corpora.texts._CHUNK_CHARS", 40)
-    monkeypatch.setattr("spacy_elmo.corpora.texts._N_OPEN", n_open)
+    monkeypatch.setattr("spacy_elmo.text.texts._CHUNK_CHARS", 40)
+    monkeypatch.setattr("spacy_elmo.text.texts._N_OPEN", n_open)
     source = TextSource(str(lines), seed=3)
     expected = read_chunks(source, n=150)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.corpora.readers import read_docbin, read_jsonl, read_text
+from spacy_elmo.text.file_formats import read_docbin, read_jsonl, read_text
 
 ENGLISH = "The café is “green”, and the ham is naïve.\n" * 30
 KOREAN = "배가 고프다. 나는 밥을 먹는다.\n" * 30
@@ -60,7 +60,7 @@ def test_what_is_not_in_utf8_is_refused_with_its_place(tmp_path, name, ending):
 
 
 def test_the_place_is_found_from_wherever_the_reading_began(tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.corpora.encoding._PART", 10)
+    monkeypatch.setattr("spacy_elmo.text.encoding._PART", 10)
     path = tmp_path / "x.jsonl"
     lines = [json.dumps({"text": f"line {i}"}).encode() for i in range(900)]
     lines[700] = b'{"text": "caf\xe9"}'
@@ -113,7 +113,7 @@ def test_nul_is_refused_where_it_is_written_in_other_ways(tmp_path):
 
 
 def test_a_line_without_end_is_read_in_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.corpora.readers._MAX_JSON", 100_000)
+    monkeypatch.setattr("spacy_elmo.text.file_formats._MAX_JSON", 100_000)
     for name, content in (("x.txt", b"a"), ("x.jsonl", b"[")):
         (tmp_path / name).write_bytes(content * 30_000_000)
     (tmp_path / "binary.txt").write_bytes(b"a" * 20_000_000 + b"\xff" * 10_000_000)

@@ -13,13 +13,13 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.experiments.jobs import run_all
-from spacy_elmo.experiments.probe import probe_layers
-from spacy_elmo.experiments.results import describe_suite, find_passing, show, summarise
+from spacy_elmo.experiments.layer_probe import probe_layers
+from spacy_elmo.experiments.results import read_results, write_result
+from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, get_depth
-from spacy_elmo.experiments.settings import RunSettings, read_settings
 from spacy_elmo.experiments.subsets import find_splits, write_subset
+from spacy_elmo.experiments.summary import describe_suite, find_passing, show, summarise
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
-from spacy_elmo.results import read_results, write_result
 
 from ..helpers import SHAPE, hash_of
 from ..toy_corpora import make_docs

@@ -16,10 +16,10 @@ from spacy.tokens import DocBin
 from spacy_elmo.experiments import jobs
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.progress import Progress, RunLog
+from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.runs import Run
-from spacy_elmo.experiments.settings import RunSettings
 from spacy_elmo.experiments.variants import choose_variants
-from spacy_elmo.results import get_origin
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 from spacy_elmo.util.locks import lock_folder
 

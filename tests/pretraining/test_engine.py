@@ -7,14 +7,14 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.engine import Engine
-from spacy_elmo.pretraining.objective import LanguageModel
-from spacy_elmo.pretraining.processes import Processes
-from spacy_elmo.pretraining.readings import make_lm_batch
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.readings import make_lm_batch
+from spacy_elmo.language_model.softmax import make_softmax
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, UNK_WORD, Vocabulary
+from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.settings import TrainingSettings
-from spacy_elmo.pretraining.softmax import make_softmax
 from spacy_elmo.pretraining.stream import Step
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, UNK_WORD, Vocabulary
+from spacy_elmo.pretraining.train_step import Engine
 
 from ..helpers import SHAPE
 

@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.bilm.lstm_gradient import run_layer
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.perplexity import Perplexity, Scorer, measure
+from spacy_elmo.language_model.readings import make_lm_batch, make_stream_batches
+from spacy_elmo.language_model.softmax import Softmax
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.initial_state import store_initial_state
-from spacy_elmo.pretraining.objective import LanguageModel
-from spacy_elmo.pretraining.perplexity import Perplexity, Scorer, measure
-from spacy_elmo.pretraining.readings import make_lm_batch, make_stream_batches
-from spacy_elmo.pretraining.softmax import Softmax
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 from ..helpers import SHAPE
 from ..packed_oracle import run_packed

@@ -12,8 +12,7 @@ from torch import nn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.reader import SoftmaxWeights
-from spacy_elmo.pretraining.log import LOG_FILE, read_log
+from spacy_elmo.checkpoints.formats import SoftmaxWeights
 from spacy_elmo.pretraining.optimizers import (
     OPTIMIZERS,
     get_tensors,
@@ -22,6 +21,7 @@ from spacy_elmo.pretraining.optimizers import (
     set_tensors,
 )
 from spacy_elmo.pretraining.run_folder import STATE_FILE, RunFolder
+from spacy_elmo.pretraining.run_log import LOG_FILE, read_log
 from spacy_elmo.pretraining.schedule import SCHEDULES, learn_rate_factor
 from spacy_elmo.pretraining.settings import CorpusSettings, TrainingSettings, make_settings
 

@@ -4,8 +4,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.stream import BatchStream, read_ahead
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
 
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *(f"w{i}" for i in range(50))])
 

@@ -10,16 +10,16 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.objective import LanguageModel
-from spacy_elmo.pretraining.readings import make_lm_batch
-from spacy_elmo.pretraining.softmax import Softmax
-from spacy_elmo.pretraining.teachers import Lesson, Teacher, TeacherContext, make_teachers
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.readings import make_lm_batch
+from spacy_elmo.language_model.softmax import Softmax
+from spacy_elmo.language_model.teacher import Lesson, Teacher, TeacherContext, make_teachers
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.registry import teachers as registered
 from spacy_elmo.teachers.vector_table import read_vector_table
 
-from ..runs import SMALL, train
 from ..helpers import SHAPE
+from ..runs import SMALL, train
 
 WORDS = ["ham", "eggs", "like", "bread"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])

@@ -7,16 +7,16 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.objective import LanguageModel
-from spacy_elmo.pretraining.readings import make_lm_batch
-from spacy_elmo.pretraining.softmax import Softmax
-from spacy_elmo.pretraining.teachers import Lesson, TeacherContext, make_teachers
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary
-from spacy_elmo.teachers.transformer import align_tokens
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.readings import make_lm_batch
+from spacy_elmo.language_model.softmax import Softmax
+from spacy_elmo.language_model.teacher import Lesson, TeacherContext, make_teachers
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.teachers.transformer_encoder import load_encoder
+from spacy_elmo.teachers.transformer_teacher import align_tokens
 
-from ..runs import SMALL, train
 from ..helpers import SHAPE
+from ..runs import SMALL, train
 from .test_teachers import read_tensors
 
 transformers = pytest.importorskip("transformers")

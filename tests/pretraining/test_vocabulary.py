@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.checkpoints.reader import read_words, write_words
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
+from spacy_elmo.checkpoints.formats import read_words, write_words
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 
 
 def count(text):

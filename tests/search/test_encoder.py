@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.search.backends import BACKENDS, search_arrays
-from spacy_elmo.search.encoder import SentenceEncoder, Transform, fit_transform
+from spacy_elmo.search.sentence_encoder import SentenceEncoder, Transform, fit_transform
 
 from .test_index import SENTENCES
 

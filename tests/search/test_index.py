@@ -5,12 +5,12 @@ import resource
 import pytest
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.search import backends
-from spacy_elmo.search.encoder import WEIGHTINGS
-from spacy_elmo.search.index import SearchIndex
-from spacy_elmo.search.meta import read_meta
+from spacy_elmo.search.index_meta import read_meta
+from spacy_elmo.search.search_index import SearchIndex
+from spacy_elmo.search.sentence_encoder import WEIGHTINGS
 
 from ..helpers import SHAPE
 from ..toy_embedder import ToyEmbedder
@@ -123,7 +123,7 @@ def test_a_broken_run_leaves_the_index_as_it_was(embedder, tmp_path, monkeypatch
     def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr("spacy_elmo.search.meta.write_checked_json", fail)
+    monkeypatch.setattr("spacy_elmo.search.index_meta.write_checked_json", fail)
     with pytest.raises(OSError, match="disk full"):
         index.add("b", [["tea"]])
 

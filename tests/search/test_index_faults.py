@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from spacy_elmo.search import index as index_module
+from spacy_elmo.search import search_index as index_module
 from spacy_elmo.search.backends import search_arrays
-from spacy_elmo.search.index import SearchIndex
+from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.util.locks import lock_folder
 
 from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write

@@ -19,12 +19,12 @@ from spacy.training import Example
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model import pack_softmax
+from spacy_elmo.language_model.loading import pack_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pretraining.softmax import make_softmax
-from spacy_elmo.senses.corpus import read_sentences
-from spacy_elmo.senses.model import SenseModel
-from spacy_elmo.senses.training import train_senses
+from spacy_elmo.senses.annotated import read_sentences
+from spacy_elmo.senses.sense_model import SenseModel
+from spacy_elmo.senses.sense_training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
 from tests.toy_wordnet import make_lines, write_wordnet
 

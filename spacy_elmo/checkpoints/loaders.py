@@ -1,0 +1,161 @@
+"""Where weights come from: loaders for a config's [initialize], and the plain entries.
+
+A loader fills a biLM in place, or raises ValueError and leaves it alone. Loaders are
+objects, so that a pipeline that waits for its weights can be copied and pickled; no
+dataclasses, which the config system would turn into dicts.
+"""
+
+import logging
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import torch
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..errors import Errors
+from ..inference.embedder import Embedder, Loader
+from .checkpoint_files import CheckpointFiles, PathLike
+from .formats import fill_bilm, find_reader, read_bilm
+
+logger = logging.getLogger("spacy_elmo")
+
+
+class CheckpointLoader:
+    """Load a checkpoint of any known format. See `build_checkpoint_loader_v1`."""
+
+    def __init__(self, files: CheckpointFiles) -> None:
+        self.files = files
+
+    def __call__(self, bilm: BiLM) -> None:
+        fill_bilm(bilm, self.files, Errors.EL023)
+        logger.info("Loaded %d weights from %s", _count(bilm), self.files)
+
+
+class BundledLoader:
+    """Load the English model inside the package. See `build_bundled_loader_v1`."""
+
+    def __call__(self, bilm: BiLM) -> None:
+        fill_bilm(bilm, get_bundled(), Errors.EL025)
+        logger.info("Loaded the bundled English weights")
+
+
+class RandomLoader:
+    """Fill with random weights. See `build_random_loader_v1`."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, bilm: BiLM) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            bilm.load_state_dict(BiLM(bilm.config).state_dict())
+        logger.info("Filled %d weights with random numbers", _count(bilm))
+
+
+def _count(bilm: BiLM) -> int:
+    return sum(weight.numel() for weight in bilm.parameters())
+
+
+# The small English model, see docs/data.md and its meta.json.
+BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / "en_small"
+
+
+def get_bundled() -> CheckpointFiles:
+    """Find the bundled model.
+
+    RETURNS (CheckpointFiles): its folder.
+    RAISES (ValueError): EL024 if this installation has none.
+    """
+    if not BUNDLED.exists():
+        raise ValueError(Errors.EL024.format(path=BUNDLED))
+    return CheckpointFiles(BUNDLED)
+
+
+def build_bundled_loader_v1() -> Loader:
+    """Load the small English model that comes with the package. The default.
+
+    RETURNS (Loader): raises ValueError EL024 if this installation has none, EL025 if the
+        component has another shape.
+    """
+    return BundledLoader()
+
+
+def build_checkpoint_loader_v1(path: str) -> Loader:
+    """Load a folder of weights.
+
+    path (str): a folder written by this package, or one with AllenNLP's two files.
+    RETURNS (Loader): raises ValueError EL023 if the component has another shape; else as
+        `read_bilm`.
+    """
+    return CheckpointLoader(CheckpointFiles.of(path))
+
+
+def build_allennlp_loader_v1(options_path: str, weights_path: str) -> Loader:
+    """Load published AllenNLP / bilm-tf weights.
+
+    options_path (str): options.json.
+    weights_path (str): the HDF5 file.
+    RETURNS (Loader): errors as `build_checkpoint_loader_v1`.
+    """
+    return CheckpointLoader(CheckpointFiles.of(options_path, weights_path))
+
+
+def build_random_loader_v1(seed: int = 0) -> Loader:
+    """Start from random weights: for tests, and for what is trained from scratch.
+
+    seed (int): of the random numbers.
+    RETURNS (Loader): never raises.
+    """
+    return RandomLoader(seed)
+
+
+def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
+    """Read the shape of a checkpoint, and whether its weights are of that shape.
+
+    path (PathLike): a folder, or options.json.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (BiLMConfig): the shape.
+    RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 if
+        it cannot be read, EL100 to EL110 for files that are damaged or no weights.
+    """
+    files = CheckpointFiles.of(path, weights_path)
+    return find_reader(files).read_config(files)
+
+
+def load_embedder(
+    path: Optional[PathLike] = None, weights_path: Optional[PathLike] = None
+) -> Embedder:
+    """Load a biLM for use without spaCy.
+
+    path (Optional[PathLike]): a folder, or options.json; None for the bundled model.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
+    RAISES (ValueError): EL024 without bundled weights; else as `read_bilm`.
+    EXAMPLE:
+        >>> embedder = load_embedder()
+        >>> [array.shape for array in embedder.embed([["I", "like", "eggs"], ["Ham", "!"]])]
+        [(3, 3, 256), (3, 2, 256)]
+    """
+    files = get_bundled() if path is None else CheckpointFiles.of(path, weights_path)
+    bilm = read_bilm(files)
+    logger.info("Loaded %d weights from %s", _count(bilm), files)
+    return Embedder(bilm)
+
+
+def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict[str, Any]:
+    """Make the settings of a component that fits a checkpoint:
+    `nlp.add_pipe("elmo", config=pipe_config(path))`.
+
+    path (PathLike): a folder, or options.json.
+    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+    RETURNS (Dict[str, Any]): {"model": the shape}. Add more keys as you like.
+    RAISES (ValueError): as `read_config`.
+    EXAMPLE:
+        >>> config = pipe_config(get_bundled().folder)
+        >>> config["model"]["width"]
+        256
+    """
+    shape = read_config(path, weights_path).to_dict()
+    return {"model": {"@architectures": "spacy-elmo.Elmo.v1", **shape}}

@@ -1,1 +1,0 @@
-"""Files of text -> sequences of words, streamed in bounded memory."""

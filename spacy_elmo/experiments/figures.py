@@ -1,0 +1,260 @@
+"""Pictures. Needs the extra "plot"."""
+
+from pathlib import Path
+from textwrap import fill
+from typing import Any, Dict, List
+
+from ..util.drawing import Figure, require_matplotlib, save_figure
+from ..util.snippets import count_things, mark_word
+
+# Words of a context to show on each side.
+_N_AROUND = 3
+
+
+def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, path: Path) -> None:
+    """Draw a heat map of a word's similarity between sentences.
+
+    cosines (List[List[float]]): shape (n_texts, n_texts).
+    texts (List[str]): the sentences.
+    word (str): the word.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    n = len(texts)
+    figure = Figure(figsize=(4 + 0.8 * n, 1.6 + 0.7 * n))
+    axes = figure.add_subplot()
+    off_diagonal = [cosines[i][j] for i in range(n) for j in range(n) if i != j]
+    low = min(off_diagonal, default=0.0)
+    image = axes.imshow(cosines, cmap="viridis", vmin=low, vmax=1.0)
+    labels = [f"{i + 1}  {fill(text, 40)}" for i, text in enumerate(texts)]
+    axes.set_yticks(range(n), labels)
+    axes.set_xticks(range(n), [str(i + 1) for i in range(n)])
+    for i in range(n):
+        for j in range(n):
+            # Dark text on the bright end of the scale.
+            bright = cosines[i][j] > (low + 1.0) / 2
+            color = "black" if bright else "white"
+            axes.text(j, i, f"{cosines[i][j]:.2f}", ha="center", va="center", color=color)
+    axes.set_title(f"How alike is “{word}” in these sentences? (cosine, top layer)")
+    figure.colorbar(image, ax=axes)
+    save_figure(figure, path, bbox_inches="tight")
+
+
+def plot_speed(result: Dict[str, Any], path: Path) -> None:
+    """Draw tokens per second by batch size, and the limit of the machine.
+
+    result (Dict[str, Any]): from `measure_speed`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    rows = result["rows"]
+    precisions = list(dict.fromkeys(row["precision"] for row in rows))
+    sizes = list(dict.fromkeys(row["batch_size"] for row in rows))
+    figure = Figure(figsize=(2 + 1.2 * len(rows), 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / len(precisions)
+    for i, precision in enumerate(precisions):
+        rates = [row["tokens_per_second"] for row in rows if row["precision"] == precision]
+        places = [k + (i - (len(precisions) - 1) / 2) * width for k in range(len(sizes))]
+        bars = axes.bar(places, rates, width, label=precision)
+        axes.bar_label(bars, fmt="{:,.0f}", fontsize=8)
+    limit = result["limits"]["products"] / result["operations_per_token"]
+    axes.axhline(limit, color="gray", linestyle="--", label="limit of float32 products")
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    axes.set_xlabel("sentences at a time")
+    axes.set_ylabel("tokens per second")
+    threads = count_things(result["n_threads"], "thread")
+    axes.set_title(f"Speed with {threads}, full word cache")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend()
+    save_figure(figure, path)
+
+
+def name_layers(n_layers: int) -> List[str]:
+    """n_layers (int): of a biLM. RETURNS (List[str]): what they are called, words first."""
+    return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
+
+
+def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
+    """Draw what each mix takes from each layer, as figure 2 of Peters et al. 2018.
+
+    mixes (List[Dict[str, Any]]): fields of `LayerWeights`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    n_layers = max(len(mix["shares"]) for mix in mixes)
+    shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
+    figure = Figure(figsize=(2.5 + 1.3 * len(mixes), 1.5 + 0.7 * n_layers), layout="constrained")
+    axes = figure.add_subplot()
+    # The word layer at the bottom, as it is in the network.
+    columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
+    image = axes.imshow(columns, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
+    labels = [f"{m['component']}\n{m['place']}\nγ {m['gamma']:.2f}" for m in mixes]
+    axes.set_xticks(range(len(mixes)), labels)
+    for i, row in enumerate(columns):
+        for j, share in enumerate(row):
+            color = "black" if share > 0.6 else "white"
+            axes.text(j, i, f"{share:.2f}", ha="center", va="center", color=color)
+    axes.set_title("Share of each layer")
+    figure.colorbar(image, ax=axes)
+    save_figure(figure, path)
+
+
+def plot_scores(found: Dict[str, Any], path: Path) -> None:
+    """Draw the score of each variant, a dot for each seed and a diamond for the mean.
+
+    found (Dict[str, Any]): from `describe_suite`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    splits = [split for split in ("dev", "test") if found["rows"][0][split]]
+    rows = found["rows"][::-1]
+    figure = Figure(figsize=(3 + 4 * len(splits), 1.5 + 0.4 * len(rows)), layout="constrained")
+    for i, split in enumerate(splits):
+        axes = figure.add_subplot(1, len(splits), i + 1)
+        means = [sum(row[split]) / len(row[split]) for row in rows]
+        axes.scatter(means, range(len(rows)), color="C1", marker="D", s=60)
+        for place, row in enumerate(rows):
+            axes.scatter(row[split], [place] * len(row[split]), color="C0", s=12, zorder=3)
+        axes.set_ylim(-0.5, len(rows) - 0.5)
+        axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
+        axes.set_xlabel(f"{found['score']} ({split})")
+        axes.grid(alpha=0.3)
+    figure.suptitle(found["title"])
+    save_figure(figure, path)
+
+
+def plot_layers(
+    scores: Dict[str, List[float]], baselines: Dict[str, float], label: str, path: Path
+) -> None:
+    """Draw the score of each layer, a dot for each seed and a diamond for the mean, and
+    baselines as lines.
+
+    scores (Dict[str, List[float]]): of each layer, by seed.
+    baselines (Dict[str, float]): by name.
+    label (str): what the score is.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    means = [sum(values) / len(values) for values in scores.values()]
+    places = range(len(scores))
+    axes.scatter(places, means, color="C0", marker="D", s=60)
+    for place, (score, values) in enumerate(zip(means, scores.values())):
+        axes.scatter([place] * len(values), values, color="C0", s=12, zorder=3)
+        axes.annotate(f"{score:.1f}", (place, score), xytext=(9, -3), textcoords="offset points")
+    for i, (name, value) in enumerate(baselines.items()):
+        axes.axhline(value, color=f"C{i + 1}", linestyle="--", label=f"{name}: {value:.1f}")
+    axes.set_xticks(places, list(scores))
+    axes.margins(x=0.2)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_ylabel(label)
+    axes.legend()
+    save_figure(figure, path)
+
+
+def plot_samples(found: Dict[str, Any], path: Path) -> None:
+    """Draw scores by the size of the training set, as figure 1 of Peters et al. 2018.
+
+    found (Dict[str, Any]): from `describe_suite`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    split = "test" if found["rows"][0]["test"] else "dev"
+    lines: Dict[str, List[Any]] = {}
+    for row in found["rows"]:
+        lines.setdefault(row["title"], []).append((100 * row["share"], row[split]))
+    axes, figure = _draw_lines(lines)
+    ticks = sorted({100 * row["share"] for row in found["rows"]})
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g} %" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("of the training set")
+    axes.set_ylabel(f"{found['score']} ({split})")
+    axes.set_title(found["title"])
+    save_figure(figure, path)
+
+
+def plot_updates(found: Dict[str, Any], path: Path) -> None:
+    """Draw dev scores by updates, on the whole training set.
+
+    found (Dict[str, Any]): from `describe_suite`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    most = max(row["share"] for row in found["rows"])
+    lines = {
+        row["title"]: [(line["step"], line["scores"]) for line in row["curve"]]
+        for row in found["rows"]
+        if row["share"] == most
+    }
+    axes, figure = _draw_lines(lines)
+    axes.set_xlabel("updates")
+    axes.set_ylabel(f"{found['score']} (dev)")
+    axes.set_title(found["title"])
+    save_figure(figure, path)
+
+
+def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
+    """Of each line: places and scores there by seed; the band goes from least to most."""
+    require_matplotlib()
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for name, points in lines.items():
+        places = [place for place, _ in points]
+        means = [sum(scores) / len(scores) for _, scores in points]
+        line = axes.plot(places, means, marker="o", markersize=4, label=name)[0]
+        axes.fill_between(
+            places,
+            [min(scores) for _, scores in points],
+            [max(scores) for _, scores in points],
+            color=line.get_color(),
+            alpha=0.2,
+            linewidth=0,
+        )
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return axes, figure
+
+
+def plot_contexts(found: Dict[str, Any], path: Path) -> None:
+    """Draw queries and their contexts in two dimensions, a colour for each query.
+
+    found (Dict[str, Any]): from `neighbors.summarise`.
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    axes = figure.add_subplot()
+    for i, query in enumerate(found["queries"]):
+        for item in (query, *query["contexts"]):
+            is_query = item is query
+            x, y = item["point"]
+            axes.scatter(
+                x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
+            )
+            axes.annotate(
+                # A dollar sign would begin a formula.
+                mark_word(item["words"], item["position"], n_around=_N_AROUND, ellipsis="").replace(
+                    "$", r"\$"
+                ),
+                (x, y),
+                xytext=(4, 4),
+                textcoords="offset points",
+                fontsize=9 if is_query else 7,
+                fontweight="bold" if is_query else "normal",
+                color=f"C{i}",
+            )
+    axes.margins(0.2)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title("Contexts by their vectors: the first two principal components")
+    save_figure(figure, path)

@@ -1,0 +1,273 @@
+"""Sections of the report: a function for each kind of experiment."""
+
+import re
+import zlib
+from pathlib import Path
+from statistics import mean
+from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+import srsly
+
+from ..errors import Errors
+from ..util.drawing import require_matplotlib
+from ..util.snippets import mark_word
+from .figures import (
+    name_layers,
+    plot_contexts,
+    plot_layers,
+    plot_samples,
+    plot_scores,
+    plot_updates,
+    plot_weights,
+)
+from .paper_figures import PAPER
+from .report_blocks import Block, Heading, Picture, Section, Table, Text, to_html
+from .summary import find_passing, show
+from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
+
+Result = Dict[str, Any]
+
+_TITLES = {
+    "gain": "With ELMo and without",
+    "tuned": "With ELMo and without, trained for long",
+    "weighting": "How to weigh the layers",
+    "placement": "Where to put ELMo",
+    "weights": "What the tasks take from the layers",
+    "samples": "How much data it saves",
+    "senses": "What the layers know: word senses",
+    "probe": "What the layers know: parts of speech",
+    "neighbors": "Senses of a word by its contexts",
+    "search": "Semantic search",
+}
+_PLACES = ("input", "output")
+# What a result raises that lacks something, or holds something else.
+_INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+# Words of a context to show on each side.
+_N_AROUND = 8
+
+
+def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]:
+    """Make the report's sections, in the order of the paper.
+
+    results (Mapping[Path, Result]): from `read_results`.
+    folder (Path): for the pictures.
+    RETURNS (List[Section]): of the experiments that there are.
+    RAISES (ValueError): EL062 without matplotlib, EL149 for a result that lacks something.
+    RAISES (OSError): if a picture cannot be written.
+    """
+    require_matplotlib()
+    folder.mkdir(parents=True, exist_ok=True)
+    sections = []
+    for kind, title in _TITLES.items():
+        # What the mixes learned is part of the runs that compare places.
+        source = "placement" if kind == "weights" else kind
+        own = [path for path, result in results.items() if result["experiment"] == source]
+        if own:
+            blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
+            for path in own:
+                blocks += _make_blocks(kind, path, results[path], folder)
+            sections.append(Section(title, blocks))
+    return sections
+
+
+def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Block]:
+    try:
+        blocks = _MAKERS[kind](result, folder)
+        blocks = [Heading(result["title"]), *blocks, Text(_describe(result))]
+        # Numbers in the place of words: found before anything is written.
+        to_html("", [Section("", blocks)])
+        return blocks
+    except _INCOMPLETE as err:
+        error = f"{type(err).__name__}: {err}"
+        raise ValueError(Errors.EL149.format(path=path, error=error)) from err
+
+
+def _describe(result: Result) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    settings = result.get("settings", {})
+    about = [f"{result['date']}", versions]
+    if settings:
+        about.append(
+            f"{settings['max_steps']} updates at most, looks at dev every "
+            f"{settings['eval_frequency']}, patience {settings['patience']}"
+        )
+    weights_hash = result.get("biLM", settings.get("biLM"))
+    if weights_hash:
+        about.append(f"biLM {weights_hash}")
+    if "seconds" in result:
+        about.append(f"{result['seconds']:,.0f} s")
+    return f"({'; '.join(about)})"
+
+
+def _make_name(result: Result, kind: str) -> str:
+    """Of a picture: those of results with the same title differ by their content."""
+    words = re.findall("[a-z0-9]+", result["title"].lower())
+    number = zlib.crc32(srsly.json_dumps(result, sort_keys=True).encode("utf-8"))
+    return f"{'_'.join([kind, *words])[:80]}_{number:08x}.png"
+
+
+def _make_scores(result: Result, folder: Path) -> List[Block]:
+    path = folder / _make_name(result, result["experiment"])
+    plot_scores(result, path)
+    rows = result["rows"]
+    split = "test" if rows[0]["test"] else "dev"
+    header = ("", f"{result['score']}, dev", "test", f"fewer errors, {split}", "ratio", "seeds")
+    plain = mean(rows[0][split])
+    cells = [
+        (
+            row["title"],
+            show(row["dev"]),
+            show(row["test"]),
+            *(_compare(mean(row[split]), plain) if row is not rows[0] else ("-", "-")),
+            str(len(row["seeds"])),
+        )
+        for row in rows
+    ]
+    return [Table(header, cells), Picture(path, f"{result['title']}: mean, and each seed")]
+
+
+def _compare(score: float, plain: float) -> Tuple[str, str]:
+    """RETURNS (Tuple[str, str]): Share of errors that are gone, and ratio of the scores; a
+    perfect or an empty score has nothing to compare with."""
+    fewer = f"{(score - plain) / (100 - plain):.0%}" if plain < 100 else "-"
+    return fewer, f"{score / plain:.2f}" if plain else "-"
+
+
+def _make_samples(result: Result, folder: Path) -> List[Block]:
+    samples = folder / _make_name(result, "samples")
+    updates = folder / _make_name(result, "updates")
+    plot_samples(result, samples)
+    plot_updates(result, updates)
+    titles = list(dict.fromkeys(row["title"] for row in result["rows"]))
+    shares = sorted({row["share"] for row in result["rows"]})
+    by_place = {(row["title"], row["share"]): row for row in result["rows"]}
+    split = "test" if result["rows"][0]["test"] else "dev"
+    cells = [
+        (
+            f"{share:.0%}",
+            f"{by_place[titles[0], share]['n_docs']:,.0f}",
+            *(show(by_place[title, share][split]) for title in titles),
+        )
+        for share in shares
+    ]
+    without, with_elmo = (by_place[title, shares[-1]] for title in titles)
+    best = max(mean(line["scores"]) for line in without["curve"])
+    best_step = next(line["step"] for line in without["curve"] if mean(line["scores"]) == best)
+    most = result["settings"]["max_steps"]
+    passing = find_passing(with_elmo["curve"], best)
+    passed = f"after {passing} updates" if passing >= 0 else "never"
+    return [
+        Table(("training docs", "docs", *(f"{title}, {split}" for title in titles)), cells),
+        Picture(samples, f"{result['title']}: scores by training docs, with the seeds' spread"),
+        Text(
+            f"On {shares[-1]:.0%} of the docs and within {most} updates, the best mean dev score "
+            f"without ELMo is {best:.2f}, after {best_step} updates; with ELMo it is passed "
+            f"{passed}."
+        ),
+        Picture(updates, f"{result['title']}: dev scores by updates, with the seeds' spread"),
+    ]
+
+
+def _make_weights(result: Result, folder: Path) -> List[Block]:
+    mixes = []
+    for row in result["rows"]:
+        own = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
+        for i, mix in enumerate(own[0] if own else []):
+            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in own))]
+            gamma = mean(seed[i]["gamma"] for seed in own)
+            place = f"{row['title']}: {mix['place']}"
+            mixes.append({**mix, "place": place, "shares": shares, "gamma": gamma})
+    path = folder / _make_name(result, "weights")
+    plot_weights(mixes, path)
+    header = ("", *name_layers(len(mixes[0]["shares"])), "γ")
+    rows = [
+        (mix["place"], *(f"{s:.3f}" for s in mix["shares"]), f"{mix['gamma']:.2f}") for mix in mixes
+    ]
+    return [Table(header, rows), Picture(path, f"{result['title']}: mean of the seeds")]
+
+
+def _make_senses(result: Result, folder: Path) -> List[Block]:
+    cells = tabulate_senses(result)
+    splits = cells.header[1:]
+    layers = result[splits[-1]]["layers"]
+    path = folder / _make_name(result, "senses")
+    last = splits[-1]
+    plot_layers(
+        dict(zip(name_options(layers), ([100 * value] for value in layers.values()))),
+        {name: 100 * result[last][key] for name, key in SENSE_BASELINES.items()},
+        f"right senses, % ({last})",
+        path,
+    )
+    sizes = ", ".join(f"{result[s]['n_instances']:,} in {s}" for s in splits)
+    return [
+        Table(*cells),
+        Picture(path, f"{result['title']}: nearest mean vector, by layer"),
+        Text(
+            f"Words with a sense: {sizes}. Lemmas and parts of speech are given, but for the "
+            "last line, which is what elmo_senses does with nothing before it. On SemCor, "
+            "WordNet's first sense has seen the answers (its order comes from counts on SemCor "
+            "itself), and names count with their class: person, group or location."
+        ),
+    ]
+
+
+def _make_probe(result: Result, folder: Path) -> List[Block]:
+    names = name_layers(len(result["layers"]))
+    path = folder / _make_name(result, "probe")
+    last = result["splits"][-1]
+    plot_layers(
+        {name: scores[last] for name, scores in zip(names, result["layers"])},
+        {name: result[key][last] for name, key in PROBE_BASELINES.items()},
+        f"accuracy, % ({last})",
+        path,
+    )
+    caption = f"{result['title']}: linear classifier of {result['attr']} on one layer"
+    return [Table(*tabulate_probe(result)), Picture(path, caption)]
+
+
+def _make_neighbors(result: Result, folder: Path) -> List[Block]:
+    blocks: List[Block] = []
+    if result["static"]:
+        words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
+        blocks.append(Text(f"Nearest words by static vectors: {words}."))
+    for query in result["queries"]:
+        rows = [(f"{context['similarity']:.2f}", _show(context)) for context in query["contexts"]]
+        blocks.append(Table(("cosine", _show(query)), rows))
+    path = folder / _make_name(result, "neighbors")
+    plot_contexts(result, path)
+    return [*blocks, Picture(path, f"{result['title']}: two principal components")]
+
+
+def _show(token: Dict[str, Any]) -> str:
+    return mark_word(token["words"], token["position"], n_around=_N_AROUND)
+
+
+def _make_search(result: Result, folder: Path) -> List[Block]:
+    header = ("", "first", "among 5", "among 10", "mean reciprocal rank")
+    keys = ("at_1", "at_5", "at_10", "mrr")
+    chosen = ", ".join(f"{key} {value}" for key, value in result["chosen"].items())
+    rows = [
+        (name, *(f"{result[key][k]:.3f}" for k in keys))
+        for name, key in (("BM25", "bm25"), (f"ELMo ({chosen})", "elmo"))
+    ]
+    return [
+        Text(
+            f"{result['n_questions']:,} questions, {result['n_paragraphs']:,} paragraphs: where "
+            "the right one is. Settings were chosen on other articles."
+        ),
+        Table(header, rows),
+    ]
+
+
+_MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
+    "gain": _make_scores,
+    "tuned": _make_scores,
+    "weighting": _make_scores,
+    "placement": _make_scores,
+    "weights": _make_weights,
+    "samples": _make_samples,
+    "senses": _make_senses,
+    "probe": _make_probe,
+    "neighbors": _make_neighbors,
+    "search": _make_search,
+}

@@ -1,0 +1,72 @@
+"""`RunSettings`: what the runs of a folder share, so that they can be compared."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Dict
+
+from ..checkpoints.loaders import load_embedder
+from ..errors import Errors
+from ..util.checked_json import read_checked_json, write_checked_json
+from ..util.digests import digest_file
+from .subsets import find_splits
+
+SETTINGS_FILE = "settings.json"
+# Known by their content.
+_PATHS = ("corpus", "weights")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What all runs of a folder share.
+
+    corpus (str): folder with train.spacy, dev.spacy and, if the runs are to be tested,
+        test.spacy.
+    component (str): factory of the component to train.
+    lang (str): language code.
+    weights (str): folder of the biLM; "" for the bundled one.
+    max_steps (int): updates at most.
+    patience (int): updates without a better dev score; 0 for no end but `max_steps`.
+    eval_frequency (int): updates between looks at dev.
+    """
+
+    corpus: str
+    component: str
+    lang: str = "en"
+    weights: str = ""
+    max_steps: int = 1000
+    patience: int = 0
+    eval_frequency: int = 100
+
+    def fix(self, output: Path) -> None:
+        """Note the settings in a folder, or hold them against what it says.
+
+        RAISES (ValueError): EL065 if the folder has runs with others, EL066 for a missing
+            corpus, EL103 or EL142 if settings.json is damaged.
+        """
+        path, now = output / SETTINGS_FILE, {**asdict(self), **self._hash()}
+        if not path.exists():
+            write_checked_json(path, now)
+        before = read_settings(output)
+        for key, value in now.items():
+            if key not in _PATHS and before.get(key) != value:
+                raise ValueError(
+                    Errors.EL065.format(
+                        path=output,
+                        key=key,
+                        before=before.get(key),
+                        now=value,
+                        example=output / Path(self.corpus).resolve().name,
+                    )
+                )
+
+    def _hash(self) -> Dict[str, str]:
+        """Of what lies at the paths: it may have changed."""
+        splits = find_splits(Path(self.corpus))
+        digests = {split: digest_file(path) for split, path in splits.items()}
+        return {**digests, "biLM": load_embedder(self.weights or None).hash_weights().hex()[:16]}
+
+
+def read_settings(output: Path) -> Dict[str, Any]:
+    """output (Path): folder of runs. RETURNS (Dict[str, Any]): what `RunSettings.fix` noted.
+    RAISES (ValueError): EL100 to EL103 or EL142 if it cannot be read."""
+    return read_checked_json(output / SETTINGS_FILE)

@@ -1,0 +1,105 @@
+"""Runs -> rows of a table: mean and spread over the seeds."""
+
+from statistics import mean, stdev
+from typing import Any, Dict, List, Sequence
+
+from .variants import Variant
+
+Result = Dict[str, Any]
+
+
+def describe_suite(
+    task: str, variants: Sequence[Variant], results: Sequence[Result], settings: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Summarise runs, for `write_result`.
+
+    task (str): what the task is called.
+    variants (Sequence[Variant]): in the order to show them.
+    results (Sequence[Result]): from `run_all`.
+    settings (Dict[str, Any]): of their folder, which hold for each.
+    RETURNS (Dict[str, Any]): "title", "score", "rows" (see `summarise`), "seconds" of all
+        runs, "settings", "date" and "versions" of the latest run.
+    """
+    latest = max(results, key=lambda result: result["date"])
+    return {
+        "title": task,
+        # Of the runs, not of this summary.
+        **{key: latest[key] for key in ("date", "versions")},
+        "score": results[0]["score"],
+        "rows": summarise(variants, results),
+        "seconds": round(sum(result["seconds"] for result in results)),
+        "settings": settings,
+    }
+
+
+def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:
+    """Average the scores of runs that differ in nothing but their seed.
+
+    variants (Sequence[Variant]): in the order to show them.
+    results (Sequence[Result]): from `run_all`.
+    RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
+        "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
+        by seed; test is empty without one), "curve" (of each look at dev: "step",
+        "scores" in percent), "mixes" (by seed).
+    """
+    rows: List[Dict[str, Any]] = []
+    ordered = sorted(results, key=lambda result: result["seed"])
+    for share in sorted({result["share"] for result in results}):
+        for variant in variants:
+            group = [
+                result
+                for result in ordered
+                if result["variant"] == variant.name and result["share"] == share
+            ]
+            if not group:
+                continue
+            rows.append(
+                {
+                    "variant": variant.name,
+                    "title": variant.title,
+                    "share": share,
+                    "seeds": [result["seed"] for result in group],
+                    "n_docs": mean(result["n_docs"] for result in group),
+                    **{split: _get_scores(group, split) for split in ("dev", "test")},
+                    "curve": _join_curves(group),
+                    "mixes": [result["mixes"] for result in group],
+                }
+            )
+    return rows
+
+
+def _get_scores(group: Sequence[Result], split: str) -> List[float]:
+    scores = [(result[split] or {}).get(result["score"]) for result in group]
+    # A split without labels has no score.
+    return [100 * score for score in scores if score is not None]
+
+
+def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
+    """A run that ended keeps its last score: what it would have got is not known."""
+    curves = [{line["step"]: line["score"] for line in result["curve"]} for result in group]
+    steps = sorted({step for curve in curves for step in curve})
+
+    def read(curve: Dict[int, float], step: int) -> float:
+        return 100 * curve[max(s for s in curve if s <= step)]
+
+    return [{"step": s, "scores": [read(curve, s) for curve in curves]} for s in steps]
+
+
+def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
+    """Find when a curve passes a score.
+
+    curve (Sequence[Dict[str, Any]]): from `summarise`.
+    score (float): in percent.
+    RETURNS (int): updates after which the mean is above it; -1 if it never is.
+    """
+    passed = (line["step"] for line in curve if mean(line["scores"]) > score)
+    return next(passed, -1)
+
+
+def show(values: Sequence[float]) -> str:
+    """values (Sequence[float]): of the seeds. RETURNS (str): mean, and the standard
+    deviation if there are several; "-" for none."""
+    if not values:
+        return "-"
+    spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"

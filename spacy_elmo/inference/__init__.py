@@ -1,0 +1,1 @@
+"""Layers without gradients, as fast as this machine can."""

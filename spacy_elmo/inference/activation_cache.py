@@ -1,0 +1,155 @@
+"""Layers of a frozen biLM, kept from one epoch to the next.
+
+Nothing that feeds a frozen biLM changes between epochs, so neither do its layers. What
+is kept is keyed by the weights and the words of a sequence; what is full stays full,
+since an epoch that reads everything in turn would throw out what it needs next.
+"""
+
+import threading
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..util.checks import require_known, require_least
+from .activation_store import LayerFile, LayerMemory, LayerStore
+
+STORAGE_TYPES = {"float32": np.float32, "float16": np.float16}
+# Sequences whose first prediction is noted. Layers of so many would fill some GB.
+_N_NOTED = 200_000
+
+
+class ActivationCache:
+    """Keep layers in memory, or in files. See `build_activation_cache_v1`.
+
+    Copies and pickles are empty and keep nothing: a cache belongs to a training run.
+    """
+
+    def __init__(self, path: Optional[Path], megabytes: int, dtype: str) -> None:
+        require_known("dtype", dtype, list(STORAGE_TYPES))
+        require_least("megabytes", megabytes, 0)
+        self.path = path
+        self.n_bytes_most = megabytes * 1_000_000
+        self.dtype = np.dtype(STORAGE_TYPES[dtype])
+        self._lock = threading.Lock()
+        self._opened: WeakValueDictionary[bytes, KeptLayers] = WeakValueDictionary()
+
+    def open(self, weights_key: bytes) -> "KeptLayers":
+        """Find what is kept for a biLM.
+
+        weights_key (bytes): hash of its weights and of how it is run.
+        RETURNS (KeptLayers): the same for all that ask with this key; kept in memory as long
+            as somebody holds it.
+        """
+        with self._lock:
+            kept = self._opened.get(weights_key)
+            if kept is None:
+                kept = KeptLayers(self._make_store(weights_key), self.dtype)
+                self._opened[weights_key] = kept
+            return kept
+
+    def _make_store(self, weights_key: bytes) -> LayerStore:
+        if self.path is None:
+            return LayerMemory(self.n_bytes_most)
+        name = f"{weights_key.hex()[:32]}-{self.dtype.name}.sqlite"
+        return LayerFile(self.path / name, self.n_bytes_most)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> None:
+        return None
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _make_nothing, ()
+
+
+def _make_nothing() -> None:
+    return None
+
+
+class KeptLayers:
+    """Layers of one biLM that are kept.
+
+    store (LayerStore): where.
+    dtype (np.dtype): what they are stored as.
+    """
+
+    def __init__(self, store: LayerStore, dtype: np.dtype) -> None:
+        self.store = store
+        self.dtype = dtype
+        self.n_hits = 0
+        self.n_misses = 0
+        self._noted: Set[bytes] = set()
+
+    def get(self, sequences: Sequence[Sequence[str]]) -> List[Optional[NDArray]]:
+        """sequences (Sequence[Sequence[str]]): words. RETURNS (List[Optional[NDArray]]):
+        for each float32 of shape (n_tokens, n_layers * width), or None."""
+        keys = [_hash_words(words) for words in sequences]
+        stored = self.store.get(list(dict.fromkeys(keys)))
+        arrays = [
+            self._read(stored[key], len(words)) if key in stored else None
+            for key, words in zip(keys, sequences)
+        ]
+        n_hits = sum(array is not None for array in arrays)
+        self.n_hits += n_hits
+        self.n_misses += len(arrays) - n_hits
+        return arrays
+
+    def _read(self, item: Tuple[int, bytes], n_words: int) -> Optional[NDArray]:
+        n_tokens, data = item
+        if n_tokens != n_words or n_tokens == 0 or len(data) % (n_tokens * self.dtype.itemsize):
+            return None
+        X = np.frombuffer(data, self.dtype).reshape(n_tokens, -1)
+        return X.astype(np.float32)
+
+    def choose(self, sequences: Sequence[Sequence[str]], *, is_train: bool) -> List[int]:
+        """Choose what is worth keeping: all that is trained on, and what is predicted a second
+        time. A dev set comes again, and so do docs that a frozen component annotates; what
+        a trained pipeline reads later mostly does not.
+
+        sequences (Sequence[Sequence[str]]): words; they are not kept yet.
+        is_train (bool): whether they are trained on.
+        RETURNS (List[int]): places in `sequences`.
+        """
+        if is_train:
+            return list(range(len(sequences)))
+        keys = [_hash_words(words) for words in sequences]
+        again = [i for i, key in enumerate(keys) if key in self._noted]
+        if len(self._noted) + len(keys) > _N_NOTED:
+            self._noted = set()
+        self._noted.update(keys)
+        return again
+
+    def put(self, sequences: Sequence[Sequence[str]], arrays: Sequence[NDArray]) -> None:
+        """sequences (Sequence[Sequence[str]]): words. arrays (Sequence[NDArray]): float32,
+        as from `get`. Kept while there is room."""
+        items = [
+            (_hash_words(words), len(words), array.astype(self.dtype).tobytes())
+            for words, array in zip(sequences, arrays)
+        ]
+        self.store.put(items)
+
+
+def _hash_words(words: Sequence[str]) -> bytes:
+    # Lengths first: no two lists of words make the same bytes.
+    text = f"{[len(word) for word in words]}{''.join(words)}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def build_activation_cache_v1(
+    path: Optional[str] = None, megabytes: int = 4000, dtype: str = "float32"
+) -> ActivationCache:
+    """Keep the layers of a frozen biLM while training, so that epochs after the first read
+    them. For [initialize.components.elmo.activation_cache]; a saved pipeline has none. What
+    is only predicted (dev sets, and docs of frozen components) is kept when it comes a second
+    time.
+
+    path (Optional[str]): folder for a file of each biLM, which later runs and other processes
+        go on with; None for memory.
+    megabytes (int): most that is kept of a biLM.
+    dtype (str): "float32", or "float16": half the space, and layers rounded to 11 bits.
+    RETURNS (ActivationCache): the cache.
+    RAISES (ValueError): EL012 for a negative size, EL017 for another type.
+    """
+    return ActivationCache(None if path is None else Path(path), megabytes, dtype)

@@ -1,0 +1,175 @@
+"""Where layers are kept: in memory, or in a file of SQLite."""
+
+import logging
+import sqlite3
+import zlib
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Protocol, Sequence, Tuple
+
+from ..errors import Warnings
+
+logger = logging.getLogger("spacy_elmo")
+
+# Of a sequence: its key, tokens, and layers as bytes.
+Item = Tuple[bytes, int, bytes]
+# By key: tokens and layers.
+Found = Dict[bytes, Tuple[int, bytes]]
+
+# Keys of one query; SQLite's oldest limit is 999.
+_N_KEYS = 500
+# Seconds that a process waits for another one's write.
+_TIMEOUT = 60.0
+# Files of another version are started over.
+_VERSION = 2
+_SCHEMA = (
+    "CREATE TABLE layers (key BLOB PRIMARY KEY, n_tokens INTEGER, checksum INTEGER, data BLOB)"
+)
+# What comes and goes, or is wrong with the place and not with the file.
+_OUTER = ("locked", "busy", "unable to open", "readonly", "disk I/O", "full", "interrupted")
+_FAILED = (sqlite3.Error, OSError, UnicodeError, OverflowError)
+
+
+class LayerStore(Protocol):
+    """Something that keeps items, while there is room."""
+
+    def get(self, keys: Sequence[bytes]) -> Found: ...
+
+    def put(self, items: Sequence[Item]) -> None: ...
+
+
+class LayerMemory:
+    """Keep items in memory.
+
+    n_bytes_most (int): of the layers.
+    """
+
+    def __init__(self, n_bytes_most: int) -> None:
+        self.n_bytes_left = n_bytes_most
+        self.items: Found = {}
+
+    def get(self, keys: Sequence[bytes]) -> Found:
+        """RETURNS (Found): those that are kept."""
+        return {key: self.items[key] for key in keys if key in self.items}
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Keep items, while there is room."""
+        for key, n_tokens, data in items:
+            if key not in self.items and len(data) <= self.n_bytes_left:
+                self.items[key] = n_tokens, data
+                self.n_bytes_left -= len(data)
+
+
+class LayerFile:
+    """Keep items in a file: several processes may read and write it, and a process that is
+    killed leaves it whole. Each item has a checksum of its key, tokens and layers. A
+    damaged file is started over (WL007); where no file can be, nothing is kept (WL008).
+
+    path (Path): the file.
+    n_bytes_most (int): of the file.
+    """
+
+    def __init__(self, path: Path, n_bytes_most: int) -> None:
+        self.path = path
+        self.n_bytes_most = n_bytes_most
+        self._is_readable = True
+        self._is_writable = True
+        if not self._attempt(self._create):
+            self._is_readable = self._is_writable = False
+
+    def get(self, keys: Sequence[bytes]) -> Found:
+        """RETURNS (Found): those that are kept, as they were written."""
+        found: Found = {}
+        if self._is_readable:
+            self._is_readable = self._attempt(lambda: self._select(keys, found))
+        return found
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Keep items, while there is room."""
+        if self._is_writable:
+            self._is_writable = self._attempt(lambda: self._insert(items))
+
+    def _attempt(self, work: Callable[[], None]) -> bool:
+        """RETURNS (bool): Whether it is worth to try again, later."""
+        try:
+            work()
+            return True
+        except _FAILED as err:
+            if not _is_damage(err):
+                logger.warning(Warnings.WL008.format(path=self.path, error=err))
+                return False
+            logger.warning(Warnings.WL007.format(path=self.path, error=err))
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            self._create()
+            return True
+        except _FAILED as err:
+            logger.warning(Warnings.WL008.format(path=self.path, error=err))
+            return False
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)
+        with closing(connection):
+            # Damage may make text of anything.
+            connection.text_factory = bytes
+            # A power cut may lose what was written last, which is then computed once more.
+            connection.execute("PRAGMA synchronous=OFF")
+            yield connection
+
+    def _create(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._connect() as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if n_tables == 0:
+                connection.execute(_SCHEMA)
+                connection.execute(f"PRAGMA user_version={_VERSION}")
+            elif version != _VERSION:
+                raise sqlite3.DatabaseError(f"it is of version {version}")
+            connection.execute("COMMIT")
+
+    def _select(self, keys: Sequence[bytes], found: Found) -> None:
+        with self._connect() as connection:
+            for start in range(0, len(keys), _N_KEYS):
+                part = keys[start : start + _N_KEYS]
+                marks = ",".join("?" * len(part))
+                columns = "key, n_tokens, checksum, data"
+                query = f"SELECT {columns} FROM layers WHERE key IN ({marks})"
+                for key, n_tokens, checksum, data in connection.execute(query, part):
+                    if _is_whole(key, n_tokens, data) and checksum == _sum(key, n_tokens, data):
+                        found[key] = n_tokens, data
+
+    def _insert(self, items: Sequence[Item]) -> None:
+        n_bytes = self.path.stat().st_size if self.path.exists() else 0
+        rows: List[Tuple[bytes, int, int, bytes]] = []
+        for key, n_tokens, data in items:
+            n_bytes += len(data)
+            if n_bytes > self.n_bytes_most:
+                break
+            rows.append((key, n_tokens, _sum(key, n_tokens, data), data))
+        if not rows:
+            return
+        with self._connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO layers VALUES (?, ?, ?, ?)", rows)
+            connection.execute("COMMIT")
+
+
+def _is_damage(err: Exception) -> bool:
+    if isinstance(err, OSError):
+        return False
+    is_operational = isinstance(err, sqlite3.OperationalError)
+    return not (is_operational and any(part in str(err) for part in _OUTER))
+
+
+def _is_whole(key: Any, n_tokens: Any, data: Any) -> bool:
+    return isinstance(key, bytes) and isinstance(n_tokens, int) and isinstance(data, bytes)
+
+
+def _sum(key: bytes, n_tokens: int, data: bytes) -> int:
+    # Of all three: layers of another sequence are as wrong as damaged ones.
+    return zlib.crc32(data, zlib.crc32(b"%b %d" % (key, n_tokens)))

@@ -1,0 +1,42 @@
+"""Checks of what users hand to an `Embedder`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ..bilm.lstm import BiLMState
+from ..errors import Errors
+
+# What has an order and a length.
+_LISTS = (Sequence, np.ndarray)
+
+
+def require_words(sentences: Any) -> None:
+    """sentences (Any): should be lists of words. RAISES (ValueError): EL013 if one of them is a
+    string, EL119 for whatever else is no list or no word."""
+    if not isinstance(sentences, _LISTS):
+        raise _make_error("What is to be embedded", sentences, "a list")
+    for i, words in enumerate(sentences):
+        if isinstance(words, str):
+            raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
+        if not isinstance(words, _LISTS):
+            raise _make_error(f"Sentence {i}", words, "a list")
+        for j, word in enumerate(words):
+            if not isinstance(word, str):
+                raise _make_error(f"Word {j} of sentence {i}", word, "a string")
+
+
+def require_state(state: Any) -> None:
+    """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not."""
+    is_state = isinstance(state, BiLMState) and all(
+        isinstance(part, Tensor) and part.dim() == 4 for part in state
+    )
+    if state is not None and not is_state:
+        raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
+
+
+def _make_error(place: str, found: Any, expected: str) -> ValueError:
+    about = f"{type(found).__name__} ({found!r:.50})"
+    return ValueError(Errors.EL119.format(place=place, found=about, expected=expected))

@@ -1,0 +1,383 @@
+"""`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
+
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..bilm.build_lock import BUILD_LOCK
+from ..bilm.characters import count_truncated
+from ..bilm.lstm import BiLMState
+from ..bilm.model import BiLM
+from ..bilm.snapshot import Snapshot
+from ..bilm.word_batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
+from ..bilm.words import encode_distinct
+from ..errors import Errors, Warnings
+from ..util.checks import require_known, require_least
+from .activation_cache import ActivationCache, KeptLayers
+from .arguments import require_state, require_words
+from .engine import InferenceEngine
+from .forking import share_at_fork
+from .hashing import hash_weights
+from .modes import without_modes
+from .packed_linear import PRECISIONS, require_precision
+from .threads import choose_n_threads
+from .word_cache import WordCache
+
+# Fills a biLM by `load_state_dict`, or raises and leaves it alone.
+Loader = Callable[[BiLM], None]
+
+INITIAL_STATES = ("zero", "warm")
+
+
+class Embedder(nn.Module):
+    """Turn sequences of words into the layers of a biLM.
+
+    Made by `load_embedder`; the component "elmo" holds the same object. Weights that
+    are not loaded yet are loaded by the first use, never replaced by random ones.
+
+    Any number of threads may use it, and load weights meanwhile: a call computes with the
+    old ones or the new ones, and with the new ones if it began after they were loaded. So
+    `_engine` is only changed under a lock, and never trusted without a look at the biLM.
+
+    bilm (BiLM): the network.
+    loader (Optional[Loader]): fills the network before its first use; None if its
+        weights are final.
+    batch_tokens (int): tokens per forward pass, boundaries counted; at least 1.
+    word_cache (int): word vectors kept between calls; 0 for none.
+    initial_state (str): what sequences start from: "zero", or "warm", the state that
+        is stored with the weights.
+    precision (str): of the matrix products where no gradient is wanted: "fp32", "bf16",
+        "fp16" or "int8".
+    n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
+        child process.
+    RAISES (ValueError): EL012 if a number is out of its range, EL017 for another
+        initial state or precision. A precision that the device lacks raises EL016 at
+        the first use.
+    """
+
+    def __init__(
+        self,
+        bilm: BiLM,
+        *,
+        loader: Optional[Loader] = None,
+        batch_tokens: int = 8192,
+        word_cache: int = 100_000,
+        initial_state: str = "zero",
+        precision: str = "fp32",
+        n_threads: int = 0,
+    ) -> None:
+        super().__init__()
+        require_least("batch_tokens", batch_tokens, 1)
+        require_least("word_cache", word_cache, 0)
+        require_least("n_threads", n_threads, 0)
+        require_known("initial_state", initial_state, INITIAL_STATES)
+        require_known("precision", precision, PRECISIONS)
+        self.bilm = bilm
+        self.n_threads = n_threads
+        self.batch_tokens = batch_tokens
+        self._precision = precision
+        self._initial_state = initial_state
+        self._cache_size = word_cache
+        self._has_warned = False
+        self._activations: Optional[ActivationCache] = None
+        # What the cache has for the weights of a moment.
+        self._kept: Optional[Tuple[Snapshot, KeptLayers]] = None
+        self._engine: Optional[InferenceEngine] = None
+        self._is_changing = False
+        self._loader: Optional[Loader] = None
+        # How often weights had been loaded before.
+        self._n_loads = 0
+        if loader is not None:
+            self.set_loader(loader)
+        share_at_fork(self)
+
+    @property
+    def word_cache(self) -> WordCache:
+        """RETURNS (WordCache): Vectors of the words read last; none are kept while the
+        weights change."""
+        engine = self._engine
+        return WordCache(0) if engine is None else engine.word_cache
+
+    @property
+    def is_ready(self) -> bool:
+        """RETURNS (bool): Whether the weights are loaded."""
+        return self._loader is None
+
+    @without_modes
+    def ensure_ready(self) -> None:
+        """Load the weights if that was not done. Any number of threads may call this.
+
+        RAISES (ValueError): whatever the loader raises; the next call tries again.
+        """
+        if self.is_ready:
+            return
+        with BUILD_LOCK:
+            if self._loader is None:
+                return
+            # Others may have been loaded instead: those stay.
+            if self.bilm.n_loads == self._n_loads:
+                self._loader(self.bilm)
+            self.set_ready()
+
+    def set_ready(self) -> None:
+        """Declare the current weights final, after they were changed from outside."""
+        with BUILD_LOCK:
+            self._engine = None
+            self._kept = None
+            self._is_changing = False
+            self._loader = None
+
+    def settle(self) -> None:
+        """Declare that the weights stay as they are until the next `forward`: what depends
+        on them may be kept till then."""
+        with BUILD_LOCK:
+            self._is_changing = False
+
+    @without_modes
+    def prepare(self) -> None:
+        """Load the weights and lay them out, as the first use without gradients does.
+
+        RAISES (ValueError): as `ensure_ready`; EL016 if the device lacks the precision.
+        """
+        self.ensure_ready()
+        if not self._is_changing:
+            self._get_engine()
+
+    def set_loader(self, loader: Loader) -> None:
+        """Have the next use load weights.
+
+        loader (Loader): fills the biLM in place or raises.
+        """
+        with BUILD_LOCK:
+            self._n_loads = self.bilm.n_loads
+            self._loader = loader
+
+    def use_activations(self, cache: Optional[ActivationCache]) -> None:
+        """Have layers kept from now on by those who ask for `activations`.
+
+        cache (Optional[ActivationCache]): where; None for nowhere.
+        """
+        with BUILD_LOCK:
+            self._activations = cache
+            self._kept = None
+
+    def activations(self) -> Optional[KeptLayers]:
+        """RETURNS (Optional[KeptLayers]): Layers kept for the present weights."""
+        cache = self._activations
+        if cache is None:
+            return None
+        self.ensure_ready()
+        with BUILD_LOCK:
+            if self._kept is None or not self._kept[0].is_current():
+                snapshot = Snapshot(self.bilm)
+                self._kept = snapshot, cache.open(self.hash_weights())
+            return self._kept[1]
+
+    def hash_weights(self) -> bytes:
+        """RETURNS (bytes): the same for biLMs that make the same vectors."""
+        self.ensure_ready()
+        return hash_weights(self.bilm, self._initial_state, self._precision)
+
+    @without_modes
+    def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
+        """Compute the layers of each token. A sentence's result does not depend on
+        the others, nor on earlier calls.
+
+        sentences (Sequence[Sequence[str]]): words of each sentence.
+        RETURNS (List[NDArray]): for each sentence float32, shape
+            (n_layers, n_tokens, width), layer first as AllenNLP's ElmoEmbedder; the
+            boundaries are not in it. (`doc._.elmo` is token first.)
+        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
+            is something else.
+        EXAMPLE:
+            >>> from spacy_elmo import load_embedder
+            >>> layers = load_embedder().embed([["green", "eggs"]])[0]
+            >>> layers.shape
+            (3, 2, 256)
+        """
+        require_words(sentences)
+        config = self.bilm.config
+        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        for engine, members, batch in self._plan(sentences):
+            n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
+            layers = engine.make_layers(n_tokens)
+            self._fill(engine, layers, batch, np.arange(n_tokens))
+            _copy_arrays(layers, members, sentences, arrays)
+        return arrays
+
+    @without_modes
+    def embed_stateful(
+        self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
+    ) -> Tuple[List[NDArray], BiLMState]:
+        """Compute the layers of each token, each row going on from its state, as
+        AllenNLP and bilm-tf do: row i of this call continues row i of the last one.
+
+        sentences (Sequence[Sequence[str]]): words of each sentence. An empty one
+            leaves its row's state as it was.
+        state (Optional[BiLMState]): what the last call returned; None for zeros.
+            Rows that it lacks start at zero, rows beyond the sentences are kept.
+        RETURNS (Tuple[List[NDArray], BiLMState]): arrays as `embed`, and the state
+            after the closing boundary of each sentence.
+        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
+            is something else, EL120 if the state is, EL014 if the state has another biLM's
+            shape.
+        EXAMPLE:
+            >>> from spacy_elmo import load_embedder
+            >>> embedder = load_embedder()
+            >>> arrays, state = embedder.embed_stateful([["green", "eggs"]])
+            >>> arrays, state = embedder.embed_stateful([["and", "ham", "."]], state)
+            >>> arrays[0].shape
+            (3, 3, 256)
+        """
+        require_words(sentences)
+        require_state(state)
+        self.ensure_ready()
+        start = self.bilm.zero_state(len(sentences)) if state is None else state
+        empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
+        if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
+            found = [tuple(part.shape) for part in start]
+            raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
+        running = BiLMState(*(torch.cat(p, dim=2).detach().float() for p in zip(start, empty)))
+        config = self.bilm.config
+        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        for engine, members, batch in self._plan(sentences):
+            before = BiLMState(*(part[:, :, members] for part in running))
+            n_threads = choose_n_threads(self.n_threads)
+            layers, after = engine.contextualize_stateful(
+                engine.find_vectors(batch.words, n_threads),
+                batch.word_ids,
+                batch.lengths,
+                before,
+                n_threads=n_threads,
+            )
+            for part, new in zip(running, after):
+                part[:, :, members] = new
+            _copy_arrays(layers, members, sentences, arrays)
+        return arrays, running
+
+    def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
+        """Cut sequences into batches for `forward`, empty ones left out.
+
+        sequences (Sequence[Sequence[str]]): words of each sequence.
+        YIELDS (Tuple[List[int], WordBatch]): indices of the batch's sequences, and
+            the batch.
+        """
+        self._warn_truncated(sequences)
+        for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
+            yield members, make_batch([sequences[i] for i in members])
+
+    @without_modes
+    def fill(
+        self,
+        layers: Tensor,
+        sequences: Sequence[Sequence[str]],
+        rows: Sequence[Union[Sequence[int], NDArray]],
+    ) -> None:
+        """Compute the layers of each word, where they are wanted.
+
+        layers (Tensor): filled, shape (n_rows, n_layers, width).
+        sequences (Sequence[Sequence[str]]): words of each sequence.
+        rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
+        """
+        if layers.is_inference():
+            # The same memory, for whoever is not in the caller's inference mode.
+            layers = torch.from_dlpack(layers)
+        for engine, members, batch in self._plan(sequences):
+            batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
+            self._fill(engine, layers, batch, batch_rows)
+
+    def _plan(
+        self, sequences: Sequence[Sequence[str]]
+    ) -> Iterator[Tuple[InferenceEngine, List[int], WordBatch]]:
+        """As `batches`, with what computes: the same for all, whatever is loaded meanwhile."""
+        engine: Optional[InferenceEngine] = None
+        for members, batch in self.batches(sequences):
+            if engine is None:
+                self.ensure_ready()
+                engine = self._get_engine()
+            yield engine, members, batch
+
+    def _fill(
+        self, engine: InferenceEngine, layers: Tensor, batch: WordBatch, rows: NDArray
+    ) -> None:
+        n_threads = choose_n_threads(self.n_threads)
+        vectors = engine.find_vectors(batch.words, n_threads)
+        engine.contextualize(
+            vectors, batch.word_ids, batch.lengths, layers, rows, n_threads=n_threads
+        )
+
+    def forward(self, batch: WordBatch) -> Tensor:
+        """Compute layers so that gradients can flow back to the weights.
+
+        batch (WordBatch): sequences of words.
+        RETURNS (Tensor): layers of the tokens, one sequence after the other, without
+            the boundaries, shape (n_tokens, n_layers, width).
+        """
+        self.ensure_ready()
+        self._expect_changes()
+        vectors = encode_distinct(self.bilm, batch.words)
+        X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
+        is_warm = self._initial_state == "warm"
+        start = self.bilm.warm_state(len(batch.lengths)) if is_warm else None
+        return self.bilm.contextualize(X, batch.lengths, start, keep_state=False)[0]
+
+    def _expect_changes(self) -> None:
+        # Training is about to change the weights, at moments that are not known here:
+        # nothing that depends on them is kept from now on, until somebody says so.
+        with BUILD_LOCK:
+            self._is_changing = True
+            self._engine = None
+
+    def _get_engine(self) -> InferenceEngine:
+        engine = self._engine
+        if engine is not None and engine.is_current():
+            return engine
+        with BUILD_LOCK:
+            engine = self._engine
+            if engine is not None and engine.is_current():
+                return engine
+            require_precision(self._precision, self.bilm.device.type)
+            engine = InferenceEngine(
+                self.bilm,
+                self._precision,
+                warm=self._initial_state == "warm",
+                word_cache=0 if self._is_changing else self._cache_size,
+            )
+            if not self._is_changing:
+                self._engine = engine
+        return engine
+
+    def _warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
+        if self._has_warned:
+            return
+        max_chars = self.bilm.config.max_chars
+        n_words = count_truncated((word for words in sequences for word in words), max_chars)
+        if n_words:
+            self._has_warned = True
+            text = Warnings.WL003.format(n_words=n_words, n_bytes=max_chars - 2)
+            warnings.warn(text, stacklevel=2)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # Whoever pickles an embedder (a spawned process, say) gets weights.
+        self.ensure_ready()
+        return {**self.__dict__, "_engine": None, "_kept": None}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        share_at_fork(self)
+
+
+def _copy_arrays(
+    layers: Tensor,
+    members: List[int],
+    sentences: Sequence[Sequence[str]],
+    arrays: List[NDArray],
+) -> None:
+    """Put a batch's layers where they belong, layer first, each with memory of its own."""
+    parts = layers.cpu().split([len(sentences[i]) for i in members])
+    for i, part in zip(members, parts):
+        arrays[i] = part.transpose(0, 1).clone(memory_format=torch.contiguous_format).numpy()

@@ -1,0 +1,83 @@
+"""LSTM layers without gradients for a GPU."""
+
+from typing import List, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from ..bilm.lstm import LayerState, LSTMLayer
+
+
+class FusedLayer:
+    """An LSTM layer without clips, without gradients: one call for all its steps.
+
+    layer (LSTMLayer): its weights are copied.
+    dtype (torch.dtype): of the computation; what comes in and goes out is float32.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        width = layer.weight.size(0) // 2
+        n_out = 0 if layer.projection is None else width
+        self.dtype = dtype
+        # Random weights would use up the device's random numbers.
+        lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device="meta")
+        self.lstm = lstm.to_empty(device=layer.weight.device)
+        weight, bias = _swap_gates(layer.weight.detach().t()), _swap_gates(layer.bias.detach())
+        state = {
+            "weight_ih_l0": weight[:, :width],
+            "weight_hh_l0": weight[:, width:],
+            "bias_ih_l0": bias,
+            "bias_hh_l0": torch.zeros_like(bias),
+        }
+        if layer.projection is not None:
+            state["weight_hr_l0"] = layer.projection.detach().t()
+        self.lstm.load_state_dict(state)
+        self.lstm.to(dtype).eval().requires_grad_(False)
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """X (Tensor): packed inputs, shape (n_rows, width // 2), rows beyond
+            sum(batch_sizes) not read.
+        batch_sizes (List[int]): rows of each step, never growing.
+        state (LayerState): before the first step, longest sequence first.
+        RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and the
+            state after each sequence's last step.
+        """
+        n_rows = sum(batch_sizes)
+        packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes))
+        hidden, cell = (part[None].to(self.dtype) for part in state)
+        # "fp32" means it: TF32 has ten bits.
+        with torch.backends.cudnn.flags(allow_tf32=False):
+            output, (hidden, cell) = self.lstm(packed, (hidden, cell))
+        Y = torch.zeros_like(X)
+        Y[:n_rows] = output.data
+        return Y, (hidden[0].float(), cell[0].float())
+
+
+class SteppedLayer:
+    """An LSTM layer that clips, which torch's LSTM does not: step by step.
+
+    layer (LSTMLayer): its weights are used.
+    dtype (torch.dtype): of the products.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        self.layer = layer
+        self.dtype = dtype
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """As `FusedLayer`."""
+        n_rows = sum(batch_sizes)
+        Y = torch.zeros_like(X)
+        Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state, self.dtype)
+        return Y, last
+
+
+def _swap_gates(X: Tensor) -> Tensor:
+    """Rows of the gates i, f, o, j in torch's order: i, f, j, o."""
+    i, f, o, j = X.chunk(4)
+    return torch.cat([i, f, j, o])

@@ -1,0 +1,64 @@
+"""`InferenceStack`: the LSTM layers of one direction, as fast as the device can."""
+
+from typing import Callable, Iterator, List, Sequence, Tuple, cast
+
+from torch import Tensor
+
+from ..bilm.lstm import LayerState, LSTMLayer, LSTMStack
+from .gpu_lstm import FusedLayer, SteppedLayer
+from .packed_linear import DTYPES
+from .packed_lstm import N_PADDING, PackedLayer
+
+_Layer = Callable[[Tensor, List[int], LayerState], Tuple[Tensor, LayerState]]
+
+# Numbers that the gates of a batch's distinct words may take at most.
+_MOST_WORD_GATES = 2**24
+
+
+class InferenceStack:
+    """The same function as `LSTMStack`, without gradients.
+
+    stack (LSTMStack): its weights are copied.
+    precision (str): of the products.
+    """
+
+    def __init__(self, stack: LSTMStack, precision: str) -> None:
+        self.skip_connections = stack.skip_connections
+        self.layers = [_make_layer(cast(LSTMLayer, layer), precision) for layer in stack.layers]
+
+    def __call__(
+        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], states: Sequence[LayerState]
+    ) -> Iterator[Tuple[Tensor, LayerState]]:
+        """vectors (Tensor): of distinct words, shape (n_words, width // 2).
+        ids (Tensor): of the packed words, shape (sum(batch_sizes),).
+        batch_sizes (List[int]): rows of each step, never growing.
+        states (Sequence[LayerState]): one for each layer, longest sequence first.
+        YIELDS (Tuple[Tensor, LayerState]): of each layer, its packed outputs, shape
+            (sum(batch_sizes) + N_PADDING, width // 2), and its last state.
+        """
+        first, *others = self.layers
+        if isinstance(first, PackedLayer) and _are_repeated(vectors, ids, first.cell_width):
+            X, last = first.read_words(vectors, ids, batch_sizes, states[0])
+        else:
+            X = vectors.new_zeros(len(ids) + N_PADDING, vectors.size(1))
+            X[: len(ids)] = vectors[ids]
+            X, last = first(X, batch_sizes, states[0])
+        yield X, last
+        for layer, state in zip(others, states[1:]):
+            Y, last = layer(X, batch_sizes, state)
+            X = Y.add_(X) if self.skip_connections else Y
+            yield X, last
+
+
+def _are_repeated(vectors: Tensor, ids: Tensor, cell_width: int) -> bool:
+    """Whether it pays to compute gates for each distinct word."""
+    n_words = len(vectors)
+    return 1.5 * n_words < len(ids) and n_words * 4 * cell_width <= _MOST_WORD_GATES
+
+
+def _make_layer(layer: LSTMLayer, precision: str) -> _Layer:
+    if layer.weight.device.type == "cpu":
+        return PackedLayer(layer, precision)
+    clips = layer.cell_clip is not None or layer.proj_clip is not None
+    make = SteppedLayer if clips else FusedLayer
+    return make(layer, DTYPES[precision])

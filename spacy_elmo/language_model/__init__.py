@@ -1,0 +1,1 @@
+"""A biLM with its softmax: what it predicts, and how well."""

@@ -1,0 +1,151 @@
+"""The exact perplexity of a checkpoint on a text."""
+
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import read_words
+from ..checkpoints.native import META_FILE, read_meta
+from ..errors import Errors
+from ..text.corpus import TOKENIZER, cutter_maker, read_sequences
+from ..text.cutting import CUTS
+from ..util.snippets import count_things
+from .loading import load_language_model
+from .perplexity import Scorer, measure
+from .vocabulary import Vocabulary
+
+# Tokens of a pass; in a stream, steps of it.
+_BATCH_TOKENS = 4096
+
+
+def evaluate_checkpoint(
+    checkpoint: Path,
+    text: str,
+    *,
+    vocab: Optional[Path] = None,
+    cut: Optional[str] = None,
+    max_tokens: Optional[int] = None,
+    stream: Optional[bool] = None,
+    warm: bool = False,
+    limit: Optional[int] = None,
+    lang: Optional[str] = None,
+) -> Dict[str, Any]:
+    """Measure the exact perplexity of a text, per token, the end of each sequence
+    counted.
+
+    checkpoint (Path): folder of any known format, with a softmax.
+    text (str): file, folder or glob.
+    vocab (Optional[Path]): file with the words to score, all in the checkpoint's
+        vocabulary. The probability of the others is added to that of `<UNK>`, so that
+        models of different vocabularies compare.
+    cut (Optional[str]): "sentences", "lines" or "windows".
+    max_tokens (Optional[int]): most tokens of a sequence.
+    stream (Optional[bool]): whether the state is carried from one sequence to the next.
+    warm (bool): whether sequences start from the state stored with the weights.
+    limit (Optional[int]): sequences, from all over the text, or with `stream` its first
+        ones; 0 for all. This and the others: None as the run measured that made the
+        checkpoint; else sentences of at most 128 tokens, each from zero, all of them.
+    lang (Optional[str]): language of the tokenizer; None for the one in the
+        checkpoint's meta.json, or English.
+    RETURNS (Dict[str, Any]): the figures, and how they were made.
+    RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
+        text, EL030 to EL038 for the checkpoint, EL169 for its meta.json.
+    """
+    before = _read_settings(Path(checkpoint))
+    cut = cut or before["cut"]
+    max_tokens = max_tokens or before["max_tokens"]
+    stream = before["stream"] if stream is None else stream
+    limit = before["limit"] if limit is None else limit
+    lang = before["lang"] if lang is None else lang
+    make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
+    # What is wrong with the text is known before a model is loaded.
+    found = list(read_sequences(text, make_cutter))
+    model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
+    restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
+    sequences = sample(found, limit, in_order=stream)
+    if not sequences:
+        raise ValueError(Errors.EL094.format(path=text))
+    scorer = Scorer(model, vocabulary, restrict)
+    result = measure(scorer, sequences, stream=stream, warm=warm, batch_tokens=_BATCH_TOKENS)
+    forward, backward, mean = result.perplexities
+    return {
+        "forward": forward,
+        "backward": backward,
+        "geometric_mean": mean,
+        "n_predictions": result.n_targets,
+        "n_sequences": result.n_sequences,
+        "n_sequences_of_text": len(found),
+        "n_unknown": result.n_unknown,
+        "n_words_scored": len(scorer.vocabulary),
+        "n_words_of_softmax": len(vocabulary),
+        "cut": cut,
+        "max_tokens": max_tokens,
+        "state": "carried" if stream else "warm" if warm else "zero",
+    }
+
+
+def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) -> List[List[str]]:
+    """Take some of a text's sequences, always the same ones.
+
+    sequences (List[List[str]]): any number.
+    limit (int): most of them; 0 for all.
+    in_order (bool): whether the state is carried from one to the next, so that none
+        between them may be missing.
+    RETURNS (List[List[str]]): so many, from all over the list or its first ones.
+    """
+    if not limit or len(sequences) <= limit:
+        return sequences
+    if in_order:
+        return sequences[:limit]
+    step = len(sequences) / limit
+    return [sequences[int(i * step)] for i in range(limit)]
+
+
+def _read_settings(checkpoint: Path) -> Dict[str, Any]:
+    """How the run measured that made a checkpoint: its meta.json may be a stranger's."""
+    meta = read_meta(checkpoint)
+    block = meta.get("evaluation") or {}
+    values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
+    checks: Dict[str, Tuple[Any, Callable[[Any], bool], str]] = {
+        "evaluation": ({}, lambda value: isinstance(value, dict), "an object"),
+        "cut": ("sentences", lambda value: value in CUTS, f"one of {CUTS}"),
+        "max_tokens": (128, lambda value: type(value) is int and value >= 2, "at least 2"),
+        "limit": (0, lambda value: type(value) is int and value >= 0, "at least 0"),
+        "stream": (False, lambda value: type(value) is bool, "true or false"),
+        "lang": ("en", lambda value: isinstance(value, str), "a language's code"),
+        "tokenizer": (TOKENIZER, _is_plain, "the name of a tokenizer and plain settings"),
+    }
+    settings = {}
+    for key, (default, is_possible, expected) in checks.items():
+        value = values.get(key)
+        if value is not None and not is_possible(value):
+            found = shorten(repr(value), 100)
+            raise ValueError(
+                Errors.EL169.format(
+                    path=checkpoint / META_FILE, key=key, value=found, expected=expected
+                )
+            )
+        settings[key] = value or default
+    return settings
+
+
+def _is_plain(block: Any) -> bool:
+    """Whether a block names a tokenizer alone, not what else spaCy's registries could make."""
+    return isinstance(block, dict) and all(
+        (key == "@tokenizers" or not key.startswith("@"))
+        and (value is None or isinstance(value, (str, int, float)))
+        for key, value in block.items()
+    )
+
+
+def _read_restriction(path: Path, vocabulary: Vocabulary) -> Vocabulary:
+    restrict = Vocabulary(read_words(path))
+    missing = [word for word in restrict.words if word not in vocabulary.ids]
+    if missing:
+        raise ValueError(
+            Errors.EL075.format(
+                n_words=count_things(len(missing), "word"), examples=", ".join(missing[:5])
+            )
+        )
+    return restrict

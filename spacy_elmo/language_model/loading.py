@@ -1,0 +1,147 @@
+"""Language models from checkpoints: a biLM together with its softmax."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+
+import torch
+from torch import nn
+
+from ..bilm.model import BiLM
+from ..bilm.plan import TensorHeader
+from ..bilm.state_checks import check_headers, get_headers, load_weights
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import SoftmaxWeights, fill_bilm, find_reader, read_bilm
+from ..errors import Errors
+from ..registry import softmaxes
+from ..util.showing import show_reason
+from .objective import LanguageModel
+from .softmax import Softmax, SoftmaxModule, make_softmax
+from .vocabulary import Vocabulary
+
+# What differs between the tables of two vocabularies.
+_WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
+
+
+class LoadedModel(NamedTuple):
+    """A language model, the words that it predicts, and the settings of its softmax."""
+
+    model: LanguageModel
+    vocabulary: Vocabulary
+    settings: Dict[str, Any]
+
+
+@torch.no_grad()
+def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
+    """Fill a biLM with what another one learned. Of a trained word table the words that
+    both know are taken; the others keep their random vectors.
+
+    bilm (BiLM): what to fill; untouched if anything is wrong.
+    files (CheckpointFiles): the other one.
+    RAISES (ValueError): EL097 if the shapes differ; else as `read_bilm`.
+    """
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    same_but_words = replace(config, n_words=bilm.config.n_words) == bilm.config
+    if bilm.config.input != "words" or not same_but_words:
+        fill_bilm(bilm, files, Errors.EL097)
+        return
+    other = read_bilm(files)
+    table, old = bilm.word_table, other.word_table
+    if len(old.keys):
+        positions = torch.searchsorted(old.keys, table.keys).clamp(max=len(old.keys) - 1)
+        known = old.keys[positions] == table.keys
+        table.vectors[known] = old.vectors[positions[known]]
+    kept = {name: t for name, t in other.state_dict().items() if name not in _WORDS_OF_TABLE}
+    bilm.load_state_dict({**bilm.state_dict(), **kept})
+
+
+def load_language_model(files: CheckpointFiles) -> LoadedModel:
+    """Load a biLM and its softmax, in evaluation mode.
+
+    files (CheckpointFiles): a checkpoint of any known format.
+    RETURNS (LoadedModel): the model and its vocabulary.
+    RAISES (ValueError): EL074 if it has no softmax, EL020 to EL022 if that does not fit,
+        EL071 if its words are no vocabulary, EL112 if it cannot be made; for the rest as
+        `read_bilm`.
+    """
+    bilm = read_bilm(files)
+    stored = find_reader(files).read_softmax(files)
+    if stored is None:
+        raise ValueError(Errors.EL074.format(path=files))
+    vocabulary = Vocabulary(stored.words)
+    softmax = _load_softmax(stored, bilm.config.direction_width, str(files))
+    return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary, stored.settings)
+
+
+def _load_softmax(stored: SoftmaxWeights, width: int, source: str) -> SoftmaxModule:
+    _check_shapes(stored, width, source)
+    with _refuse_settings(source):
+        softmax = make_softmax(stored.kind, width, len(stored.words), **stored.settings)
+    # Another package can register a class under another name than the class says.
+    softmax.kind = stored.kind
+    load_weights(softmax, stored.state, source)
+    return softmax
+
+
+def _check_shapes(stored: SoftmaxWeights, width: int, source: str) -> None:
+    """Compare what is stored with what the words and settings ask for, before memory is
+    taken for that."""
+    made = softmaxes.get_all().get(stored.kind)
+    if isinstance(made, type) and issubclass(made, Softmax):
+        _check_rows(stored, width, source)
+        return
+    with _refuse_settings(source), torch.device("meta"):
+        planned = make_softmax(stored.kind, width, len(stored.words), **stored.settings)
+    check_headers(get_headers(planned.state_dict()), get_headers(stored.state), source)
+
+
+def _check_rows(stored: SoftmaxWeights, width: int, source: str) -> None:
+    n_words = len(stored.words)
+    expected = {"weight": TensorHeader((n_words, width)), "bias": TensorHeader((n_words,))}
+    rows = {name: stored.state[name] for name in expected if name in stored.state}
+    check_headers(expected, get_headers(rows), source)
+
+
+@contextmanager
+def _refuse_settings(source: str) -> Iterator[None]:
+    # The settings are a file's, and the class may be another package's: it raises anything.
+    try:
+        yield
+    except Exception as err:
+        text = Errors.EL112.format(path=source, problem=show_reason(err))
+        raise ValueError(text) from err
+
+
+def pack_softmax(
+    softmax: nn.Module, kind: str, settings: Dict[str, Any], words: Sequence[str]
+) -> SoftmaxWeights:
+    """softmax (nn.Module): as made by `make_softmax` from `kind` and `settings`.
+    words (Sequence[str]): the vocabulary. RETURNS (SoftmaxWeights): what is stored."""
+    return SoftmaxWeights(kind, dict(settings), softmax.state_dict(), list(words))
+
+
+@torch.no_grad()
+def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeights) -> int:
+    """Start a softmax from another one, word by word. Words that the other lacks keep
+    their random rows.
+
+    softmax (nn.Module): what to fill.
+    words (List[str]): its vocabulary.
+    stored (SoftmaxWeights): the other one.
+    RETURNS (int): words whose rows were taken; 0 if one of the two has no rows.
+    RAISES (ValueError): EL020 to EL022 if the other one's weights do not fit its words.
+    """
+    if stored.words == words and set(stored.state) == set(softmax.state_dict()):
+        load_weights(softmax, stored.state, "the stored softmax")
+        return len(words)
+    if not isinstance(softmax, Softmax) or "weight" not in stored.state:
+        return 0
+    _check_rows(stored, softmax.weight.size(1), "the stored softmax")
+    rows = {word: row for row, word in enumerate(stored.words)}
+    pairs = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
+    if pairs:
+        ours, theirs = torch.tensor(pairs).T
+        softmax.weight[ours] = stored.state["weight"][theirs].to(softmax.weight)
+        softmax.bias[ours] = stored.state["bias"][theirs].to(softmax.bias)
+    return len(pairs)

@@ -1,0 +1,122 @@
+"""`LMBatch`: what each direction reads of a batch, and what it has to predict."""
+
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bilm.packing import pack
+from ..bilm.word_batch import make_batch
+from .vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One direction of a batch: the rows of step 0, then those of step 1, and so on.
+
+    inputs (NDArray): Indices of distinct words, shape (sum(batch_sizes),), int64.
+    targets (NDArray): Rows of the softmax, the same shape: what comes next.
+    """
+
+    inputs: NDArray
+    targets: NDArray
+
+
+@dataclass(frozen=True)
+class LMBatch:
+    """Sequences to learn from. Both directions have as many rows at each step.
+
+    words (List[str]): Distinct words.
+    batch_sizes (List[int]): Rows of each step, never growing.
+    forward (Reading): Reads the begin of each sequence first, predicts its end last.
+    backward (Reading): Reads the end first, predicts the begin last.
+    """
+
+    words: List[str]
+    batch_sizes: List[int]
+    forward: Reading
+    backward: Reading
+
+    @property
+    def n_targets(self) -> int:
+        """RETURNS (int): Predictions of one direction: tokens, and a boundary for each
+        sequence."""
+        return len(self.forward.targets)
+
+
+def make_lm_batch(sequences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> LMBatch:
+    """Make a batch of sequences that each start from a zero state.
+
+    sequences (Sequence[Sequence[str]]): words, at least one in each.
+    vocabulary (Vocabulary): the words to predict.
+    RETURNS (LMBatch): the batch.
+
+    Source: Peters et al. 2018, section 3.1. The last boundary is predicted, not read.
+    """
+    batch = make_batch(sequences)
+    packing = pack(batch.lengths, read_last=False)
+    ids = batch.word_ids
+    targets = vocabulary.encode(batch.words)[ids]
+    return LMBatch(
+        batch.words,
+        packing.batch_sizes,
+        Reading(ids[packing.forward], targets[packing.forward + 1]),
+        Reading(ids[packing.backward], targets[packing.backward - 1]),
+    )
+
+
+def make_stream_batches(
+    rows: Sequence[Sequence[Sequence[str]]],
+    n_steps: int,
+    length: int,
+    vocabulary: Vocabulary,
+    skip: int = 0,
+) -> Iterator[LMBatch]:
+    """Make batches that go on from each other's state. The backward direction reads the
+    sequences of a row in the opposite order, so that what it carries over is what
+    really comes after.
+
+    rows (Sequence[Sequence[Sequence[str]]]): for each row, its sequences in order.
+    n_steps (int): steps of a batch; the last one's are fewer.
+    length (int): steps of all batches, at most those of the shortest row.
+    vocabulary (Vocabulary): the words to predict.
+    skip (int): batches to leave out at the start.
+    YIELDS (LMBatch): the batches in order.
+    """
+    forward = [_stream(row, vocabulary, reverse=False) for row in rows]
+    backward = [_stream(row, vocabulary, reverse=True) for row in rows]
+    for start in range(skip * n_steps, length, n_steps):
+        end = min(start + n_steps, length)
+        # A row's words stand in a line; time has to run outermost.
+        steps = range(start, end)
+        read = [words[t] for streams in (forward, backward) for t in steps for words, _ in streams]
+        index: Dict[str, int] = {}
+        ids = np.array([index.setdefault(word, len(index)) for word in read], dtype=np.int64)
+        f_ids, b_ids = np.split(ids, 2)
+        yield LMBatch(
+            list(index),
+            [len(rows)] * len(steps),
+            Reading(f_ids, _targets(forward, start, end)),
+            Reading(b_ids, _targets(backward, start, end)),
+        )
+
+
+def _stream(
+    sequences: Sequence[Sequence[str]], vocabulary: Vocabulary, *, reverse: bool
+) -> Tuple[List[str], NDArray]:
+    """What one direction reads of a row, word by word, and what it predicts."""
+    first, last = vocabulary.words[:2]
+    words: List[str] = []
+    targets: List[str] = []
+    for sequence in reversed(sequences) if reverse else sequences:
+        line = [first, *sequence, last]
+        if reverse:
+            line.reverse()
+        words += line[:-1]
+        targets += line[1:]
+    return words, vocabulary.encode(targets)
+
+
+def _targets(streams: Sequence[Tuple[List[str], NDArray]], start: int, end: int) -> NDArray:
+    return np.stack([targets[start:end] for _, targets in streams], axis=1).reshape(-1)

@@ -1,0 +1,98 @@
+"""`Vocabulary`: the words that the softmax predicts, by frequency."""
+
+from collections import Counter
+from typing import Dict, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bilm.characters import BOS_WORD, EOS_WORD
+from ..errors import Errors
+from ..util.showing import show_name
+
+UNK_WORD = "<UNK>"
+SPECIAL_WORDS = (BOS_WORD, EOS_WORD, UNK_WORD)
+
+
+class Vocabulary:
+    """Words in the order of their softmax rows: `<S>`, `</S>`, `<UNK>`, then the most
+    frequent first, as the log-uniform sampler needs it.
+
+    words (Sequence[str]): all words, the special ones first.
+    RAISES (ValueError): EL071 if the special words do not come first or a word comes
+        twice.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self.ids: Dict[str, int] = {word: i for i, word in enumerate(self.words)}
+        if tuple(self.words[:3]) != SPECIAL_WORDS or len(self.ids) != len(self.words):
+            found = ", ".join(map(show_name, self.words[:3]))
+            raise ValueError(Errors.EL071.format(found=found))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.words == other.words
+
+    def encode(self, words: Iterable[str]) -> NDArray:
+        """words (Iterable[str]): any words. RETURNS (NDArray): their rows, that of
+        `<UNK>` for those outside, int64."""
+        unknown = self.ids[UNK_WORD]
+        return np.array([self.ids.get(word, unknown) for word in words], dtype=np.int64)
+
+
+class WordCounter:
+    """Count words in bounded memory: above `max_types` the rarest are forgotten.
+
+    max_types (int): distinct words kept.
+    """
+
+    def __init__(self, max_types: int = 5_000_000) -> None:
+        self.max_types = max_types
+        self.counts: Counter[str] = Counter()
+        self.lengths: Counter[int] = Counter()
+        self.n_tokens = 0
+        self.n_sequences = 0
+        # Words with at most so many occurrences were forgotten at some time.
+        self.pruned_below = 0
+
+    def add(self, sequences: Iterable[Sequence[str]]) -> None:
+        """sequences (Iterable[Sequence[str]]): words to count."""
+        for words in sequences:
+            self.counts.update(words)
+            self.lengths[len(words)] += 1
+            self.n_tokens += len(words)
+            self.n_sequences += 1
+        while len(self.counts) > self.max_types:
+            self.pruned_below += 1
+            least = self.pruned_below
+            self.counts = Counter({w: n for w, n in self.counts.items() if n > least})
+
+    def make_vocabulary(self, size: int, min_count: int, include: Iterable[str] = ()) -> Vocabulary:
+        """Choose the words to predict.
+
+        size (int): most words, the special ones counted; 0 for no limit. Words to
+            include come on top.
+        min_count (int): least occurrences of a word.
+        include (Iterable[str]): words that must be in it.
+        RETURNS (Vocabulary): by frequency; words of one count in the order of their text.
+        """
+        for word in SPECIAL_WORDS:
+            del self.counts[word]
+        frequent = [w for w, n in self.counts.items() if n >= min_count and _is_line(w)]
+        frequent.sort(key=lambda word: (-self.counts[word], word))
+        chosen = frequent[: max(0, size - len(SPECIAL_WORDS))] if size else frequent
+        extra = set(include) - set(chosen) - set(SPECIAL_WORDS)
+        chosen = sorted([*chosen, *extra], key=lambda word: (-self.counts[word], word))
+        return Vocabulary([*SPECIAL_WORDS, *chosen])
+
+    def count_known(self, vocabulary: Vocabulary) -> int:
+        """vocabulary (Vocabulary): words. RETURNS (int): how many tokens it covers."""
+        return sum(self.counts[word] for word in vocabulary.words)
+
+
+def _is_line(word: str) -> bool:
+    """Whether a word can be a line of vocab.txt."""
+    return bool(word) and "\n" not in word and not word.endswith("\r")

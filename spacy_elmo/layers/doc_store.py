@@ -1,0 +1,161 @@
+"""What a user reads: `doc._.elmo` and the extensions of tokens and spans.
+
+`doc._.elmo` is a dict, component name -> {"mix": (n_tokens, width), "layers":
+(n_tokens, n_layers, layer_width) if they were kept, "key": which tokens they belong to}. It
+holds plain arrays, so it travels through bytes, pickle and DocBin.
+"""
+
+from typing import Any, Dict, Optional, Union, cast
+from weakref import WeakValueDictionary
+
+from spacy.tokens import Doc, Span, Token
+from thinc.api import get_array_module
+from thinc.types import Floats1d, Floats2d, Floats3d
+
+from ..errors import Errors
+from .doc_arrays import get_arrays, register_arrays, set_arrays
+from .token_keys import has_key, make_key, require_key
+
+Item = Union[Doc, Span, Token]
+_NAME = "elmo"
+
+ASSIGNS = [
+    "doc.tensor", "doc._.elmo", "token._.elmo", "token._.elmo_layers", "span._.elmo",
+]  # fmt: skip
+
+# The mixes that live, by identity. `Span.as_doc` keeps a part of its doc's tensor and nothing
+# else that would tell who made it.
+_mixes: "WeakValueDictionary[int, Any]" = WeakValueDictionary()
+
+
+def register_extensions() -> None:
+    """Register the extensions. Harmless when done before."""
+    if not Doc.has_extension("elmo"):
+        register_arrays(_NAME)
+        Token.set_extension("elmo", getter=get_token_vector)
+        Token.set_extension("elmo_layers", getter=get_token_layers)
+        Span.set_extension("elmo", getter=get_span_vector)
+
+
+def store(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> None:
+    """Keep a component's vectors with a doc, as the last that ran.
+
+    doc (Doc): the doc.
+    name (str): the component.
+    mix (Floats2d): shape (n_tokens, width).
+    layers (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width).
+    """
+    _mixes[id(mix)] = mix
+    entry: Dict[str, Any] = {"mix": mix, "key": make_key(doc)}
+    if layers is not None:
+        entry["layers"] = layers
+    entries = {other: e for other, e in get_entries(doc).items() if other != name}
+    set_arrays(_NAME, doc, {**entries, name: entry})
+
+
+def get_entries(doc: Doc) -> Dict[str, Dict[str, Any]]:
+    """doc (Doc): any doc. RETURNS (Dict[str, Dict[str, Any]]): component -> what it left, the
+    one that ran last at the end; empty if there is none."""
+    return get_arrays(_NAME, doc) or {}
+
+
+def read_layers(doc: Doc, name: str, item: Optional[Item] = None) -> Optional[Floats3d]:
+    """Find the layers that a component left.
+
+    doc (Doc): the doc.
+    name (str): the component.
+    item (Optional[Item]): what of the doc they are wanted for; None for all of it.
+    RETURNS (Optional[Floats3d]): of the doc, shape (n_tokens, n_layers, layer_width); None if
+        there are none.
+    RAISES (ValueError): EL050 if the tokens of `item` were changed since.
+    """
+    entry = get_entries(doc).get(name)
+    if entry is None or "layers" not in entry:
+        return None
+    require_key(doc if item is None else item, entry["key"])
+    return entry["layers"]
+
+
+def get_vectors(doc: Doc, item: Item) -> Floats2d:
+    """Find the vectors of the elmo component that ran last.
+
+    doc (Doc): the doc.
+    item (Item): what of the doc they are wanted for; checking a token takes constant time.
+    RETURNS (Floats2d): of the doc, shape (n_tokens, width), from `doc._.elmo`; what
+        `Span.as_doc` made of a doc has them in `doc.tensor` alone.
+    RAISES (ValueError): EL050 if the tokens of `item` were changed since, EL051 if there are
+        no vectors.
+    """
+    entries = get_entries(doc)
+    entry = entries[next(reversed(entries))] if entries else None
+    if entry is not None and has_key(item, entry["key"]):
+        return entry["mix"]
+    if _is_part_of_mix(doc):
+        return cast(Floats2d, doc.tensor)
+    error = Errors.EL051 if entry is None else Errors.EL050
+    raise ValueError(error.format(text=doc.text[:50]))
+
+
+def _is_part_of_mix(doc: Doc) -> bool:
+    # Retokenising makes a new tensor, and so does whoever overwrites it.
+    tensor: Any = doc.tensor
+    whole = tensor if tensor.base is None else tensor.base
+    return _mixes.get(id(whole)) is whole and len(tensor) == len(doc)
+
+
+def get_token_vector(token: Token) -> Floats1d:
+    """token._.elmo: shape (width,). Errors as `get_vectors`."""
+    return get_vectors(token.doc, token)[token.i]
+
+
+def get_span_vector(span: Span) -> Floats1d:
+    """span._.elmo: the mean over the tokens, zeros if there are none, shape (width,).
+    Errors as `get_vectors`."""
+    vectors = get_vectors(span.doc, span)[span.start : span.end]
+    return vectors.sum(axis=0) / max(1, len(vectors))
+
+
+def get_token_layers(token: Token) -> Floats2d:
+    """token._.elmo_layers: shape (n_layers, layer_width), the word layer first.
+
+    RAISES (ValueError): EL050 if the tokens were changed since, EL052 if the layers
+        were not kept.
+    """
+    entries = get_entries(token.doc)
+    name = next(reversed(entries)) if entries else "elmo"
+    layers = read_layers(token.doc, name, token)
+    if layers is None:
+        raise ValueError(Errors.EL052.format(name=name))
+    return layers[token.i]
+
+
+def set_hooks(doc: Doc) -> None:
+    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors,
+    also where the pipeline has static vectors.
+
+    doc (Doc): the doc. spaCy drops hooks in `to_bytes` and with `n_process`.
+    """
+    for hooks, get_vector in (
+        (doc.user_hooks, _get_doc_vector),
+        (doc.user_span_hooks, get_span_vector),
+        (doc.user_token_hooks, get_token_vector),
+    ):
+        hooks["vector"] = get_vector
+        hooks["has_vector"] = _has_vector
+        hooks["similarity"] = _get_similarity
+
+
+def _get_doc_vector(doc: Doc) -> Floats1d:
+    return get_span_vector(doc[:])
+
+
+def _has_vector(item: Union[Doc, Span, Token]) -> bool:
+    return True
+
+
+def _get_similarity(item: Union[Doc, Span, Token], other: Any) -> float:
+    """The cosine, 0 if one of the vectors is zero."""
+    a, b = item.vector, other.vector
+    xp = get_array_module(a)
+    norms = float(xp.linalg.norm(a) * xp.linalg.norm(b))
+    return float(xp.dot(a, b)) / norms if norms else 0.0

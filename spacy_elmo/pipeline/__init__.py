@@ -1,0 +1,1 @@
+"""The components, and what a config can name."""

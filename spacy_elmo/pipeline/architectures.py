@@ -1,0 +1,169 @@
+"""What a config can name under @architectures."""
+
+from typing import List, Optional, Sequence, cast
+
+from spacy.tokens import Doc
+from thinc.api import Model, chain
+from thinc.types import Floats2d
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..checkpoints.loaders import build_bundled_loader_v1
+from ..inference.embedder import Embedder
+from ..layers.elmo_layers import LayersSettings, elmo_layers
+from ..layers.elmo_tok2vec import elmo_tok2vec
+from ..layers.listener import ElmoListener, replace_listener, replace_listener_config
+from ..layers.scalar_mix import MixOutput, MixSettings, scalar_mix
+from ..layers.spans import SpanGetter, build_window_spans_v1
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+
+_BUNDLED = BiLMConfig()
+
+
+def build_elmo_v1(
+    *,
+    get_spans: Optional[SpanGetter] = None,
+    width: int = _BUNDLED.width,
+    depth: int = _BUNDLED.depth,
+    cell_width: int = _BUNDLED.cell_width,
+    char_width: int = _BUNDLED.char_width,
+    # Tuples: what a config is filled with must neither change nor refuse to be copied.
+    filters: Sequence[Sequence[int]] = _BUNDLED.filters,
+    n_highway: int = _BUNDLED.n_highway,
+    max_chars: int = _BUNDLED.max_chars,
+    cell_clip: Optional[float] = _BUNDLED.cell_clip,
+    proj_clip: Optional[float] = _BUNDLED.proj_clip,
+    projection: bool = _BUNDLED.projection,
+    skip_connections: bool = _BUNDLED.skip_connections,
+    activation: str = _BUNDLED.activation,
+    input: str = _BUNDLED.input,
+    n_words: int = _BUNDLED.n_words,
+    vector_width: int = _BUNDLED.vector_width,
+    frozen: bool = True,
+    output: MixOutput = "mix",
+    initial_weights: Optional[List[float]] = None,
+    fixed_weights: bool = False,
+    mix_l2: float = 0.0,
+    mix_layer_norm: bool = False,
+    mix_dropout: float = 0.0,
+    batch_tokens: int = 8192,
+    word_cache: int = 100_000,
+    initial_state: str = "zero",
+    precision: str = "fp32",
+    n_threads: int = 0,
+) -> Tok2VecModel:
+    """Build a biLM with a mix of its layers. The defaults are the bundled shape.
+
+    get_spans (Optional[SpanGetter]): cuts docs into sequences; None for
+        spacy-elmo.window_spans.v1.
+    width, depth, cell_width, char_width, filters, n_highway, max_chars, cell_clip,
+        proj_clip, projection, skip_connections, activation, input, n_words, vector_width:
+        the shape, see `BiLMConfig`.
+    frozen (bool): whether the biLM stays as it is while the mix and the tasks train.
+    output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
+        mix, see `MixSettings`.
+    batch_tokens (int): tokens per forward pass of the biLM, boundaries counted; at
+        least 1.
+    word_cache (int): word vectors kept between batches; 0 for none.
+    initial_state (str): what sequences start from: "zero", or "warm", the state that is
+        stored with the weights.
+    precision (str): of the matrix products wherever the biLM is not trained: "fp32",
+        "bf16", "fp16" or "int8".
+    n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
+        child process, such as those of `nlp.pipe(n_process=2)`.
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
+        `output = "all"`, n_layers times as wide.
+    RAISES (ValueError): EL010 to EL017 for a value out of range.
+    """
+    config = BiLMConfig(
+        width=width,
+        depth=depth,
+        cell_width=cell_width,
+        char_width=char_width,
+        filters=cast(tuple, filters),
+        n_highway=n_highway,
+        max_chars=max_chars,
+        cell_clip=cell_clip,
+        proj_clip=proj_clip,
+        projection=projection,
+        skip_connections=skip_connections,
+        activation=activation,
+        input=input,
+        n_words=n_words,
+        vector_width=vector_width,
+    )
+    embedder = Embedder(
+        BiLM(config),
+        loader=build_bundled_loader_v1(),
+        batch_tokens=batch_tokens,
+        word_cache=word_cache,
+        initial_state=initial_state,
+        precision=precision,
+        n_threads=n_threads,
+    )
+    layers = elmo_layers(embedder, LayersSettings(get_spans or build_window_spans_v1(), frozen))
+    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
+    model = chain(layers, scalar_mix(config.n_layers, config.width, mix))
+    model.attrs["replace_listener"] = replace_listener
+    model.attrs["replace_listener_cfg"] = replace_listener_config
+    return model
+
+
+def build_elmo_listener_v1(
+    *,
+    upstream: str = "elmo",
+    width: int,
+    depth: int,
+    output: MixOutput = "mix",
+    initial_weights: Optional[List[float]] = None,
+    fixed_weights: bool = False,
+    mix_l2: float = 0.0,
+    mix_layer_norm: bool = False,
+    mix_dropout: float = 0.0,
+) -> Tok2VecModel:
+    """Listen to an "elmo" component, with a mix of one's own (the paper's way).
+
+    upstream (str): name of the component.
+    width (int): `${components.elmo.model.width}`.
+    depth (int): `${components.elmo.model.depth}`.
+    output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
+        mix, see `MixSettings`.
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
+        `output = "all"`, n_layers times as wide.
+    RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
+    """
+    n_layers = depth + 1
+    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
+    listener: Model = ElmoListener(upstream, n_layers, width)
+    return chain(listener, scalar_mix(n_layers, width, mix))
+
+
+def build_elmo_tok2vec_v1(
+    *,
+    encode: Model[List[Floats2d], List[Floats2d]],
+    embed: Optional[Tok2VecModel] = None,
+    input: Optional[Tok2VecModel] = None,
+    output: Optional[Tok2VecModel] = None,
+    word_dropout: float = 0.0,
+) -> Tok2VecModel:
+    """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
+
+    encode (Model[List[Floats2d], List[Floats2d]]): spacy.MaxoutWindowEncoder.v2,
+        spacy.TorchBiLSTMEncoder.v1 or another encoder of rows.
+    embed (Optional[Tok2VecModel]): spaCy's own word features, such as
+        spacy.MultiHashEmbed.v2; null for none.
+    input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v1, concatenated with
+        `embed` before the encoder; null for none.
+    output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
+        output; null for none.
+    word_dropout (float): probability in [0, 1) that, in training, a token comes without
+        its word features. In prediction, words never trained on come without them, unless
+        it is 0. Not driven by [training] dropout.
+    RETURNS (Tok2VecModel): docs -> arrays as wide as encoder and `output` together.
+    RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in, EL019 for a
+        `word_dropout` out of range or without `embed`.
+    """
+    return elmo_tok2vec(
+        embed=embed, encode=encode, input=input, output=output, word_dropout=word_dropout
+    )

@@ -1,0 +1,317 @@
+"""The component "elmo"."""
+
+from functools import partial
+from itertools import islice
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
+
+from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer
+from thinc.types import Floats2d
+
+from ..checkpoints.checkpoint_files import CheckpointFiles, PathLike
+from ..checkpoints.loaders import CheckpointLoader
+from ..errors import Errors
+from ..inference.activation_cache import ActivationCache
+from ..inference.embedder import Loader
+from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
+from ..layers.elmo_layers import get_embedder, is_frozen
+from ..layers.listener import ElmoListener
+from ..layers.scalar_mix import get_layer_width
+from ..layers.watched import stock_listener_forward, watch
+from ..util.checks import require_least
+from .listening import check_listeners
+from .pending import PendingBatch
+from .saved_tok2vec import SavedTok2Vec
+from .weights_language import find_language
+
+# Layers, and their shared mix.
+Prediction = Tuple[List[Floats2d], List[Floats2d]]
+# Examples in which long words are looked for before training.
+_N_EXAMPLES = 10_000
+
+register_extensions()
+
+
+@Language.factory(
+    "elmo",
+    assigns=ASSIGNS,
+    default_config={
+        "model": {"@architectures": "spacy-elmo.Elmo.v1"},
+        "store_layers": False,
+        "vector_hooks": False,
+        "learn_rate_factor": 1.0,
+    },
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[List[Doc], List[Floats2d]],
+    store_layers: bool,
+    vector_hooks: bool,
+    learn_rate_factor: float,
+) -> "Elmo":
+    """Make the component.
+
+    model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+    store_layers, vector_hooks, learn_rate_factor: see `Elmo`.
+    """
+    return Elmo(
+        nlp.vocab,
+        model,
+        name,
+        store_layers=store_layers,
+        vector_hooks=vector_hooks,
+        learn_rate_factor=learn_rate_factor,
+    )
+
+
+class Elmo(SavedTok2Vec):
+    """Compute contextual vectors, and share them with the components that listen.
+
+    There are two taps: stock listeners get the shared mix, also in `doc.tensor`;
+    `ElmoListener`s get all layers and mix them themselves.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo = nlp.add_pipe("elmo")
+        >>> doc = nlp("He sat by the bank of the river.")
+        >>> doc.tensor.shape, doc[4]._.elmo.shape
+        ((9, 256), (256,))
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[List[Doc], List[Floats2d]],
+        name: str = "elmo",
+        *,
+        store_layers: bool = False,
+        vector_hooks: bool = False,
+        learn_rate_factor: float = 1.0,
+    ) -> None:
+        """vocab (Vocab): the shared vocabulary.
+        model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+        name (str): name in the pipeline.
+        store_layers (bool): keep all layers in `doc._.elmo` even if nobody listens.
+        vector_hooks (bool): have `vector` and `similarity` read our vectors by hooks.
+        learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
+            multiple of the optimizer's; at least 0.
+        RAISES (ValueError): EL006 for another architecture, EL012 for a negative factor.
+        """
+        super().__init__(vocab, model, name)
+        # By position and name: a copied model loses references and subclasses.
+        found = [layer.name for layer in model.layers]
+        if found != ["elmo_layers", "scalar_mix"]:
+            raise ValueError(Errors.EL006.format(name=name, found=found or [model.name]))
+        require_least("learn_rate_factor", learn_rate_factor, 0)
+        self.store_layers = store_layers
+        self.vector_hooks = vector_hooks
+        self.learn_rate_factor = learn_rate_factor
+        self._pending: Optional[PendingBatch] = None
+        if get_embedder(model).is_ready:
+            self._set_language(None)
+
+    @property
+    def width(self) -> int:
+        """RETURNS (int): Width of a token's vector."""
+        return self.model.get_dim("nO")
+
+    @property
+    def n_layers(self) -> int:
+        """RETURNS (int): Layers of a token, the word layer counted."""
+        return self.model.layers[0].get_dim("nO") // self.layer_width
+
+    @property
+    def layer_width(self) -> int:
+        """RETURNS (int): Width of one layer."""
+        return get_layer_width(self.model.layers[1])
+
+    def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
+        """Load weights now.
+
+        path (PathLike): a folder, or options.json.
+        weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
+        RAISES (ValueError): EL023 if the component has another shape, EL020 to EL038 if
+            the weights cannot be read. The old ones are kept then.
+        """
+        embedder = get_embedder(self.model)
+        loader = CheckpointLoader(CheckpointFiles.of(path, weights_path))
+        loader(embedder.bilm)
+        embedder.set_ready()
+        self._set_language(find_language(loader))
+
+    def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
+        """Link a listener. One of upstream "*" that wants another width is left to
+        another component.
+
+        RAISES (ValueError): EL001 if it wants another width than ours.
+        """
+        expected = self._get_sent_width(listener)
+        found = listener.get_dim("nO")
+        if found == expected:
+            if not isinstance(listener, ElmoListener):
+                watch(listener, self.name, stock_listener_forward)
+            super().add_listener(listener, component_name)
+        elif listener.upstream_name != "*":
+            raise ValueError(
+                Errors.EL001.format(
+                    name=component_name, found=found, upstream=self.name, expected=expected
+                )
+            )
+
+    def remove_listener(self, listener: Tok2VecListener, component_name: str) -> bool:
+        """Unlink a listener.
+
+        RETURNS (bool): whether it was linked.
+        """
+        listeners = self.listener_map.get(component_name, [])
+        # A new list: `nlp.replace_listeners` walks over the old one while it calls us.
+        rest = [other for other in listeners if other is not listener]
+        if rest:
+            self.listener_map[component_name] = rest
+        else:
+            self.listener_map.pop(component_name, None)
+        return len(rest) < len(listeners)
+
+    def _get_sent_width(self, listener: Tok2VecListener) -> int:
+        wants_layers = isinstance(listener, ElmoListener)
+        return self.n_layers * self.layer_width if wants_layers else self.width
+
+    def predict(self, docs: Iterable[Doc]) -> Prediction:
+        """docs (Iterable[Doc]): any docs, empty ones too.
+        RETURNS (Prediction): layers and their shared mix, one array each for a doc.
+        """
+        docs = list(docs)
+        if docs:
+            self._check_language(docs[0].vocab.lang)
+        layers_model, mix_model = self.model.layers
+        layers = layers_model.predict(docs)
+        return layers, mix_model.predict(layers)
+
+    def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
+        """Set `doc.tensor` and `doc._.elmo`.
+
+        docs (Sequence[Doc]): the docs.
+        tokvecses (Prediction): what `predict` returned for them.
+        """
+        layers, mixed = tokvecses
+        # Copies: a doc that is kept must not keep its whole batch.
+        super().set_annotations(docs, [mix.copy() for mix in mixed])
+        keep_layers = self.store_layers or any(isinstance(n, ElmoListener) for n in self.listeners)
+        for doc, doc_layers in zip(docs, layers):
+            kept = None
+            if keep_layers:
+                shape = len(doc), self.n_layers, self.layer_width
+                kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
+            store(doc, self.name, cast(Floats2d, doc.tensor), kept)
+            if self.vector_hooks:
+                set_hooks(doc)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Send a batch to the listeners and collect their gradients.
+
+        They go through the model when they are all in: in `finish_update`, or at the
+        next `update`. So neither the order in which listeners report matters, nor
+        whether one of them is frozen and never does.
+
+        examples (Iterable[Example]): a batch.
+        drop (float): not used; the mix has its own `mix_dropout`.
+        sgd (Optional[Optimizer]): as spaCy passes it.
+        losses (Optional[Dict[str, float]]): gets the squared gradient under our name.
+        RETURNS (Dict[str, float]): the losses.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Elmo.update")
+        self._flush()
+        docs = [eg.predicted for eg in examples]
+        layers_model, mix_model = self.model.layers
+        layers, backprop_layers = layers_model.begin_update(docs)
+        mixed, backprop_mix = mix_model.begin_update(layers)
+        self._pending = PendingBatch(backprop_layers, backprop_mix)
+        for listener in self.listeners:
+            own_mix = isinstance(listener, ElmoListener)
+            callback = self._pending.make_callback(own_mix, losses, self.name)
+            listener.receive(listener.get_batch_id(docs), layers if own_mix else mixed, callback)
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the mix, and the biLM if it is not frozen, from their gradients.
+
+        sgd (Optimizer): the optimizer.
+        """
+        self._flush()
+        layers_model, mix_model = self.model.layers
+        # Thinc's torch bridge passes no learning rate scale of its own.
+        scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
+        layers_model.finish_update(scaled)
+        get_embedder(self.model).settle()
+        mix_model.finish_update(sgd)
+
+    def _flush(self) -> None:
+        if self._pending is not None and self._pending.flush():
+            self._pending = None
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        loader: Optional[Loader] = None,
+        activation_cache: Optional[ActivationCache] = None,
+    ) -> None:
+        """Load the weights, and look for listeners that will not get ours.
+
+        get_examples (Callable[[], Iterable[Example]]): a sample, read for its words.
+        nlp (Optional[Language]): the pipeline.
+        loader (Optional[Loader]): where the weights come from; None for those that are
+            there already, else the bundled ones.
+        activation_cache (Optional[ActivationCache]): keeps the layers of what is trained
+            and evaluated on; None to compute them each time.
+        RAISES (ValueError): whatever the loader raises; EL018 for a cache of a biLM that
+            is not frozen.
+        """
+        validate_get_examples(get_examples, "Elmo.initialize")
+        for example in islice(get_examples(), 1):
+            validate_examples([example], "Elmo.initialize")
+        if loader is not None:
+            get_embedder(self.model).set_loader(loader)
+        if activation_cache is not None and not is_frozen(self.model):
+            raise ValueError(Errors.EL018.format(name=self.name))
+        get_embedder(self.model).use_activations(activation_cache)
+        self.model.initialize()
+        if loader is not None:
+            self._set_language(find_language(loader))
+        self._warn_truncated(get_examples)
+        if nlp is not None:
+            self._check_language(nlp.lang or "")
+            check_listeners(self, nlp)
+
+    def _warn_truncated(self, get_examples: Callable[[], Iterable[Example]]) -> None:
+        """Have the embedder say now which words it cuts, and not in the middle of a table."""
+        examples = islice(get_examples(), _N_EXAMPLES)
+        words = {token.text for eg in examples for token in eg.predicted}
+        next(get_embedder(self.model).batches([sorted(words)]), None)
+
+    def __repr__(self) -> str:
+        weights = "" if get_embedder(self.model).is_ready else ", weights not loaded yet"
+        trained = "frozen" if is_frozen(self.model) else "trained"
+        listeners = ", ".join(self.listening_components) or "none"
+        return (
+            f"<Elmo '{self.name}': {self.n_layers} layers of width {self.layer_width}, "
+            f"{trained}{weights}; listeners: {listeners}>"
+        )

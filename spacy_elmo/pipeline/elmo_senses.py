@@ -1,0 +1,137 @@
+"""The component "elmo_senses": which sense a word has where it stands."""
+
+from pathlib import Path
+from typing import Any, Callable, Iterable, Iterator, Optional, cast
+
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Token
+from spacy.training import Example
+from spacy.util import SimpleFrozenList
+from spacy.vocab import Vocab
+
+from ..errors import Errors
+from ..layers.doc_store import get_entries, read_layers
+from ..senses.inventory import map_pos
+from ..senses.sense_model import SenseModel
+from ..util.saving import ANY_SIZE, pack_files, read_files, unpack_files, write_files
+
+ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
+_FILE = "senses.msgpack"
+# More than the words and senses of any language take.
+_MOST_BYTES = 2_000_000_000
+# How the bytes of version 0.1.0 begin, which had no digest: a list of two.
+_OLD = b"\x92"
+
+if not Token.has_extension("sense"):
+    Token.set_extension("sense", default=None)
+    Token.set_extension("sense_gloss", default=None)
+
+
+@Language.factory(
+    "elmo_senses",
+    assigns=ASSIGNS_SENSES,
+    requires=["doc._.elmo"],
+    default_config={"upstream": "elmo"},
+)
+def make_elmo_senses(nlp: Language, name: str, upstream: str) -> "ElmoSenses":
+    """Make the component. See `ElmoSenses`."""
+    return ElmoSenses(nlp.vocab, name, upstream=upstream)
+
+
+class ElmoSenses(Pipe):
+    """Give each word the sense whose contexts are nearest: `token._.sense`, a key such as
+    "bank%1:17:01::", and `token._.sense_gloss`, what that means; None where there is none.
+    It uses lemmas and parts of speech if components before it set them.
+
+    vocab (Vocab): the shared vocabulary.
+    name (str): name in the pipeline.
+    upstream (str): name of the component "elmo", whose layers it reads.
+    """
+
+    def __init__(self, vocab: Vocab, name: str = "elmo_senses", *, upstream: str = "elmo") -> None:
+        self.vocab = vocab
+        self.name = name
+        self.upstream = upstream
+        self.model: Optional[SenseModel] = None
+
+    def get_model(self) -> SenseModel:
+        """RETURNS (SenseModel): the senses. RAISES (ValueError): EL059 if there are none."""
+        if self.model is None:
+            raise ValueError(Errors.EL059.format(name=self.name))
+        return self.model
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+    ) -> None:
+        """RAISES (ValueError): EL059 if there are no senses: they are not trained here."""
+        self.get_model()
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set the senses of a doc.
+
+        doc (Doc): with the layers of the component upstream.
+        RETURNS (Doc): the same.
+        RAISES (ValueError): EL059 without senses, EL051 or EL052 without layers, EL050 if
+            the tokens were changed since, EL117 if the layers are of another biLM than the
+            senses.
+        """
+        model = self.get_model()
+        layers = read_layers(doc, self.upstream)
+        if layers is None:
+            known = self.upstream in get_entries(doc)
+            error = Errors.EL052.format(name=self.upstream)
+            raise ValueError(error if known else Errors.EL051.format(text=doc.text[:50]))
+        model.require_layers(*layers.shape[1:])
+        for token, vectors in zip(doc, cast(Any, layers)):
+            pos = map_pos(token.pos_, token.tag_)
+            key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
+            token._.sense = key or None
+            token._.sense_gloss = model.get_gloss(key)
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """stream (Iterable[Doc]): docs. batch_size (int): not used. YIELDS (Doc): the docs
+        in order."""
+        error_handler = self.get_error_handler()
+        for doc in stream:
+            try:
+                yield self(doc)
+            except Exception as err:
+                error_handler(self.name, self, [doc], err)
+
+    def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
+        """path (Path): folder for the senses; the file is written atomically, with its digest.
+        RAISES (ValueError): EL059 without senses."""
+        write_files(Path(path), {_FILE: self.get_model().to_bytes()})
+
+    def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoSenses":
+        """path (Path): folder that `to_disk` wrote. RETURNS (ElmoSenses): itself. RAISES
+        (ValueError): EL104 if the file is not what was written, EL100 to EL103 and EL116 if it
+        cannot be read."""
+        files = read_files(Path(path), {_FILE: _MOST_BYTES})
+        self.model = SenseModel.from_bytes(files[_FILE])
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
+        """RETURNS (bytes): the senses. RAISES (ValueError): EL059 without."""
+        return pack_files({_FILE: self.get_model().to_bytes()})
+
+    def from_bytes(
+        self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
+    ) -> "ElmoSenses":
+        """data (bytes): from `to_bytes`, of version 0.1.0 too. RETURNS (ElmoSenses): itself.
+        RAISES (ValueError): EL116 if the bytes cannot be read or are not what was written."""
+        is_old = isinstance(data, bytes) and data.startswith(_OLD)
+        if not is_old:
+            data = unpack_files(data, {_FILE: ANY_SIZE}, f"the component '{self.name}'")[_FILE]
+        self.model = SenseModel.from_bytes(data)
+        return self
+
+    def __repr__(self) -> str:
+        about = "no senses"
+        if self.model is not None:
+            centroids = self.model.centroids
+            n_senses = sum(map(len, self.model.inventory.senses.values()))
+            about = f"{n_senses:,} senses, {len(centroids.counts):,} means, layer {centroids.layer}"
+        return f"<ElmoSenses '{self.name}': {about}; reads '{self.upstream}'>"

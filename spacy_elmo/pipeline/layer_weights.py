@@ -1,0 +1,107 @@
+"""What each task learned to take from the layers (Peters et al. 2018, figure 2)."""
+
+import sys
+from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import srsly
+from spacy.language import Language
+from spacy.training.loggers import console_logger_v3
+from thinc.api import Model
+
+from ..errors import Errors
+from ..layers.elmo_tok2vec import PLACE
+from ..layers.scalar_mix import mix_state
+
+# What spaCy calls with figures of a step, and at the end.
+LogStep = Callable[[Optional[Dict[str, Any]]], None]
+SetupLogger = Callable[[Language, IO, IO], Tuple[LogStep, Callable[[], None]]]
+
+
+class LayerWeights(NamedTuple):
+    """One learned mix.
+
+    component (str): name of the pipe that it belongs to.
+    place (str): "shared" for the mix that spaCy's own listeners read; "input", "output" in
+        an `ElmoTok2Vec`; else "alone".
+    shares (List[float]): share of each layer, the word layer first; their sum is 1, or
+        each is 1 with `output = "all"`.
+    gamma (float): the scale.
+    """
+
+    component: str
+    place: str
+    shares: List[float]
+    gamma: float
+
+
+def collect_weights(nlp: Language) -> List[LayerWeights]:
+    """Find the mixes of a pipeline.
+
+    nlp (Language): with a component "elmo", or with what it became by
+        `nlp.replace_listeners`.
+    RETURNS (List[LayerWeights]): in the order of the pipeline.
+    RAISES (ValueError): EL063 if there are none.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo = nlp.add_pipe("elmo")
+        >>> [(mix.place, [round(share, 2) for share in mix.shares]) for mix in collect_weights(nlp)]
+        [('shared', [0.33, 0.33, 0.33])]
+    """
+    found: List[LayerWeights] = []
+    for name, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            found += _collect(name, model)
+    if not found:
+        names = ", ".join(nlp.pipe_names) or "no components"
+        raise ValueError(Errors.EL063.format(names=names))
+    return found
+
+
+def _collect(name: str, model: Model) -> List[LayerWeights]:
+    found: List[LayerWeights] = []
+    for node in model.walk():
+        # A mix stands at the end of a chain: behind a listener, or behind the biLM.
+        if len(node.layers) == 2 and node.layers[1].name == "scalar_mix":
+            is_own = node.layers[0].name == "elmo_layers" and node is model
+            place = "shared" if is_own else node.attrs.get(PLACE, "alone")
+            state = mix_state(node.layers[1])
+            found.append(LayerWeights(name, place, state["shares"], state["gamma"]))  # type: ignore[arg-type]
+    return sorted(found, key=lambda mix: mix.place)
+
+
+def build_weights_logger_v1(
+    logger: Optional[SetupLogger] = None, path: Optional[str] = None
+) -> SetupLogger:
+    """Log the mixes whenever `spacy train` evaluates, as they are then; what is saved is
+    their running average if the optimizer has `use_averages`.
+
+    logger (Optional[SetupLogger]): logs the rest; null for spaCy's own, in the console.
+    path (Optional[str]): a JSONL file with a line for each evaluation: "step", "epoch",
+        "score" and "mixes"; it is begun anew. null to leave the mixes to `logger`,
+        which finds them under "elmo_weights" in what it is told.
+    RETURNS (SetupLogger): for [training.logger].
+    """
+    inner = console_logger_v3() if logger is None else logger
+
+    def setup(
+        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
+    ) -> Tuple[LogStep, Callable[[], None]]:
+        log_inner, finalize = inner(nlp, stdout, stderr)
+        if path is not None:
+            srsly.write_jsonl(path, [])
+
+        def log_step(info: Optional[Dict[str, Any]]) -> None:
+            if info is not None:
+                mixes = [mix._asdict() for mix in collect_weights(nlp)]
+                info = {**info, "elmo_weights": mixes}
+                if path is not None:
+                    line = {key: info[key] for key in ("step", "epoch", "score")}
+                    line["mixes"] = mixes
+                    srsly.write_jsonl(path, [line], append=True, append_new_line=False)
+            log_inner(info)
+
+        return log_step, finalize
+
+    return setup

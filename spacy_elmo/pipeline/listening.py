@@ -1,0 +1,58 @@
+"""Which listeners of a pipeline get the vectors of a component "elmo", and which will not."""
+
+import warnings
+from typing import Any, Iterable, List, Tuple, Union
+
+from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from thinc.api import Model
+
+from ..errors import Errors, Warnings
+from ..layers.listener import ElmoListener
+
+
+def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
+    """Look for listeners of spaCy's own kind that will not get our vectors.
+
+    elmo (Tok2Vec): the component.
+    nlp (Language): its pipeline.
+    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves.
+    """
+    encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
+    for name, listeners in _stock_listeners(nlp):
+        claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
+        for listener in listeners:
+            if listener.upstream_name == "*" and not claims:
+                found, expected = listener.get_dim("nO"), elmo.model.get_dim("nO")
+                error = Errors.EL001.format(
+                    name=name, found=found, upstream=elmo.name, expected=expected
+                )
+                raise ValueError(error)
+            if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == elmo.name:
+                upstreams = ", ".join(f"'{claim}'" for claim in claims)
+                text = Warnings.WL002.format(name=name, upstreams=upstreams)
+                warnings.warn(text, stacklevel=3)
+        if elmo.name in claims:
+            _warn_overwritten(elmo.name, nlp, name, list(encoders))
+
+
+def _warn_overwritten(upstream: str, nlp: Language, name: str, encoders: List[str]) -> None:
+    order = nlp.pipe_names
+    for between in encoders:
+        if order.index(upstream) < order.index(between) < order.index(name):
+            text = Warnings.WL001.format(between=between, upstream=upstream, name=name)
+            warnings.warn(text, stacklevel=4)
+
+
+def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]]]:
+    """Components that have spaCy's own listeners, with these."""
+    for name, pipe in nlp.pipeline:
+        model: Union[Model, Any] = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            found = [
+                node
+                for node in model.walk()
+                if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
+            ]
+            if found:
+                yield name, found

@@ -1,0 +1,92 @@
+"""Training configs: a preset of ELMo, applied to any components that have a tok2vec."""
+
+from copy import deepcopy
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from spacy.language import Language
+from thinc.api import Config
+
+from ..bilm.config import BiLMConfig
+from ..errors import Errors
+from ..text.languages import require_language
+
+PRESETS = ("shared_mix", "task_mix", "allennlp", "fine_tune", "word_features")
+
+
+def make_config(
+    preset: str,
+    components: List[str],
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    loader: Optional[Dict[str, Any]] = None,
+    paths: Optional[Dict[str, str]] = None,
+    cache: Optional[str] = None,
+    log_mixes: Optional[str] = None,
+) -> Config:
+    """Make a training config, to be completed by `spacy init fill-config`.
+
+    preset (str): one of `PRESETS`.
+    components (List[str]): factories of the components that use the vectors.
+    lang (str): language code.
+    shape (Optional[BiLMConfig]): the biLM's; None for the bundled one's.
+    loader (Optional[Dict[str, Any]]): block of [initialize.components.elmo.loader];
+        None for the preset's, which is mostly the bundled weights.
+    paths (Optional[Dict[str, str]]): values of [paths].
+    cache (Optional[str]): folder in which the layers of a frozen biLM are kept.
+    log_mixes (Optional[str]): JSONL file for the learned mixes in training.
+    RETURNS (Config): the config, with its variables not yet filled in.
+    RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
+        tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
+        EL162 without components.
+    EXAMPLE:
+        >>> config = make_config("task_mix", ["tagger"])
+        >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
+        'spacy-elmo.ElmoListener.v1'
+    """
+    require_language(lang)
+    if not components:
+        raise ValueError(Errors.EL162)
+    if preset not in PRESETS:
+        raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
+    config = _read("base").merge(_read(preset))
+    tok2vec = config.pop("tok2vec")
+    config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
+    for name in components:
+        config["components"][name] = _make_component(name, tok2vec)
+    config["nlp"]["lang"] = lang
+    config["nlp"]["pipeline"] = list(config["components"])
+    config["paths"].update(paths or {})
+    block = config["initialize"]["components"]["elmo"]
+    if loader is not None:
+        block["loader"] = loader
+    if cache is not None:
+        if not config["components"]["elmo"]["model"]["frozen"]:
+            raise ValueError(Errors.EL018.format(name="elmo"))
+        block["activation_cache"] = {"@misc": "spacy-elmo.ActivationCache.v1", "path": cache}
+    if log_mixes is not None:
+        logger = {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": False}
+        config["training"]["logger"] = {
+            "@loggers": "spacy-elmo.WeightsLogger.v1", "path": log_mixes, "logger": logger,
+        }  # fmt: skip
+    return config
+
+
+def _read(name: str) -> Config:
+    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
+    return Config().from_disk(path, interpolate=False)
+
+
+def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
+    # Its making is what fills spaCy's table of factories; no trainable one depends on
+    # the language, whose tokenizer may need more than is installed.
+    nlp = Language()
+    if not nlp.has_factory(name):
+        raise ValueError(Errors.EL061.format(name=name))
+    model = deepcopy((nlp.get_factory_meta(name).default_config or {}).get("model") or {})
+    if "tok2vec" not in model:
+        raise ValueError(Errors.EL061.format(name=name))
+    model["tok2vec"] = deepcopy(tok2vec)
+    return {"factory": name, "model": model}

@@ -1,0 +1,121 @@
+"""Read pretraining configs: spaCy's format, our sections."""
+
+import configparser
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+from confection import Config, ConfigValidationError
+
+from ..bilm.config import BiLMConfig
+from ..errors import Errors
+from ..text.languages import require_language
+from ..util.reading import read_file
+from .settings import check_keys
+
+PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
+_SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
+# More is no config.
+_MOST_BYTES = 10_000_000
+# Blocks that hold the arguments of what they name, and the key that names it.
+_NAMED = (("optimizer", "name"), ("softmax", "kind"))
+
+
+def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """Read a config. What it leaves out is taken from the template; the blocks
+    [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole.
+
+    path (Path): the file.
+    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
+        or optimizer than the file's comes without the arguments of that one.
+    RETURNS (Dict[str, Any]): the sections, interpolated.
+    RAISES (ValueError): EL098 if it is no config or has another section, EL090 for a path
+        that nothing uses, EL100 to EL103 if it cannot be read.
+    """
+    given = _parse(path, _decode(path), interpolate=False)
+    for section in given:
+        if section not in _SECTIONS:
+            raise _no_config(path, f"[{section}]")
+    config = read_template()
+    known_paths = tuple(config["paths"])
+    _overlay(config, given)
+    for block, key in _NAMED:
+        name = (overrides or {}).get(f"training.{block}.{key}")
+        if name is not None and name != config["training"][block].get(key):
+            config["training"][block] = {key: name}
+    text = config.to_str()
+    loaded = dict(_parse(path, text, overrides=dict(overrides or {})))
+    unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
+    check_keys(unused, known_paths, "paths")
+    return loaded
+
+
+def _decode(path: Path) -> str:
+    try:
+        return read_file(path, _MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise _no_config(path, err) from err
+
+
+def _parse(path: Path, text: str, **settings: Any) -> Config:
+    """Read what the file says, or what it says over the template."""
+    try:
+        return Config().from_str(text, **settings)
+    # What configparser finds wrong comes as it is, what confection does not expect, too.
+    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
+        raise _no_config(path, err) from err
+
+
+def _no_config(path: Path, error: object) -> ValueError:
+    return ValueError(Errors.EL098.format(path=path, error=error, known=", ".join(_SECTIONS)))
+
+
+def make_pretraining_config(
+    preset: str = "standard",
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    init: Optional[Path] = None,
+    init_weights: Optional[Path] = None,
+) -> Config:
+    """Make a pretraining config.
+
+    preset (str): one of `PRETRAINING_PRESETS`.
+    lang (str): language code.
+    shape (Optional[BiLMConfig]): another shape than the preset's.
+    init (Optional[Path]): weights to start from, which have that shape.
+    init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
+    RETURNS (Config): all sections, not interpolated.
+    RAISES (ValueError): EL060 for an unknown preset, EL161 for an unknown language.
+    """
+    require_language(lang)
+    if preset not in PRETRAINING_PRESETS:
+        known = ", ".join(PRETRAINING_PRESETS)
+        raise ValueError(Errors.EL060.format(preset=preset, presets=known))
+    config = read_template()
+    if preset != "standard":
+        _overlay(config, _read(preset))
+    config["nlp"]["lang"] = lang
+    if shape is not None:
+        config["bilm"].update(shape.to_dict())
+    if init is not None:
+        config["paths"]["init"] = str(init)
+    if init_weights is not None:
+        config["paths"]["init_weights"] = str(init_weights)
+    return config
+
+
+def read_template() -> Config:
+    """RETURNS (Config): `configs/pretrain.cfg`, not interpolated."""
+    return _read("pretrain")
+
+
+def _overlay(config: Config, given: Config) -> None:
+    """Replace the keys that are given. A block below a section is one key."""
+    for section, block in given.items():
+        config.setdefault(section, {}).update(block)
+
+
+def _read(name: str) -> Config:
+    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
+    return Config().from_disk(path, interpolate=False)

@@ -1,0 +1,104 @@
+"""What a pretraining run would be trained on, before it is."""
+
+import time
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+
+from ..bilm.characters import count_bytes
+from ..bilm.config import N_WORD_MARKERS
+from ..inference.speed import read_peak_memory
+from ..language_model.objective import LanguageModel
+from .optimizers import make_optimizer, parse_settings
+from .run_config import RunConfig
+from .run_words import choose_vocabulary, count_words, read_given_words
+from .stream import BatchStream
+
+
+class Share(float):
+    """A part of a whole, shown in percent."""
+
+
+# Steps that are timed, after one that is not.
+_N_STEPS = 3
+
+
+def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
+    """Read the text of a run once, and try a few steps of it.
+
+    config (RunConfig): the run.
+    folder (Path): where the standard input is saved.
+    RETURNS (Dict[str, Any]): figures by their names. Warnings WL028 and WL029 tell of a run
+        that is shorter than its warm-up, and of a text that is less than a step.
+    RAISES (ValueError): as a run that starts.
+    """
+    corpus = config.open_corpus(folder)
+    given = read_given_words(config.corpus)
+    vectors = config.read_vectors()
+    counter = count_words(corpus)
+    vocabulary = choose_vocabulary(counter, config.corpus, given)
+    max_bytes = config.bilm["max_chars"] - N_WORD_MARKERS
+    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
+    n_known = counter.count_known(vocabulary)
+    spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
+    quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
+    n_targets = counter.n_tokens + counter.n_sequences
+    shape = config.make_shape(vocabulary, vectors)
+    model = config.make_model(shape, vocabulary, vectors)
+    n_parameters = sum(p.numel() for p in model.parameters())
+    rate = _time_steps(model, config, corpus, vocabulary)
+    memory = read_peak_memory() / 1e6
+    n_steps = config.count_steps(n_targets)
+    n_total = n_targets * config.training.max_epochs
+    if config.training.max_steps:
+        n_total = n_steps * config.training.batch_tokens
+    config.warn_of_length(n_targets)
+    return {
+        "files": sum(len(source.files) for source in corpus.sources.values()),
+        "bytes, as stored": sum(source.n_bytes for source in corpus.sources.values()),
+        "tokens": counter.n_tokens,
+        "sequences": counter.n_sequences,
+        "tokens of a sequence, 10 %, median, 90 %, most": ", ".join(map(str, quantiles)),
+        "distinct words": len(counter.counts),
+        f"tokens longer than {max_bytes} bytes": Share(n_long / counter.n_tokens),
+        "words of the vocabulary": len(vocabulary),
+        "tokens in the vocabulary": Share(n_known / counter.n_tokens),
+        "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
+        "most frequent words": " ".join(vocabulary.words[3:13]),
+        "parameters, softmax included": n_parameters,
+        "memory of one process after these steps, without the shuffled text, MB": memory,
+        "tokens per second here": round(rate),
+        "steps of the whole run": n_steps,
+        "tokens of the whole run": round(n_total),
+        "hours of the whole run, about": n_total / rate / 3600,
+    }
+
+
+def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:
+    """Predictions of a direction per second: forward, back and the optimizer."""
+    t = config.training
+    optimizer = make_optimizer(model, *parse_settings(t.optimizer))
+    # Enough text for the steps, not a whole buffer.
+    stream = BatchStream(
+        corpus.read,
+        vocabulary,
+        batch_tokens=t.batch_tokens,
+        buffer_tokens=t.batch_tokens * (_N_STEPS + 1),
+        seed=t.seed,
+        n_steps=t.state_steps,
+    )
+    n_targets, started = 0, 0.0
+    for i, step in enumerate(stream.steps(stream.start(corpus.start()))):
+        if i == 1:
+            started, n_targets = time.monotonic(), 0
+        with t.autocast("cpu"):
+            for batch in step.batches:
+                model(batch)[0].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        n_targets += step.n_targets
+        if i == _N_STEPS:
+            break
+    seconds = time.monotonic() - started if started else 1.0
+    return n_targets / max(seconds, 1e-9)

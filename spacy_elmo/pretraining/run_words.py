@@ -1,0 +1,175 @@
+"""The words that a pretraining run predicts, counted or given, and what its folder keeps of
+them."""
+
+import logging
+import time
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ..checkpoints.formats import read_words, write_words
+from ..errors import Errors, Warnings
+from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
+from ..text.corpus import Corpus
+from ..util.checked_json import read_checked_json, write_checked_json
+from ..util.digests import digest_file
+from .run_config import RunConfig
+from .run_folder import find_words, has_checkpoints
+from .settings import CorpusSettings
+
+logger = logging.getLogger("spacy_elmo")
+
+VOCAB_FILE = "vocab.txt"
+COUNTS_FILE = "counts.json"
+# In counts.json, the digest of vocab.txt.
+_WORDS_KEY = "vocabulary"
+
+
+def count_words(corpus: Corpus) -> WordCounter:
+    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
+    warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
+    are none."""
+    logger.info("Reading all of the text, to count its words")
+    counter = WordCounter()
+    started = time.monotonic()
+    for sequences in corpus.read_once():
+        counter.add(sequences)
+    if not counter.n_tokens:
+        raise ValueError(Errors.EL094.format(path="[corpus]"))
+    if counter.pruned_below:
+        logger.warning(
+            Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
+        )
+    logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
+    return counter
+
+
+def count_targets(corpus: Corpus, most: int) -> int:
+    """corpus (Corpus): text. most (int): where to stop. RETURNS (int): its tokens and ends of
+    sequences, or `most` if there are more. RAISES (ValueError): as `Corpus.read_in_order`."""
+    n_targets = 0
+    for words in corpus.read_in_order():
+        n_targets += len(words) + 1
+        if n_targets >= most:
+            return most
+    return n_targets
+
+
+class GivenWords(NamedTuple):
+    """What files say of the words to predict.
+
+    vocabulary (Optional[Vocabulary]): all of them; None if they are to be counted.
+    include (List[str]): words that must be among the counted ones.
+    """
+
+    vocabulary: Optional[Vocabulary]
+    include: List[str]
+
+
+def read_given_words(settings: CorpusSettings) -> GivenWords:
+    """settings (CorpusSettings): with the paths. RETURNS (GivenWords): what the files say, to
+    be read before hours of counting. RAISES (ValueError): EL070 and EL071 if one cannot be
+    used."""
+    if settings.vocabulary:
+        return GivenWords(Vocabulary(read_words(Path(settings.vocabulary))), [])
+    return GivenWords(None, read_words(Path(settings.include)) if settings.include else [])
+
+
+def choose_vocabulary(
+    counter: WordCounter, settings: CorpusSettings, given: GivenWords
+) -> Vocabulary:
+    """counter (WordCounter): counted words. settings (CorpusSettings): size and least count.
+    given (GivenWords): from files. RETURNS (Vocabulary): the words to predict. RAISES
+    (ValueError): EL077 if no word is left."""
+    vocabulary = given.vocabulary or counter.make_vocabulary(
+        settings.size, settings.min_count, given.include
+    )
+    if len(vocabulary) == len(SPECIAL_WORDS):
+        raise ValueError(
+            Errors.EL077.format(
+                source=settings.vocabulary or "the text",
+                size=settings.size,
+                min_count=settings.min_count,
+                most=max(counter.counts.values(), default=0),
+            )
+        )
+    return vocabulary
+
+
+def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
+    """Write vocab.txt and counts.json, unless they are there. The text is counted where
+    something follows from it: not if both vocabulary and number of steps are given. Then each
+    file is opened, so that training does not end in the middle of a text that is none.
+
+    config (RunConfig): the run.
+    corpus (Corpus): its text.
+    output (Path): the run's folder; one that a run goes on in keeps the words of its
+        checkpoints.
+    text (Dict[str, Any]): from `describe_text`.
+    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`, and what
+        reading a text raises.
+    """
+    counts = _read_whole_counts(output)
+    trained, is_given = find_words(output), bool(config.corpus.vocabulary)
+    goes_on = has_checkpoints(output)
+    if not goes_on and (counts.get("text") != text or not _has_words(output, counts)):
+        counts = {"text": text}
+    lacks_length = "n_tokens" not in counts and not config.training.max_steps
+    lacks_words = not goes_on and not is_given and "n_tokens" not in counts
+    given = GivenWords(None, []) if goes_on else read_given_words(config.corpus)
+    counter = WordCounter()
+    if lacks_length or lacks_words:
+        counter = count_words(corpus)
+        counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
+    elif not goes_on:
+        for source in corpus.sources.values():
+            source.require_readable()
+    if lacks_words or (is_given and not goes_on):
+        trained = choose_vocabulary(counter, config.corpus, given).words
+    if trained is not None:
+        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, trained, goes_on)
+    write_checked_json(output / COUNTS_FILE, counts)
+
+
+def read_counts(output: Path) -> Dict[str, Any]:
+    """output (Path): a run's folder. RETURNS (Dict[str, Any]): what is known of its text:
+    "text", from `describe_text`; if it was counted, "n_tokens" and "n_sequences"; and the
+    digest of vocab.txt. RAISES (ValueError): EL100 to EL103 and EL142 if it cannot be read."""
+    return read_checked_json(output / COUNTS_FILE)
+
+
+def _read_whole_counts(output: Path) -> Dict[str, Any]:
+    path = output / COUNTS_FILE
+    if not path.exists():
+        return {}
+    try:
+        return read_counts(output)
+    except ValueError as err:
+        logger.warning(Warnings.WL027.format(path=path, problem=err))
+        return {}
+
+
+def _has_words(output: Path, counts: Dict[str, Any]) -> bool:
+    """Whether vocab.txt is what was written together with the counts."""
+    path = output / VOCAB_FILE
+    if not path.exists():
+        return False
+    # None by an older version, which did not say.
+    expected = counts.get(_WORDS_KEY)
+    is_whole = expected is None or digest_file(path) == expected
+    if not is_whole:
+        logger.warning(Warnings.WL027.format(path=path, problem="its digest is another"))
+    return is_whole
+
+
+def _write_vocabulary(path: Path, words: List[str], is_trained: bool) -> str:
+    """Write vocab.txt unless it is there. RETURNS (str): its digest."""
+    try:
+        before = read_words(path) if path.exists() else None
+    except ValueError:
+        before = None
+    if before != words:
+        if is_trained:
+            problem = "it is not that of the checkpoints"
+            logger.warning(Warnings.WL027.format(path=path, problem=problem))
+        write_words(path, words)
+    return digest_file(path)

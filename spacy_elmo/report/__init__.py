@@ -1,1 +1,0 @@
-"""Results of experiments -> one report, as Markdown and as a page."""

@@ -1,0 +1,310 @@
+"""`SearchIndex`: sentences and their vectors in a folder, to which texts can be added.
+
+index.json says which files are valid, and is replaced last. Each source is a part: the
+words of its sentences (words-DIGEST.jsonl) and their vectors (vectors-DIGEST.npy, float32,
+shape (n_sentences, width)). What SIF and whitening need is fitted on the first 20,000
+sentences; while there are fewer, anew each time that they have become twice as many.
+
+A writer holds a lock. A reader holds none: if a file is gone, a writer has replaced it, and
+the reader looks into index.json again. All files but the vectors are held against their
+digests when a folder is opened; vectors are when they are first searched.
+"""
+
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+
+from numpy.typing import NDArray
+
+from ..errors import Errors
+from ..inference.embedder import Embedder
+from ..util.checks import require_known, require_layer
+from ..util.digests import digest
+from ..util.locks import lock_folder
+from .backends import BACKENDS, require_backend, search_arrays
+from .index_contents import read_encoder, read_sentence, to_jsonl
+from .index_files import (
+    META_FILE,
+    check_content,
+    damaged,
+    find_foreign,
+    get_path,
+    map_npy,
+    remove_others,
+)
+from .index_meta import IndexMeta, get_stamp, read_meta, require_lang
+from .index_versions import Source, Version, drop_source, fit, put_source
+from .sentence_encoder import WEIGHTINGS, SentenceEncoder
+
+Answer = TypeVar("Answer")
+
+
+class Hit(NamedTuple):
+    """score (float): cosine. source (str): of the sentence. number (int): of the sentence
+    in it, from 1. words (List[str]): its words. nearest (int): place of the word that is
+    most like the query."""
+
+    score: float
+    source: str
+    number: int
+    words: List[str]
+    nearest: int
+
+
+class SearchIndex:
+    """An index that is open for adding and searching, by any number of threads.
+
+    folder (Path): where it lies.
+    embedder (Embedder): makes its vectors.
+    meta (IndexMeta): what index.json says, or will say.
+    EXAMPLE:
+        >>> from spacy_elmo import load_embedder
+        >>> index = SearchIndex.create(
+        ...     Path("index"),
+        ...     load_embedder(),
+        ...     layer=1,
+        ...     weighting="mean",
+        ...     backend="numpy",
+        ...     lang="en",
+        ... )
+        >>> index.add("proverbs", [["Time", "flies", "."], ["Rome", "was", "not", "built", "."]])
+        2
+        >>> index.search(["Time", "flies", "."], n=1)[0].words
+        ['Time', 'flies', '.']
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:
+        self.folder = folder
+        # Replaced as a whole: a search keeps to the one that it began with.
+        self._version = Version(meta, SentenceEncoder(embedder, meta.layer))
+        self._hash = embedder.hash_weights().hex()
+        self._is_stored = False
+        # Of the index.json that was written or read last.
+        self._stamp: Tuple[int, ...] = ()
+        # Names of files that are what was written.
+        self._checked: Set[str] = set()
+
+    @property
+    def meta(self) -> IndexMeta:
+        """RETURNS (IndexMeta): What index.json says, as far as it was read."""
+        return self._version.meta
+
+    @property
+    def encoder(self) -> SentenceEncoder:
+        """RETURNS (SentenceEncoder): What its vectors are made by."""
+        return self._version.encoder
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        embedder: Embedder,
+        *,
+        layer: int,
+        weighting: str,
+        backend: str,
+        lang: str,
+        weights: str = "",
+    ) -> "SearchIndex":
+        """Open an index, or make an empty one.
+
+        folder (Path): where.
+        embedder (Embedder): makes the vectors.
+        layer (int): of the biLM.
+        weighting (str): one of `WEIGHTINGS`.
+        backend (str): one of `BACKENDS`.
+        lang (str): noted, for who searches.
+        weights (str): folder of the biLM, noted; "" for the bundled one.
+        RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
+            damaged, EL141 if the folder has other things, EL017 for a layer, weighting,
+            backend or language that is not possible, EL045 if there is no faiss.
+        RAISES (OSError): if the folder cannot be made.
+        """
+        n_layers = embedder.bilm.config.n_layers
+        require_layer(layer, n_layers)
+        require_known("weighting", weighting, WEIGHTINGS)
+        require_known("backend", backend, BACKENDS)
+        require_backend(backend)
+        require_lang(lang)
+        path = str(Path(weights).resolve()) if weights else ""
+        key = embedder.hash_weights().hex()
+        meta = IndexMeta(layer % n_layers, weighting, backend, lang, path, key)
+        if (folder / META_FILE).exists():
+            index = cls.open(folder, embedder)
+            _require_same(folder, index.meta, meta)
+            return index
+        _require_empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(folder, embedder, meta)
+
+    @classmethod
+    def open(cls, folder: Path, embedder: Embedder) -> "SearchIndex":
+        """folder (Path): of an index. embedder (Embedder): the one that it was made with.
+        RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
+        another embedder, EL140 if it is damaged."""
+        index = cls(folder, embedder, read_meta(folder))
+        index._version = index._read(lambda _: index._load())
+        return index
+
+    def has(self, source: str, origin: str) -> bool:
+        """source (str): what it is called. origin (str): digest of its file. RETURNS (bool):
+        Whether it is there, unchanged."""
+        part = self.meta.find(source)
+        return part is not None and part.origin == origin
+
+    def add(
+        self, source: str, sentences: Iterable[List[str]], *, origin: Optional[str] = None
+    ) -> int:
+        """Add a source, or what it has become: sentences of it that were there go.
+
+        source (str): what to call it.
+        sentences (Iterable[List[str]]): words of each; empty ones are left out.
+        origin (Optional[str]): digest of the file that they are of, see `has`.
+        RETURNS (int): sentences added; 0 if the source is there unchanged.
+        RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
+        RAISES (OSError): if it cannot be written; it is as it was then.
+        """
+        listed = [list(words) for words in sentences if words]
+        if not listed:
+            raise ValueError(Errors.EL094.format(path=source))
+        content = to_jsonl(listed)
+        with self._writing() as before:
+            part = before.meta.find(source)
+            if part is None or part.words != digest(content):
+                new = Source(source, origin, listed, content)
+                self._commit(put_source(self.folder, before, new))
+                return len(listed)
+            if part.origin != origin:
+                others = drop_source(before, source).meta
+                parts = (*others.parts, replace(part, origin=origin))
+                self._commit(before._replace(meta=replace(others, parts=parts)))
+            return 0
+
+    def remove(self, source: str) -> None:
+        """source (str): whose sentences go, if it is there. RAISES: as `add`."""
+        with self._writing() as before:
+            if before.meta.find(source) is not None:
+                self._commit(drop_source(before, source))
+
+    def prepare(self, sentences: Iterable[List[str]]) -> None:
+        """Fit the encoder to texts that are about to be added one by one, so that it need
+        not be fitted several times.
+
+        sentences (Iterable[List[str]]): words of each, read once, or not at all if there is
+            nothing to fit.
+        RAISES: as `add`.
+        """
+        with self._writing() as before:
+            after = fit(self.folder, before, sentences)
+            if after is not before:
+                self._commit(after)
+
+    def search(self, words: List[str], n: int = 10) -> List[Hit]:
+        """Rank the sentences by their cosine with a query.
+
+        words (List[str]): of the query.
+        n (int): how many.
+        RETURNS (List[Hit]): the best first.
+        RAISES (ValueError): EL046 for a query without words, EL045 without faiss, EL140 if
+            the index is damaged.
+        """
+        if not words:
+            raise ValueError(Errors.EL046)
+        return self._read(lambda version: self._search(version, words, n))
+
+    def _search(self, version: Version, words: List[str], n: int) -> List[Hit]:
+        meta, encoder = version
+        query = encoder.encode([words])[0]
+        found = search_arrays(self._map_vectors(version), query, n, backend=meta.backend)
+        hits = []
+        for row, score in found:
+            part, row = meta.find_row(row)
+            sentence = read_sentence(self.folder, part, row)
+            nearest = encoder.find_token(sentence, query)
+            hits.append(Hit(score, part.source, row + 1, sentence, nearest))
+        return hits
+
+    def _map_vectors(self, version: Version) -> Iterator[NDArray]:
+        # One after the other: a system lets a process have some hundred files open.
+        width = version.encoder.embedder.bilm.config.width
+        for part in version.meta.parts:
+            self._check("vectors", part.vectors)
+            path = get_path(self.folder, "vectors", part.vectors)
+            yield map_npy(path, "<f4", part.n_sentences, width)
+
+    def _read(self, work: Callable[[Version], Answer]) -> Answer:
+        """Read files; once more if they are gone because a writer has replaced them."""
+        stamp = None
+        while True:
+            try:
+                if stamp is not None:
+                    self._version = self._load()
+                return work(self._version)
+            except FileNotFoundError as err:
+                before, stamp = stamp, get_stamp(self.folder)
+                if stamp == before:
+                    raise damaged(self.folder, f"a file is gone ({err})") from err
+
+    def _load(self) -> Version:
+        """Read index.json, check all files but the vectors, and read what the encoder was
+        fitted to."""
+        before, encoder = self._version
+        meta = read_meta(self.folder)
+        _require_same(self.folder, meta, replace(meta, biLM=self._hash))
+        require_layer(meta.layer, encoder.embedder.bilm.config.n_layers)
+        for kind, content in meta.list_contents():
+            if kind != "vectors":
+                self._check(kind, content)
+        has_changed = (before.transform, before.counts) != (meta.transform, meta.counts)
+        if has_changed or not self._is_stored:
+            encoder = read_encoder(self.folder, meta, encoder)
+        self._is_stored = True
+        return Version(meta, encoder)
+
+    def _check(self, kind: str, content: str) -> None:
+        name = get_path(self.folder, kind, content).name
+        if name not in self._checked:
+            check_content(self.folder, kind, content)
+            self._checked.add(name)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Version]:
+        """Be the only writer. YIELDS (Version): what is valid now."""
+        with lock_folder(self.folder, wait=True):
+            stamp = get_stamp(self.folder)
+            if stamp != self._stamp:
+                version = self._load()
+                _require_same(self.folder, version.meta, self.meta)
+                self._version, self._stamp = version, stamp
+            try:
+                yield self._version
+            except BaseException:
+                self._clean_up()
+                raise
+
+    def _commit(self, after: Version) -> None:
+        after.meta.write(self.folder)
+        self._version, self._stamp = after, get_stamp(self.folder)
+        self._is_stored = True
+        remove_others(self.folder, after.meta.list_names())
+
+    def _clean_up(self) -> None:
+        # What index.json names now: it may have been replaced before something failed.
+        with suppress(ValueError, OSError):
+            has_meta = (self.folder / META_FILE).exists()
+            names = read_meta(self.folder).list_names() if has_meta else set()
+            remove_others(self.folder, names)
+
+
+def _require_same(folder: Path, before: IndexMeta, now: IndexMeta) -> None:
+    for key in ("biLM", "layer", "weighting", "backend", "lang"):
+        was, value = getattr(before, key), getattr(now, key)
+        if was != value:
+            raise ValueError(Errors.EL044.format(path=folder, key=key, before=was, now=value))
+
+
+def _require_empty(folder: Path) -> None:
+    foreign = find_foreign(folder) if folder.is_dir() else [folder.name] if folder.exists() else []
+    if foreign:
+        raise ValueError(Errors.EL141.format(path=folder, examples=", ".join(foreign[:3])))

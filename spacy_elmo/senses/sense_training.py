@@ -1,0 +1,182 @@
+"""Train senses from sense-annotated sentences, and measure each layer."""
+
+from dataclasses import replace
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+
+from numpy.typing import NDArray
+from spacy.util import minibatch
+
+from ..errors import Errors
+from ..inference.embedder import Embedder
+from .annotated import Instance, Sentence
+from .centroids import Centroids, Layer, Sums, choose_layer, get_options, no_sense_of
+from .inventory import Inventory
+from .sense_model import SenseModel
+
+_N_SENTENCES = 512
+# One doc in so many is set aside to choose the layer and the prior on.
+_HELD_OUT = 10
+_PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class _Seen(NamedTuple):
+    """instance (Instance): a word with a sense. candidates (List[str]): senses that it can
+    have, the first sense first. layers (NDArray): shape (n_layers, width). form (str): its
+    first word."""
+
+    instance: Instance
+    candidates: List[str]
+    layers: NDArray
+    form: str
+
+
+def require_docs(sentences: Iterable[Sentence]) -> None:
+    """Check sentences before they are trained on.
+
+    sentences (Iterable[Sentence]): all of them are read.
+    RAISES (ValueError): EL058 if there are too few docs, and whatever reading them raises.
+    """
+    docs = {sentence.doc for sentence in sentences}
+    if len(docs) < _HELD_OUT:
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
+
+
+def train_senses(
+    embedder: Embedder,
+    inventory: Inventory,
+    sentences: Iterable[Sentence],
+    test: Iterable[Sentence] = (),
+) -> Tuple[Centroids, Dict[str, Any]]:
+    """Average the vectors of each sense. A tenth of the docs chooses the layer and the
+    weight of the prior, and is then trained on, too.
+
+    embedder (Embedder): makes the vectors.
+    inventory (Inventory): the senses of each lemma.
+    sentences (Iterable[Sentence]): to train on.
+    test (Iterable[Sentence]): to measure on, once; none to leave it out.
+    RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
+        `_measure`, under "tune" and "test", "layer", "prior", "n_senses". "chosen" is that
+        of layer and prior, given lemmas and parts of speech; "forms" that of the component
+        without them, on the words that have a sense, parts of several words left out.
+    RAISES (ValueError): EL058 if there are too few docs with senses.
+    """
+    config = embedder.bilm.config
+    sums, held_out = Sums(config.n_layers, config.width), []
+    docs: Dict[str, int] = {}
+    for sentence, layers in _embed(embedder, sentences):
+        n_before = docs.setdefault(sentence.doc, len(docs))
+        seen = list(_find_instances(inventory, sentence, layers))
+        if n_before % _HELD_OUT == _HELD_OUT - 1:
+            held_out += [(sentence, layers, seen)]
+        else:
+            _add(sums, inventory, sentence, layers, seen)
+    instances = [item for *_, seen in held_out for item in seen]
+    if not sums.rows or not instances:
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
+    options = get_options(config.n_layers)
+    tune = _measure(sums, instances, options)
+    layer, prior = _choose(sums, instances, options)
+    tune.update(_measure_chosen(sums.make(layer, prior), inventory, instances))
+    for held in held_out:
+        _add(sums, inventory, *held)
+    tested = [
+        item
+        for sentence, layers in _embed(embedder, test)
+        for item in _find_instances(inventory, sentence, layers)
+    ]
+    report: Dict[str, Any] = {"layer": layer, "prior": prior, "tune": tune, "test": {}}
+    best = sums.make(layer, prior)
+    if tested:
+        report["test"] = {
+            **_measure(sums, tested, options),
+            **_measure_chosen(best, inventory, tested),
+        }
+    return best, {**report, "n_senses": len(best.counts)}
+
+
+def _embed(embedder: Embedder, sentences: Iterable[Sentence]) -> Iterator[Tuple[Sentence, NDArray]]:
+    for part in minibatch(sentences, _N_SENTENCES):
+        yield from zip(part, embedder.embed([sentence.words for sentence in part]))
+
+
+def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
+    """layers (NDArray): shape (n_layers, n_tokens, width). YIELDS (_Seen): those with a
+    sense that the inventory has: texts may be marked with those of another version."""
+    for instance in sentence.instances:
+        keys = tuple(key for key in instance.keys if key in inventory.glosses)
+        if keys:
+            vectors = layers[:, instance.start : instance.end].mean(axis=1)
+            candidates = [key for key, _ in inventory.find(instance.lemma, instance.pos)]
+            form = sentence.words[instance.start]
+            yield _Seen(instance._replace(keys=keys), candidates, vectors, form)
+
+
+def _add(
+    sums: Sums,
+    inventory: Inventory,
+    sentence: Sentence,
+    layers: NDArray,
+    seen: Sequence[_Seen],
+) -> None:
+    for each in seen:
+        for key in each.instance.keys:
+            sums.add(key, each.layers)
+    # What open-class words are not marked have no sense: auxiliaries, particles, names.
+    marked = {i for place in sentence.instances for i in range(place.start, place.end)}
+    for i, word in enumerate(sentence.words):
+        if i not in marked and inventory.has_form(word):
+            sums.add(no_sense_of(word), layers[:, i])
+
+
+def _choose(
+    sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]
+) -> Tuple[Layer, float]:
+    scores = {}
+    for i, layer in enumerate(options):
+        centroids = sums.make(layer, 0.0)
+        for prior in _PRIORS:
+            scores[i, -prior] = _score(replace(centroids, prior=prior), instances)
+    # Ties go to the higher layer and the smaller prior.
+    i, prior = max(scores, key=lambda pair: (scores[pair], pair))
+    return options[i], -prior
+
+
+def _measure(sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): shares of right senses: "first" (the inventory's first
+    sense), "frequent" (the most frequent of training), "layers" (of each option, the
+    nearest centroid without a prior), "n_instances", "seen" (share that has a centroid)."""
+    right_first = right_frequent = n_seen = 0
+    for instance, candidates, *_ in instances:
+        first = next(iter(candidates), "")
+        right_first += first in instance.keys
+        counts = [(sums.counts[sums.rows[k]], k) for k in candidates if k in sums.rows]
+        n_seen += bool(counts)
+        # `max` keeps the first of equals, which is the inventory's order.
+        frequent = max(counts, key=lambda pair: pair[0])[1] if counts else first
+        right_frequent += frequent in instance.keys
+    return {
+        "n_instances": len(instances),
+        "seen": n_seen / len(instances),
+        "first": right_first / len(instances),
+        "frequent": right_frequent / len(instances),
+        "layers": {str(layer): _score(sums.make(layer, 0.0), instances) for layer in options},
+    }
+
+
+def _measure_chosen(
+    centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]
+) -> Dict[str, float]:
+    """RETURNS (Dict[str, float]): "chosen" and "forms", see `train_senses`."""
+    model = SenseModel(inventory, centroids)
+    single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
+    n_right = sum(model.choose(seen.form, seen.layers) in seen.instance.keys for seen in single)
+    return {"chosen": _score(centroids, instances), "forms": n_right / max(1, len(single))}
+
+
+def _score(centroids: Centroids, instances: Sequence[_Seen]) -> float:
+    n_right = 0
+    for instance, candidates, layers, _ in instances:
+        if candidates:
+            vector = choose_layer(layers, centroids.layer)
+            n_right += centroids.choose(vector, candidates) in instance.keys
+    return n_right / len(instances)

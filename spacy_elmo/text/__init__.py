@@ -1,0 +1,1 @@
+"""Raw text to sequences of words."""

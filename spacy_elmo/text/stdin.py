@@ -1,0 +1,60 @@
+"""The standard input as a file, so that training can start over and go on."""
+
+import logging
+import shutil
+import sys
+from pathlib import Path
+from typing import IO, Optional
+
+from ..errors import Errors, Warnings
+from ..util.atomic import atomic_file, write_json
+from ..util.digests import DIGESTS_FILE, check_digests, digest_file
+from .file_formats import read_text
+
+logger = logging.getLogger("spacy_elmo")
+
+STDIN = "-"
+
+
+def spool_path(folder: Path) -> Path:
+    """folder (Path): a run's. RETURNS (Path): where the standard input is saved."""
+    return folder / "stdin.txt"
+
+
+def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
+    """Save what comes through the pipe, with its digest.
+
+    folder (Path): where to put it.
+    stdin (Optional[IO[bytes]]): what to read; the process's own if None.
+    RETURNS (Path): the file. If it is there already, nothing is read, and a warning WL011
+        says so.
+    RAISES (ValueError): EL157 if nothing comes, EL155 if it is not in UTF-8; nothing is
+        saved then. EL104 if what is there is damaged.
+    """
+    path = spool_path(folder)
+    if path.exists():
+        check_digests(folder, [path.name])
+        logger.warning(Warnings.WL011.format(path=path))
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(path)
+    with atomic_file(path) as beside:
+        with beside.open("wb") as file:
+            shutil.copyfileobj(stdin or sys.stdin.buffer, file)
+        if not beside.stat().st_size:
+            raise ValueError(Errors.EL157)
+        # Before the text: one without a digest would be taken for that of an older run.
+        write_json(folder / DIGESTS_FILE, {path.name: digest_file(beside)})
+    try:
+        for _ in read_text(path, 0):
+            pass
+    except ValueError:
+        path.unlink()
+        raise
+    return path
+
+
+def _remove_unfinished(path: Path) -> None:
+    """What killed processes left: texts are large."""
+    for unfinished in path.parent.glob(f"{path.stem}.*.partial{path.suffix}"):
+        unfinished.unlink(missing_ok=True)
