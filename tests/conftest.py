@@ -10,12 +10,12 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
 
-from .helpers import INTERIM, SHAPE, SHARED, make_nlp
-from .message_use import MessageUse
-from .runs import write_texts
-from .toy import make_options, make_weights, write_model
-from .toy_corpora import make_docs
-from .toy_wordnet import make_lines, write_wordnet
+from .support.helpers import INTERIM, SHAPE, SHARED, make_nlp
+from .support.message_use import MessageUse
+from .support.runs import write_texts
+from .support.toy import make_options, make_weights, write_model
+from .support.toy_corpora import make_docs
+from .support.toy_wordnet import make_lines, write_wordnet
 
 settings.register_profile(
     "default",

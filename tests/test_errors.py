@@ -9,7 +9,7 @@ import pytest
 
 from spacy_elmo import errors
 
-from . import message_use
+from .support import message_use
 
 SOURCE = "".join(
     p.read_text("utf-8")

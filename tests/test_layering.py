@@ -14,6 +14,7 @@ import spacy_elmo
 
 ROOT = Path(spacy_elmo.__file__).parent
 
+TESTS = Path(__file__).parent
 DESIGN = ROOT.parent / "docs" / "design.md"
 
 
@@ -106,3 +107,15 @@ def test_files_are_short():
     # The table of messages is as long as there are messages.
     for path in (path for path in FILES if path.name != "errors.py"):
         assert len((ROOT / path).read_text("utf-8").splitlines()) <= 400, path
+
+
+def test_tests_have_the_same_rooms():
+    folders = {path.parent.name for path in TESTS.glob("*/test_*.py")}
+    assert folders == {path.parts[0] for path in FILES if len(path.parts) > 1}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT.parent / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_files_that_docs_name_are_there(page):
+    for path in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")):
+        places = (ROOT / path, TESTS / path, ROOT.parent / path, *ROOT.glob(f"*/{path}"))
+        assert any(place.is_file() for place in places), path

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import srsly
 
-from .helpers import assert_close, make_nlp
+from .support.helpers import assert_close, make_nlp
 
 CODE = """
 import sys, spacy

@@ -15,8 +15,8 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.senses.wordnet import read_wordnet
 
-from .toy import make_options, make_weights, write_model
-from .toy_wordnet import write_wordnet
+from .support.toy import make_options, make_weights, write_model
+from .support.toy_wordnet import write_wordnet
 
 ROOT = Path(__file__).parent.parent
 CONLLU = (

@@ -17,9 +17,9 @@ from spacy_elmo.pipeline.architectures import build_elmo_v1
 from spacy_elmo.pipeline.elmo import make_elmo
 from spacy_elmo.pipeline.presets import PRESETS
 
+from .support.toy_corpora import make_docs
+from .support.toy_wordnet import make_lines, write_wordnet
 from .test_registry import NAMES
-from .toy_corpora import make_docs
-from .toy_wordnet import make_lines, write_wordnet
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```([\w ]+)\n(.*?)```", README, flags=re.DOTALL)

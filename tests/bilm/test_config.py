@@ -11,7 +11,7 @@ from spacy_elmo.bilm.plan import MOST_WEIGHTS, check_size, plan_weights
 from spacy_elmo.bilm.state_checks import get_headers
 from spacy_elmo.bilm.words import encode_distinct
 
-from ..helpers import SHAPE
+from ..support.helpers import SHAPE
 
 INTEGERS = [*RANGES, "width of a filter", "number of filters"]
 # What JSON and configs have in the place of an integer.

@@ -14,7 +14,7 @@ from spacy_elmo.bilm.packing import pack, unpack_rows
 from spacy_elmo.bilm.word_batch import make_batch
 from spacy_elmo.inference.embedder import Embedder
 
-from ..helpers import SHAPE, assert_close
+from ..support.helpers import SHAPE, assert_close
 
 SENTENCES = [
     ["I", "like", "green", "eggs", "and", "ham", "."],

@@ -9,7 +9,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_table import WordTable
 from spacy_elmo.inference.embedder import Embedder
 
-from ..helpers import SHAPE
+from ..support.helpers import SHAPE
 
 
 def make_config(n_words, input="words"):

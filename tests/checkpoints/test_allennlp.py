@@ -10,9 +10,9 @@ import pytest
 from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints import allennlp
 
-from .. import oracle
-from ..helpers import assert_close, silently
-from ..toy import make_options, make_weights, write_datasets, write_model
+from ..support import oracle
+from ..support.helpers import assert_close, silently
+from ..support.toy import make_options, make_weights, write_datasets, write_model
 
 SENTENCES = [
     ["I", "like", "green", "eggs", "and", "ham", "."],

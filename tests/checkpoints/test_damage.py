@@ -21,8 +21,8 @@ from spacy_elmo.language_model.loading import load_language_model, pack_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE
 
-from ..helpers import SHAPE
-from ..limits import finish_limited
+from ..support.helpers import SHAPE
+from ..support.limits import finish_limited
 
 WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "höher"]
 KINDS = ("native", "adaptive", "words", "allennlp")

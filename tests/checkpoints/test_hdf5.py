@@ -15,9 +15,9 @@ from spacy_elmo.checkpoints.hdf5 import find_dataset, list_datasets, open_hdf5
 from spacy_elmo.checkpoints.hdf5_numbers import DIGEST, make_digest, read_numbers
 from spacy_elmo.checkpoints.loaders import read_config
 
-from ..helpers import assert_close
-from ..limits import finish_limited, refuse_limited
-from ..toy import make_options, make_weights, write_datasets, write_model
+from ..support.helpers import assert_close
+from ..support.limits import finish_limited, refuse_limited
+from ..support.toy import make_options, make_weights, write_datasets, write_model
 
 SENTENCES = [["I", "like", "eggs"], ["Ham"]]
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/"

@@ -17,8 +17,8 @@ from spacy_elmo.checkpoints.native import read_meta, write_native
 from spacy_elmo.language_model.loading import load_language_model, pack_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 
-from ..helpers import SHAPE, assert_close
-from ..limits import refuse_limited
+from ..support.helpers import SHAPE, assert_close
+from ..support.limits import refuse_limited
 
 SENTENCES = [["I", "like", "eggs"], ["Ham"]]
 WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "I"]

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_elmo.checkpoints.allennlp import config_from_options, read_options
 
-from ..toy import make_options
+from ..support.toy import make_options
 
 INTEGERS = {
     "projection_dim": "lstm.projection_dim",

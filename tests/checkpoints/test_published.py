@@ -10,9 +10,9 @@ import srsly
 from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints.allennlp import config_from_options, read_options
 
-from .. import oracle
-from ..helpers import assert_close
-from ..toy import make_weights, write_model
+from ..support import oracle
+from ..support.helpers import assert_close
+from ..support.toy import make_weights, write_model
 
 
 @pytest.fixture(scope="module")

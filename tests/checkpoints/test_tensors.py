@@ -18,7 +18,7 @@ from spacy_elmo.checkpoints.tensors import (
     write_tensors,
 )
 
-from ..limits import finish_limited, refuse_limited
+from ..support.limits import finish_limited, refuse_limited
 
 STATE = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1, 2]), "empty": torch.zeros(0, 3)}
 NOTES = {f"note {i}": f'"ä\n{i}' for i in range(20)}

@@ -8,8 +8,8 @@ import pytest
 
 from spacy_elmo import load_embedder
 
-from ..helpers import assert_close
-from ..toy import make_options, make_weights, write_model
+from ..support.helpers import assert_close
+from ..support.toy import make_options, make_weights, write_model
 
 WORDS = ["<S>", "</S>", "<UNK>", "ham", "eggs", "and"]
 

@@ -14,8 +14,8 @@ from spacy_elmo.language_model.loading import load_language_model, pack_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE, check_digests
 
-from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write
-from ..helpers import SHAPE
+from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
+from ..support.helpers import SHAPE
 
 WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham"]
 NATIVE = {"config.json", "meta.json", "model.safetensors", "softmax.safetensors", "vocab.txt"}

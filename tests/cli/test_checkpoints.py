@@ -12,7 +12,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import read_meta, write_native
 
-from ..helpers import SHAPE, assert_close
+from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
 
 

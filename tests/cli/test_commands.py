@@ -17,7 +17,7 @@ from spacy_elmo.experiments import figures
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, make_config
 
-from ..helpers import assert_close, make_nlp
+from ..support.helpers import assert_close, make_nlp
 
 COMMANDS = [
     "init-config",

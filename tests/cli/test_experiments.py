@@ -9,7 +9,7 @@ from spacy_elmo.experiments import jobs, results
 from spacy_elmo.experiments.results import get_origin
 
 from ..experiments.test_experiments import make_result
-from ..helpers import hash_of
+from ..support.helpers import hash_of
 from .test_commands import run
 
 

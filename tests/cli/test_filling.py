@@ -7,7 +7,7 @@ from spacy.training import Example
 
 from spacy_elmo.pipeline.presets import PRESETS
 
-from ..pipelines import build, make_minimal
+from ..support.pipelines import build, make_minimal
 from ..test_readme import blocks
 from .test_commands import run
 

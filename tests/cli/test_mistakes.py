@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli.common import exit_on_error
 
-from ..runs import train, write_config
+from ..support.runs import train, write_config
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has pipes and devices")
 
@@ -291,7 +291,7 @@ MISTAKES = [
     ("probe {tagged} --attr vector", "EL041"),
     ("probe {tagged} --attr sent", "EL041"),
     ("probe {tagged} --attr ''", "EL041"),
-    ("probe {tagged} --seeds -1", 2),
+    ("probe {tagged} --seeds -1", "EL151"),
     ("probe {tagged} --seeds ''", 2),
     ("probe {tagged} --limit -4", 2),
     ("probe {tagged} --weights {folder}", "EL031"),

@@ -17,7 +17,7 @@ from spacy_elmo.experiments.contexts import (
 from spacy_elmo.experiments.figures import plot_contexts
 from spacy_elmo.text.static_vectors import StaticVectors
 
-from ..helpers import hash_of
+from ..support.helpers import hash_of
 from .test_commands import run
 
 CORPUS = [

@@ -10,7 +10,7 @@ from spacy_elmo.checkpoints import allennlp_export
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
 
-from ..helpers import SHAPE, assert_close
+from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
 
 OVERRIDES = [

@@ -8,7 +8,7 @@ import srsly
 from spacy_elmo.experiments.report_blocks import Heading, Section, Table, Text, to_markdown
 from spacy_elmo.experiments.results import read_results, write_result
 
-from ..damage import each_mutation, replace_by_others
+from ..support.damage import each_mutation, replace_by_others
 from .test_commands import run
 
 SETTINGS = {"max_steps": 4, "eval_frequency": 2, "patience": 0}

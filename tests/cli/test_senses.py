@@ -11,8 +11,8 @@ from spacy.language import Language
 
 from spacy_elmo.senses import wordnet
 
-from ..helpers import hash_of
-from ..toy_wordnet import RIVER
+from ..support.helpers import hash_of
+from ..support.toy_wordnet import RIVER
 from .test_commands import run
 
 

@@ -9,8 +9,8 @@ from thinc.api import Config
 
 from spacy_elmo.pipeline.layer_weights import LayerWeights, collect_weights
 
-from ..helpers import make_nlp
-from ..test_listeners import ELMO, STOCK, tok2vec
+from ..pipeline.test_listeners import ELMO, STOCK, tok2vec
+from ..support.helpers import make_nlp
 from .test_commands import corpus, run, with_corpus  # noqa: F401
 
 

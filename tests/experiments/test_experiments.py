@@ -21,8 +21,8 @@ from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.summary import describe_suite, find_passing, show, summarise
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
 
-from ..helpers import SHAPE, hash_of
-from ..toy_corpora import make_docs
+from ..support.helpers import SHAPE, hash_of
+from ..support.toy_corpora import make_docs
 
 COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
 

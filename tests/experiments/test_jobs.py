@@ -23,8 +23,8 @@ from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 from spacy_elmo.util.locks import lock_folder
 
-from ..damage import each_mutation, flip, replace_by_others
-from ..faults import fail_at_each_write, kill_at_each_write
+from ..support.damage import each_mutation, flip, replace_by_others
+from ..support.faults import fail_at_each_write, kill_at_each_write
 from .test_experiments import make_result, make_settings
 
 RUNS = [Run(variant, 1.0, seed) for variant in choose_variants("gain", 2) for seed in (0, 1)]

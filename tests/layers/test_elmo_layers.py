@@ -5,7 +5,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..helpers import TEXTS, assert_close, make_nlp
+from ..support.helpers import TEXTS, assert_close, make_nlp
 
 
 def make(**model):

@@ -25,7 +25,7 @@ from spacy_elmo.pretraining.run_log import LOG_FILE, read_log
 from spacy_elmo.pretraining.schedule import SCHEDULES, learn_rate_factor
 from spacy_elmo.pretraining.settings import CorpusSettings, TrainingSettings, make_settings
 
-from ..helpers import SHAPE
+from ..support.helpers import SHAPE
 
 
 def factors(schedule, n=100, warmup=10, share=0.2):

@@ -11,9 +11,9 @@ from spacy_elmo.search.index_files import to_npy, write_content
 from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
-from ..damage import each_mutation, flip, replace_by_others
-from ..toy_embedder import ToyEmbedder
-from .test_index import SENTENCES, create
+from ..support.damage import each_mutation, flip, replace_by_others
+from ..support.toy_embedder import ToyEmbedder
+from .test_search_index import SENTENCES, create
 
 QUERIES = [["ham"], ["the", "river"], ["tea"]]
 

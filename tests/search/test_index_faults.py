@@ -11,9 +11,9 @@ from spacy_elmo.search.backends import search_arrays
 from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.util.locks import lock_folder
 
-from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write
-from ..toy_embedder import ToyEmbedder
-from .test_index import SENTENCES, create
+from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
+from ..support.toy_embedder import ToyEmbedder
+from .test_search_index import SENTENCES, create
 
 MANY = [[f"w{i}", "ham"] for i in range(12)]
 CHANGES = {

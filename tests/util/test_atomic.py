@@ -18,7 +18,7 @@ from spacy_elmo.util.atomic import (
     write_json,
 )
 
-from ..faults import fail_at_each_write, fail_at_size, kill_at_each_write
+from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
 
 OTHER = """
 import sys

@@ -6,8 +6,8 @@ import pytest
 
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
-from ..damage import flip, replace_by_others
-from ..faults import fail_at_each_write, kill_at_each_write
+from ..support.damage import flip, replace_by_others
+from ..support.faults import fail_at_each_write, kill_at_each_write
 
 CONTENT = {"ä": [1, None, 0.5, "a/b"], "digests": {}}
 

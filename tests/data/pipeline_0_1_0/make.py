@@ -26,7 +26,7 @@ from spacy_elmo.senses.annotated import read_sentences
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
-from tests.toy_wordnet import make_lines, write_wordnet
+from tests.support.toy_wordnet import make_lines, write_wordnet
 
 SHAPE = {
     "width": 8,

@@ -1,0 +1,113 @@
+"""Vectors do not depend on what the caller switched on in torch."""
+
+import contextlib
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1
+from spacy_elmo.inference.embedder import Embedder
+
+from ..support.helpers import SHAPE, TEXTS, assert_close, make_nlp
+
+SENTENCES = [["a", "b", "c"], ["d", "e"]]
+OTHERS = [["x", "y"], ["c", "b", "z"]]
+
+
+@contextlib.contextmanager
+def default(setting, value, before):
+    setting(value)
+    try:
+        yield
+    finally:
+        setting(before)
+
+
+MODES = {
+    "inference": torch.inference_mode,
+    "no_grad": torch.no_grad,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "float64": lambda: default(torch.set_default_dtype, torch.float64, torch.float32),
+    "device": lambda: default(torch.set_default_device, "meta", None),
+}
+# Random weights are others in these; and on "meta" there are none.
+DEFAULTS = ("float64", "device")
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def embedder(request):
+    """Not loaded yet."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield Embedder(BiLM(BiLMConfig(**SHAPE)), loader=build_random_loader_v1(0), word_cache=4)
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def expected():
+    embedder = Embedder(BiLM(BiLMConfig(**SHAPE)), loader=build_random_loader_v1(0))
+    return embedder.embed(SENTENCES), embedder.embed(OTHERS)
+
+
+def require(arrays, expected):
+    assert {array.dtype for array in arrays} == {np.dtype("float32")}
+    assert_close(arrays, expected, 1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_vectors_are_the_same_in_a_mode_and_after_it(embedder, expected, mode):
+    if mode in DEFAULTS:
+        embedder.ensure_ready()
+
+    with MODES[mode]():
+        require(embedder.embed(SENTENCES), expected[0])
+        require(embedder.embed_stateful(OTHERS)[0], expected[1])
+    require(embedder.embed(OTHERS), expected[1])
+    with MODES[mode]():
+        require(embedder.embed(SENTENCES), expected[0])
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in DEFAULTS])
+def test_weights_that_were_loaded_in_a_mode_can_be_trained(embedder, mode):
+    with MODES[mode]():
+        embedder.ensure_ready()
+
+    (_, batch), *_ = embedder.batches(SENTENCES)
+    embedder(batch).sum().backward()
+
+    assert all(weight.grad is not None for weight in embedder.bilm.parameters())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_state_goes_through_modes(embedder, mode):
+    embedder.ensure_ready()
+    with MODES[mode]():
+        _, state = embedder.embed_stateful(SENTENCES)
+    arrays, _ = embedder.embed_stateful(OTHERS, state)
+
+    _, wanted = embedder.embed_stateful(SENTENCES)
+    require(arrays, embedder.embed_stateful(OTHERS, wanted)[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_pipeline_is_the_same_in_a_mode(mode):
+    wanted = [doc.tensor for doc in make_nlp().pipe(TEXTS)]
+
+    nlp = make_nlp()
+    with MODES[mode]():
+        found = [doc.tensor for doc in nlp.pipe(TEXTS)]
+    after = [doc.tensor for doc in nlp.pipe(TEXTS)]
+
+    assert_close(found, wanted, 1e-6)
+    assert_close(after, wanted, 1e-6)
+
+
+def test_modes_stay_as_they_were(embedder):
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        embedder.embed(SENTENCES)
+
+        assert torch.is_inference_mode_enabled() and torch.is_autocast_enabled("cpu")
+    assert torch.is_grad_enabled()

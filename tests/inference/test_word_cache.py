@@ -1,0 +1,97 @@
+import copy
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.inference import word_cache
+from spacy_elmo.inference.word_cache import WordCache
+
+from ..support.interrupts import interrupt_at_each_step
+
+
+def make_vectors(words):
+    """A vector of each word, which tells them all apart."""
+    return torch.tensor([[float(ord(word)), -float(ord(word))] for word in words]).reshape(-1, 2)
+
+
+def look_up(cache, words):
+    """As the engine does it. RETURNS the words that were found, all with their own vectors."""
+    found, vectors, missing = cache.get(words)
+    assert torch.equal(vectors.reshape(-1, 2), make_vectors([words[i] for i in found]))
+    assert sorted([*found, *missing]) == list(range(len(words)))
+    cache.put([words[i] for i in missing], make_vectors([words[i] for i in missing]))
+    return [words[i] for i in found]
+
+
+@given(
+    st.integers(0, 6),
+    st.lists(st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=8), max_size=12),
+)
+def test_a_cache_keeps_the_words_used_last(capacity, lookups):
+    cache, used = WordCache(capacity), []
+
+    for words in lookups:
+        found = look_up(cache, words)
+
+        assert found == [word for word in words if word in used]
+        missing = [word for word in words if word not in used][:capacity]
+        used = [word for word in used if word not in found] + found
+        used = (used + missing)[-capacity:] if capacity else []
+        assert len(cache) == len(used)
+
+
+def test_hits_and_misses_are_counted_until_it_is_cleared():
+    cache = WordCache(5)
+    look_up(cache, ["a", "b"])
+    look_up(cache, ["b", "c", "d"])
+
+    assert (cache.n_hits, cache.n_misses) == (1, 4)
+    cache.clear()
+    assert (cache.n_hits, cache.n_misses, len(cache)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
+def test_copies_are_empty(copier):
+    cache = WordCache(5)
+    look_up(cache, ["a", "b"])
+
+    assert (len(copier(cache)), copier(cache).capacity) == (0, 5)
+
+
+class _NoLock:
+    """In place of the lock, whose `with` a tracer could interrupt where a signal cannot."""
+
+    __enter__ = __exit__ = lambda *args: None
+
+
+@pytest.mark.parametrize("capacity", [4, 7, 100])
+def test_an_interrupt_at_any_bytecode_mixes_no_words(monkeypatch, capacity):
+    monkeypatch.setattr(word_cache, "CACHE_LOCK", _NoLock(), raising=False)
+    cache = WordCache(capacity)
+
+    def work():
+        for words in ("abcd", "cdef", "afgh", "bfij"):
+            look_up(cache, list(words))
+
+    # The checks of `look_up` are in another file: what is traced is the cache alone.
+    n_steps = 0
+    for _ in interrupt_at_each_step(work, word_cache.__file__):
+        n_steps += 1
+        for words in ("abcdef", "ghij", "cdef", "jihgfedcba"):
+            look_up(cache, list(words))
+        cache = WordCache(capacity)
+    assert n_steps > 300
+
+
+def test_an_error_while_storing_mixes_no_words():
+    cache = WordCache(4)
+    look_up(cache, list("abcd"))
+
+    with pytest.raises(RuntimeError):
+        cache.put(["e", "f"], torch.zeros(2, 3))
+
+    for words in ("abcdef", "ghij", "efab"):
+        look_up(cache, list(words))

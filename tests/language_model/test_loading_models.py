@@ -1,0 +1,109 @@
+"""A biLM together with its softmax, from checkpoints."""
+
+import catalogue
+import pytest
+import spacy
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import SoftmaxWeights, read_bilm
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.language_model.loading import (
+    copy_softmax_rows,
+    load_language_model,
+    pack_softmax,
+    start_bilm,
+)
+from spacy_elmo.language_model.softmax import AdaptiveSoftmax, Softmax, make_softmax
+from spacy_elmo.registry import softmaxes
+
+from ..support.helpers import SHAPE
+
+WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "I"]
+
+
+class Wide(AdaptiveSoftmax):
+    """What another package might have: no `kind` of its own, and a default of its own."""
+
+    def __init__(self, width, n_words, cutoffs=(4,)):
+        super().__init__(width, n_words, cutoffs)
+        self.register_buffer("clusters", torch.tensor([2, 1, 0], dtype=torch.int32))
+
+
+@pytest.fixture
+def kind(monkeypatch):
+    """The name under which another package registered its class."""
+    name = "theirs.wide.v1"
+    monkeypatch.setitem(catalogue.REGISTRY, (*softmaxes.namespace, name), Wide)
+    return name
+
+
+def write_lm(folder, kind):
+    softmax = pack_softmax(make_softmax(kind, 4, len(WORDS)), kind, {}, WORDS)
+    write_native(BiLM(BiLMConfig(**SHAPE)), folder, softmax=softmax)
+    return folder
+
+
+def test_a_softmax_of_another_package_is_saved_with_the_pipeline(tmp_path, kind):
+    folder = write_lm(tmp_path / "lm", kind)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm", config={"path": str(folder)})
+    expected = nlp("I like eggs")._.elmo_perplexity
+
+    nlp.to_disk(tmp_path / "saved")
+
+    assert spacy.load(tmp_path / "saved")("I like eggs")._.elmo_perplexity == expected
+    loaded = load_language_model(CheckpointFiles(folder)).model.softmax
+    assert (
+        isinstance(loaded, Wide) and loaded.kind == kind and loaded.clusters.tolist() == [2, 1, 0]
+    )
+
+
+def test_a_softmax_of_a_package_that_is_gone_is_told(tmp_path, kind, monkeypatch):
+    folder = write_lm(tmp_path / "lm", kind)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=f"EL112.*'{kind}'.*another package"):
+        load_language_model(CheckpointFiles(folder))
+
+
+def stored_rows(words, width=4, n_rows=None):
+    n_rows = len(words) if n_rows is None else n_rows
+    state = {"weight": torch.ones(n_rows, width), "bias": torch.ones(n_rows)}
+    return SoftmaxWeights("full", {}, state, words)
+
+
+def test_rows_of_common_words_are_copied():
+    softmax = Softmax(4, 3)
+    assert copy_softmax_rows(softmax, ["a", "b", "c"], stored_rows(["c", "d"])) == 1
+    assert softmax.weight[2].tolist() == [1.0] * 4 and (softmax.weight[:2] != 1).any()
+
+
+def test_no_rows_are_copied_without_a_common_word():
+    softmax = Softmax(4, 2)
+    before = softmax.weight.clone()
+    for words in (["c", "d"], []):
+        assert copy_softmax_rows(softmax, ["a", "b"], stored_rows(words)) == 0
+    assert torch.equal(softmax.weight, before)
+
+
+@pytest.mark.parametrize("width, n_rows", [(4, 1), (4, 3), (5, 2)])
+def test_rows_that_do_not_fit_their_words_are_refused(width, n_rows):
+    with pytest.raises(ValueError, match="EL021.*the stored softmax"):
+        copy_softmax_rows(Softmax(4, 2), ["a", "c"], stored_rows(["c", "d"], width, n_rows))
+
+
+@pytest.mark.parametrize("n_old, n_new", [(0, 3), (3, 0), (0, 0)])
+def test_a_bilm_starts_from_one_without_words(tmp_path, n_old, n_new):
+    shape = {**SHAPE, "input": "words"}
+    write_native(BiLM(BiLMConfig(**{**shape, "n_words": n_old})), tmp_path / "old")
+    bilm = BiLM(BiLMConfig(**{**shape, "n_words": n_new}))
+    before = bilm.word_table.vectors.clone()
+
+    start_bilm(bilm, CheckpointFiles(tmp_path / "old"))
+
+    other = read_bilm(CheckpointFiles(tmp_path / "old"))
+    assert torch.equal(bilm.word_table.special, other.word_table.special)
+    if n_old == 0:
+        assert torch.equal(bilm.word_table.vectors, before)

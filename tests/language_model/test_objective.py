@@ -1,0 +1,217 @@
+"""The language model: what it predicts from what, its gradients, its perplexity."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.lstm_gradient import run_layer
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.perplexity import Perplexity, Scorer, measure
+from spacy_elmo.language_model.readings import make_lm_batch, make_stream_batches
+from spacy_elmo.language_model.softmax import Softmax
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.pretraining.initial_state import store_initial_state
+
+from ..support.helpers import SHAPE
+from ..support.packed_oracle import run_packed
+
+WORDS = ["a", "b", "c", "d"]
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
+SENTENCES = [["a", "b", "x"], ["c"], ["d", "d", "a", "b", "c"]]
+
+
+def make_model(dropout=0.0, **changes):
+    torch.manual_seed(0)
+    config = BiLMConfig(**{**SHAPE, **changes})
+    softmax = Softmax(config.direction_width, len(VOCABULARY))
+    return LanguageModel(BiLM(config), softmax, dropout)
+
+
+def test_both_directions_read_and_predict_the_right_words():
+    batch = make_lm_batch([["a", "b", "x"]], VOCABULARY)
+    words = np.array(batch.words)
+
+    assert words[batch.forward.inputs].tolist() == ["<S>", "a", "b", "x"]
+    assert words[batch.backward.inputs].tolist() == ["</S>", "x", "b", "a"]
+    ids = VOCABULARY.ids
+    assert batch.forward.targets.tolist() == [ids[w] for w in ("a", "b", "<UNK>", "</S>")]
+    assert batch.backward.targets.tolist() == [ids[w] for w in ("<UNK>", "b", "a", "<S>")]
+    assert batch.n_targets == 4
+
+
+def test_what_is_read_are_the_layers_of_the_embedder():
+    model = make_model().eval()
+    embedder = Embedder(model.bilm)
+
+    with torch.no_grad():
+        forward, backward = model.read(make_lm_batch([["a", "b", "x"]], VOCABULARY))[0]
+
+    top = embedder.embed([["a", "b", "x"]])[0][-1]
+    half = model.bilm.config.direction_width
+    # Row 0 has read a boundary alone.
+    np.testing.assert_allclose(forward[1:].numpy(), top[:, :half], atol=1e-6)
+    np.testing.assert_allclose(backward[1:].numpy()[::-1], top[:, half:], atol=1e-6)
+
+
+@pytest.mark.parametrize("projection", [True, False])
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_the_layer_for_training_is_the_oracles_and_has_its_gradient(projection, clip):
+    torch.manual_seed(0)
+    config = BiLMConfig(
+        width=8, cell_width=5 if projection else 4, projection=projection,
+        cell_clip=clip, proj_clip=clip,
+    )  # fmt: skip
+    layer = LSTMLayer(config).double()
+    n_cells, batch_sizes = config.cell_width, [3, 3, 2, 1]
+    X = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    cell = torch.randn(3, n_cells, dtype=torch.float64, requires_grad=True)
+    weights = [layer.weight, layer.bias]
+    if projection:
+        weights.append(layer.projection)
+
+    def run(X, hidden, cell, weight, bias, projection=None):
+        Y, last = run_layer(X, weight, bias, projection, (hidden, cell), batch_sizes, clip, clip)
+        return (Y, *last)
+
+    Y, h, c = run(X, hidden, cell, *weights)
+    for found, expected in zip((Y, h, c), run_packed(layer, X, batch_sizes, (hidden, cell))):
+        torch.testing.assert_close(found, expected)
+    if clip is not None:
+        assert (c.abs() == clip).any()
+    assert torch.autograd.gradcheck(run, (X, hidden, cell, *weights))
+
+
+def test_gradients_reach_every_weight():
+    model = make_model()
+
+    model(make_lm_batch(SENTENCES, VOCABULARY))[0].backward()
+
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.abs().max() > 0, name
+
+
+def test_the_loss_is_the_exact_perplexity_of_a_full_softmax():
+    model = make_model().eval()
+    batch = make_lm_batch(SENTENCES, VOCABULARY)
+
+    result = measure(Scorer(model, VOCABULARY), SENTENCES, batch_tokens=100)
+
+    assert result.n_targets == batch.n_targets == 12
+    assert result.n_unknown == 1
+    total = float(model(batch)[0].detach())
+    assert result.forward + result.backward == pytest.approx(total, rel=1e-5)
+    mean = math.sqrt(result.perplexities[0] * result.perplexities[1])
+    assert result.perplexities[2] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_perplexity_does_not_depend_on_the_passes(stream):
+    model = make_model()
+    scorer = Scorer(model, VOCABULARY)
+
+    small, large = (measure(scorer, SENTENCES, stream=stream, batch_tokens=n) for n in (2, 1000))
+
+    assert small.forward == pytest.approx(large.forward, rel=1e-6)
+    assert small.backward == pytest.approx(large.backward, rel=1e-6)
+    assert small.n_targets == large.n_targets
+
+
+def test_a_smaller_vocabulary_gives_the_rest_to_the_unknown():
+    model = make_model()
+    restrict = Vocabulary([*SPECIAL_WORDS, "c", "a"])
+    scorer = Scorer(model, VOCABULARY, restrict)
+    hidden = torch.randn(6, model.bilm.config.direction_width)
+
+    with torch.no_grad():
+        full = model.softmax.log_probs(hidden).exp()
+        scores = [scorer.score(hidden, torch.full((6,), i)).exp() for i in range(len(restrict))]
+
+    ids = VOCABULARY.ids
+    torch.testing.assert_close(scores[3], full[:, ids["c"]].double())
+    unknown = full[:, ids["<UNK>"]] + full[:, ids["b"]] + full[:, ids["d"]]
+    torch.testing.assert_close(scores[2], unknown.double())
+    torch.testing.assert_close(sum(scores), torch.ones(6, dtype=torch.float64))
+
+
+def test_perplexity_of_nothing_and_of_nonsense_can_be_printed():
+    assert Perplexity().perplexities == [1.0, 1.0, 1.0]
+    assert math.isfinite(Perplexity(1e9, 1e9, 1).perplexities[2])
+
+
+def test_streams_read_on_and_the_backward_direction_comes_from_the_end():
+    rows = [[["a", "b"], ["c"]], [["d"], ["d", "a"]]]
+
+    batches = list(make_stream_batches(rows, 2, 5, VOCABULARY))
+
+    read = lambda r, b: np.array(b.words)[r.inputs].reshape(-1, 2)  # noqa: E731
+    forward = np.concatenate([read(b.forward, b) for b in batches])
+    backward = np.concatenate([read(b.backward, b) for b in batches])
+    assert forward[:, 0].tolist() == ["<S>", "a", "b", "<S>", "c"]
+    assert forward[:, 1].tolist() == ["<S>", "d", "<S>", "d", "a"]
+    assert backward[:, 0].tolist() == ["</S>", "c", "</S>", "b", "a"]
+    words = np.array(VOCABULARY.words)
+    targets = np.concatenate([words[b.backward.targets].reshape(-1, 2) for b in batches])
+    assert targets[:, 0].tolist() == ["c", "<S>", "b", "a", "<S>"]
+    assert [b.n_targets for b in batches] == [4, 4, 2]
+    skipped = list(make_stream_batches(rows, 2, 5, VOCABULARY, skip=1))
+    assert [b.forward.inputs.tolist() for b in skipped] == [
+        b.forward.inputs.tolist() for b in batches[1:]
+    ]
+
+
+def test_state_carries_over():
+    model = make_model().eval()
+    (whole,) = make_stream_batches([SENTENCES], 100, 12, VOCABULARY)
+    parts = list(make_stream_batches([SENTENCES], 5, 12, VOCABULARY))
+
+    with torch.no_grad():
+        expected = model.read(whole)[0]
+        state, found = None, []
+        for part in parts:
+            outputs, state = model.read(part, state)
+            found.append(outputs)
+
+    for direction in (0, 1):
+        joined = torch.cat([outputs[direction] for outputs in found])
+        torch.testing.assert_close(joined, expected[direction])
+
+
+def test_dropout_is_for_training_alone():
+    model = make_model(dropout=0.5)
+    batch = make_lm_batch(SENTENCES, VOCABULARY)
+
+    assert float(model(batch)[0].detach()) != float(model(batch)[0].detach())
+    model.eval()
+    assert float(model(batch)[0].detach()) == float(model(batch)[0].detach())
+
+
+def test_the_stored_state_is_the_mean_after_the_last_word():
+    model = make_model()
+
+    store_initial_state(model, SENTENCES, batch_tokens=4)
+
+    with torch.no_grad():
+        states = [model.read(make_lm_batch([s], VOCABULARY))[1] for s in SENTENCES]
+    for stored, part in ((model.bilm.initial_hidden, 0), (model.bilm.initial_cell, 1)):
+        mean = torch.stack([state[part][:, :, 0] for state in states]).mean(dim=0)
+        torch.testing.assert_close(stored, mean)
+
+
+def test_a_warm_start_is_the_stored_state():
+    model = make_model()
+    store_initial_state(model, SENTENCES, batch_tokens=100)
+    warm, zero = (Embedder(model.bilm, initial_state=kind) for kind in ("warm", "zero"))
+
+    expected = zero.embed_stateful([["a", "b"]], model.bilm.warm_state(1))[0]
+
+    np.testing.assert_allclose(warm.embed([["a", "b"]])[0], expected[0], atol=1e-6)
+    assert abs(warm.embed([["a", "b"]])[0] - zero.embed([["a", "b"]])[0]).max() > 1e-3
+    with pytest.raises(ValueError, match="EL017"):
+        Embedder(model.bilm, initial_state="hot")

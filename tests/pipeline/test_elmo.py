@@ -1,0 +1,612 @@
+"""The component: what users read from docs, and where vectors survive."""
+
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+
+import spacy_elmo
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints import loaders
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.experiments.similarities import compare_word
+from spacy_elmo.inference.engine import InferenceEngine
+from spacy_elmo.language_model.loading import load_language_model
+from spacy_elmo.layers.elmo_layers import get_embedder
+from spacy_elmo.pipeline.elmo import Elmo
+
+from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
+
+
+def test_doc_has_vectors_everywhere(nlp):
+    doc = nlp("I like green eggs .")
+
+    assert doc.tensor.shape == (5, 8)
+    assert doc._.elmo["elmo"]["mix"] is doc.tensor
+    np.testing.assert_array_equal(doc[2]._.elmo, doc.tensor[2])
+    np.testing.assert_allclose(doc[1:3]._.elmo, doc.tensor[1:3].mean(axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(doc[2].vector, doc.tensor[2])
+    np.testing.assert_allclose(doc[1:3].vector, doc.tensor[1:3].mean(axis=0), rtol=1e-5)
+    assert doc.has_vector
+    assert (doc[1:1]._.elmo == 0).all()
+
+
+def test_all_layers_can_stand_side_by_side():
+    nlp = make_nlp(output="all", store_layers=True)
+    tagger = nlp.get_factory_meta("tagger").default_config["model"]
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 3 * 8, "upstream": "elmo"}
+    nlp.add_pipe("tagger", config={"model": {**tagger, "tok2vec": listener}}).add_label("N")
+    nlp.initialize()
+    doc = nlp("green eggs")
+
+    assert nlp.get_pipe("elmo").n_layers == 3
+    assert doc.tensor.shape == (2, 3 * 8)
+    np.testing.assert_array_equal(doc.tensor[1], doc[1]._.elmo_layers.reshape(-1))
+    np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
+
+
+def test_similarity_follows_and_spacy_warns(nlp):
+    a, b = nlp("green eggs"), nlp("green ham")
+
+    with pytest.warns(UserWarning, match="W007"):
+        similarity = a.similarity(b)
+    assert similarity == pytest.approx(cosine(a.vector, b.vector), abs=1e-5)
+
+
+def cosine(a, b):
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_vector_hooks_serve_pipelines_with_static_vectors():
+    nlp = make_nlp(vector_hooks=True)
+    nlp.vocab.set_vector("eggs", np.ones(3, dtype="float32"))
+    doc, other = nlp("green eggs"), nlp("green ham")
+
+    np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
+    np.testing.assert_array_equal(doc[0:2].vector, doc.vector)
+    assert doc.has_vector and doc[0].has_vector
+    assert doc.similarity(other) == pytest.approx(cosine(doc.vector, other.vector), abs=1e-5)
+    assert doc[0].similarity(doc[0]) == pytest.approx(1)
+    assert nlp("").similarity(doc) == 0.0
+    with pytest.warns(UserWarning, match="W109"):
+        doc.to_bytes()
+
+
+def test_layers_are_kept_when_asked_for(nlp):
+    doc = nlp("green eggs")
+    with pytest.raises(ValueError, match=r"EL052.*'elmo'.*store_layers"):
+        doc[0]._.elmo_layers
+
+    keeping = make_nlp(store_layers=True)
+    doc = keeping("green eggs")
+    assert doc[0]._.elmo_layers.shape == (3, 8)
+    np.testing.assert_allclose(doc[0]._.elmo_layers.mean(axis=0), doc[0]._.elmo, atol=1e-6)
+
+
+def test_the_last_component_that_ran_is_read(nlp):
+    add_elmo(nlp, "second", seed=5, width=4, cell_width=3)
+    doc = nlp("green eggs")
+
+    assert list(doc._.elmo) == ["elmo", "second"]
+    assert doc[0]._.elmo.shape == (4,)
+    doc = nlp.get_pipe("elmo")(doc)
+    assert list(doc._.elmo) == ["second", "elmo"]
+    assert doc[0]._.elmo.shape == (8,)
+
+
+def test_no_vectors_is_an_error():
+    doc = spacy.blank("en")("green eggs")
+    with pytest.raises(ValueError, match="EL051.*green eggs"):
+        doc[0]._.elmo
+    doc.tensor = np.zeros((2, 7), dtype="float32")
+    with pytest.raises(ValueError, match="EL051"):
+        doc[0]._.elmo
+
+
+def test_retokenised_docs_are_an_error_until_run_again(nlp):
+    doc = nlp("I like green eggs .")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[2:4])
+
+    for read in (lambda: doc[2]._.elmo, lambda: doc[1:3]._.elmo):
+        with pytest.raises(ValueError, match="EL050"):
+            read()
+    assert nlp.get_pipe("elmo")(doc)[2]._.elmo.shape == (8,)
+
+
+@pytest.mark.parametrize("read", ["elmo", "elmo_layers"])
+def test_tokens_cut_anew_are_told_where_their_number_stays(read):
+    """One merge, one split: as many tokens as before, some at other places."""
+    nlp = make_nlp(store_layers=True)
+    words = ["na", "na", "na", "batman", "!"]
+    doc = Doc(nlp.vocab, words=words, spaces=[True, True, True, False, False])
+    expected = getattr(nlp(doc)[4]._, read).copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[3], ["bat", "man"], heads=[doc[2], doc[2]])
+    assert [token.text for token in doc] == ["na na", "na", "bat", "man", "!"]
+
+    for i in range(4):
+        with pytest.raises(ValueError, match="EL050"):
+            getattr(doc[i]._, read)
+    # This one is where it was.
+    np.testing.assert_array_equal(getattr(doc[4]._, read), expected)
+    for span in (doc[0:2], doc[1:5], doc[:]):
+        with pytest.raises(ValueError, match="EL050"):
+            span._.elmo
+
+
+READS = {
+    "token": lambda doc: [token._.elmo for token in doc],
+    "layers": lambda doc: [token._.elmo_layers for token in doc],
+    "spans": lambda doc: [doc[i : i + 2]._.elmo for i in range(len(doc) - 1)],
+    "hooks": lambda doc: [token.vector for token in doc],
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_each_token_takes_linear_time(read):
+    nlp = make_nlp(store_layers=True, vector_hooks=True)
+    seconds = {}
+    for n in (500, 8000):
+        doc = nlp(Doc(nlp.vocab, words=["a", "bb"] * (n // 2)))
+        # Not the clock's: the machine may be busy.
+        start = time.process_time()
+        read(doc)
+        seconds[n] = (time.process_time() - start) / n
+
+    # A hash of the doc for each token would take sixteen times as long.
+    assert seconds[8000] < 5 * seconds[500]
+
+
+def test_vectors_survive_bytes_pickle_and_copy():
+    nlp = make_nlp(store_layers=True)
+    doc = nlp("I like green eggs .")
+
+    for other in (
+        Doc(nlp.vocab).from_bytes(doc.to_bytes()),
+        pickle.loads(pickle.dumps(doc)),
+        doc.copy(),
+    ):
+        np.testing.assert_array_equal(other.tensor, doc.tensor)
+        np.testing.assert_array_equal(other[3]._.elmo, doc[3]._.elmo)
+        np.testing.assert_array_equal(other[3]._.elmo_layers, doc[3]._.elmo_layers)
+
+
+def test_doc_bin_keeps_the_store_and_drops_the_tensor(nlp):
+    docs = list(nlp.pipe(TEXTS))
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+
+    others = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
+
+    for doc, other in zip(docs, others):
+        assert other.tensor.size == 0
+        assert_close([token._.elmo for token in other], [token._.elmo for token in doc], 0)
+
+
+@pytest.mark.parametrize("copy_user_data", [False, True])
+def test_as_doc_reads_its_part_of_the_tensor(copy_user_data):
+    nlp = make_nlp(vector_hooks=True)
+    doc = nlp("I like green eggs and ham .")
+    part = doc[1:6].as_doc(copy_user_data=copy_user_data)
+    smaller = part[2:4].as_doc()
+
+    assert_close([token._.elmo for token in part], [token._.elmo for token in doc[1:6]], 0)
+    assert_close([token._.elmo for token in smaller], [token._.elmo for token in doc[3:5]], 0)
+    assert_close([part.vector], [doc[1:6]._.elmo], 1e-6)
+
+
+def test_from_docs_has_no_vectors(nlp):
+    """spaCy joins the tensors, and nothing tells who made them."""
+    with pytest.warns(UserWarning, match=r"W101.*elmo"):
+        joined = Doc.from_docs([nlp("green eggs"), nlp("and ham .")])
+
+    with pytest.raises(ValueError, match="EL051"):
+        joined[0]._.elmo
+    assert nlp.get_pipe("elmo")(joined)[0]._.elmo.shape == (8,)
+
+
+@pytest.mark.parametrize("change", ["overwritten", "retokenised", "cut"])
+def test_a_tensor_of_our_width_is_not_ours_for_that(nlp, change):
+    part = nlp("I like green eggs")[1:4].as_doc()
+    if change == "overwritten":
+        part.tensor = np.array(part.tensor)
+    elif change == "retokenised":
+        with part.retokenize() as retokenizer:
+            retokenizer.merge(part[0:2])
+    else:
+        part.tensor = part.tensor[1:]
+
+    with pytest.raises(ValueError, match="EL051.*like"):
+        part[0]._.elmo
+    other = Doc(nlp.vocab, words=["ham"])
+    other.tensor = np.zeros((1, 8), dtype="float32")
+    with pytest.raises(ValueError, match="EL051.*ham"):
+        other[0]._.elmo
+
+
+def test_kept_docs_do_not_keep_their_batch(nlp):
+    doc = next(iter(nlp.pipe(["green eggs"] * 50)))
+
+    assert doc.tensor.base is None
+
+
+def test_vectors_do_not_depend_on_batches(nlp):
+    expected = vectors([nlp(text) for text in TEXTS])
+
+    for batch_size in (1, 2, 100):
+        assert_close(vectors(nlp.pipe(TEXTS, batch_size=batch_size)), expected)
+    assert_close(vectors(nlp.pipe(TEXTS[::-1]))[::-1], expected)
+
+
+@given(
+    st.lists(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=8),
+        max_size=4,
+    )
+)
+def test_any_text_gives_a_row_a_token(nlp, words):
+    docs = [Doc(nlp.vocab, words=w) for w in words]
+    expected = vectors([silently(nlp, doc) for doc in docs])
+
+    together = vectors(silently(lambda: list(nlp.pipe(docs))))
+
+    assert [v.shape for v in together] == [(len(w), 8) for w in words]
+    assert_close(together, expected)
+
+
+def test_vectors_do_not_depend_on_annotations(nlp):
+    words = ["a", "b", ".", "c"] * 80
+    plain = Doc(nlp.vocab, words=words)
+    annotated = Doc(
+        nlp.vocab, words=words, sent_starts=[True] * 320, tags=["X"] * 320, ents=["B-X"] * 320
+    )
+
+    assert_close([nlp(annotated).tensor], [nlp(plain).tensor])
+
+
+@pytest.mark.timeout(120)
+def test_vectors_do_not_depend_on_processes(nlp):
+    expected = vectors(nlp.pipe(TEXTS))
+
+    docs = list(nlp.pipe(TEXTS, n_process=2, batch_size=2))
+
+    assert_close(vectors(docs), expected)
+    assert_close([doc._.elmo["elmo"]["mix"] for doc in docs], expected)
+
+
+@pytest.mark.timeout(120)
+def test_processes_load_the_weights_before_they_fork(bundled):
+    nlp = spacy.blank("en")
+    elmo = nlp.add_pipe("elmo")
+
+    docs = list(nlp.pipe(TEXTS, n_process=2))
+
+    assert get_embedder(elmo.model).is_ready
+    assert_close(vectors(docs), vectors(nlp.pipe(TEXTS)))
+
+
+def test_updates_of_a_frozen_bilm_keep_what_was_computed(nlp):
+    elmo = nlp.get_pipe("elmo")
+    embedder = get_embedder(elmo.model)
+    nlp("green eggs")
+    engine, n_words = embedder._engine, len(embedder.word_cache)
+    doc = nlp.make_doc("green eggs")
+
+    elmo.update([Example(doc, doc)], sgd=nlp.create_optimizer())
+
+    assert embedder._engine is engine
+    assert len(embedder.word_cache) == n_words > 0
+
+
+def test_one_long_doc_is_read_in_bounded_batches(nlp, monkeypatch):
+    words = ["a", "bb", "c", "."] * 5000
+    sizes = []
+    contextualize = InferenceEngine.contextualize
+
+    def count(engine, X, *args, **kwargs):
+        sizes.append(len(X))
+        return contextualize(engine, X, *args, **kwargs)
+
+    monkeypatch.setattr(InferenceEngine, "contextualize", count)
+
+    doc = nlp(Doc(nlp.vocab, words=words))
+
+    assert doc.tensor.shape == (20_000, 8)
+    assert max(sizes) <= 8192
+    assert len(sizes) == 3
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_saved_and_loaded_gives_the_same_vectors(nlp, tmp_path, frozen):
+    nlp = make_nlp(frozen=frozen, initial_weights=[1.0, 2.0, 3.0], vector_hooks=True)
+    nlp.get_pipe("elmo").model.layers[1].set_param("gamma", np.array([2.0], dtype="float32"))
+    expected = vectors(nlp.pipe(TEXTS))
+    nlp.to_disk(tmp_path / "pipeline")
+
+    from_disk = spacy.load(tmp_path / "pipeline")
+    from_bytes = make_nlp(seed=1).from_bytes(nlp.to_bytes())
+    component = pickle.loads(pickle.dumps(nlp.get_pipe("elmo")))
+
+    assert_close(vectors(from_disk.pipe(TEXTS)), expected, 1e-6)
+    assert_close(vectors(from_bytes.pipe(TEXTS)), expected, 1e-6)
+    docs = [component(nlp.make_doc(text)) for text in TEXTS]
+    assert_close(vectors(docs), expected)
+    assert from_disk.get_pipe("elmo").vector_hooks
+
+
+def test_config_decides_over_saved_settings(nlp, tmp_path):
+    nlp.to_disk(tmp_path)
+
+    top = spacy.load(tmp_path, config={"components": {"elmo": {"model": {"output": "top"}}}})
+
+    nlp.get_pipe("elmo").store_layers = True
+    assert_close([top("green eggs").tensor], [nlp("green eggs")._.elmo["elmo"]["layers"][:, -1]])
+
+
+def test_damaged_pipelines_are_refused(nlp, tmp_path):
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ValueError, match="EL02"):
+        spacy.load(tmp_path, config={"components": {"elmo": {"model": {"cell_width": 9}}}})
+
+
+def test_sourced_components_keep_their_weights(nlp):
+    expected = vectors(nlp.pipe(TEXTS))
+    other = spacy.blank("en")
+    other.add_pipe("elmo", source=nlp)
+    other.initialize()
+
+    assert_close(vectors(other.pipe(TEXTS)), expected, 1e-6)
+
+
+def test_sourced_in_a_config_keeps_its_weights(nlp, tmp_path):
+    expected = vectors(nlp.pipe(TEXTS))
+    nlp.to_disk(tmp_path)
+    config = {
+        "nlp": {"lang": "en", "pipeline": ["elmo"]},
+        "components": {"elmo": {"source": str(tmp_path)}},
+    }
+    other = spacy.util.load_model_from_config(config, auto_fill=True)
+
+    assert_close(vectors(other.pipe(TEXTS)), expected, 1e-6)
+
+
+def test_components_say_what_they_are(nlp, tmp_path):
+    elmo = nlp.get_pipe("elmo")
+    assert repr(elmo) == "<Elmo 'elmo': 3 layers of width 8, frozen; listeners: none>"
+    fresh = spacy.blank("en")
+    fresh.add_pipe("elmo", name="x")
+    assert repr(fresh.get_pipe("x")) == (
+        "<Elmo 'x': 3 layers of width 256, frozen, weights not loaded yet; listeners: none>"
+    )
+    trained = make_nlp(frozen=False)
+    tagger = trained.get_factory_meta("tagger").default_config["model"]
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8, "upstream": "elmo"}
+    trained.add_pipe("tagger", config={"model": {**tagger, "tok2vec": listener}})
+    assert "trained; listeners: tagger" in repr(trained.get_pipe("elmo"))
+
+    lm = fresh.add_pipe("elmo_lm")
+    assert repr(lm) == "<ElmoLM 'elmo_lm': weights of the bundled model, not loaded yet>"
+    lm.load()
+    assert repr(lm) == "<ElmoLM 'elmo_lm': sampled softmax, vocabulary of 36676>"
+    senses = fresh.add_pipe("elmo_senses")
+    assert repr(senses) == "<ElmoSenses 'elmo_senses': no senses; reads 'elmo'>"
+
+
+def test_json_is_refused_in_one_line():
+    """spaCy prints the value, which would be pages of numbers."""
+    nlp = make_nlp(store_layers=True)
+    nlp.add_pipe("elmo_lm")
+    doc = nlp("green eggs " * 500)
+
+    for name in ("elmo", "elmo_lm"):
+        with pytest.raises(ValueError, match=r"E107.*array of shape \(1000, .*DocBin") as error:
+            doc.to_json(underscore=[name])
+        assert len(str(error.value)) < 500
+    # What a doc keeps is plain.
+    assert {type(value) for value in doc.user_data.values()} == {dict}
+    other = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert repr(other._.elmo) == repr(doc._.elmo)
+    lists = other._.elmo["elmo"]["mix"].tolist()
+    assert srsly.json_loads(srsly.json_dumps(lists))[0] == pytest.approx(lists[0])
+
+
+def test_long_words_are_told_before_training():
+    nlp, words = make_nlp(), ["x" * 20, "y" * 30, "a"]
+    examples = [example(nlp, words), example(nlp, words)]
+
+    with pytest.warns(UserWarning, match="WL003.*12 bytes.*longer: 2 so far"):
+        nlp.initialize(lambda: examples)
+    # And not again, in the middle of what training prints.
+    nlp.update(examples, sgd=False)
+    nlp(Doc(nlp.vocab, words=["z" * 40]))
+
+
+def test_analysis_knows_what_is_assigned(nlp):
+    summary = nlp.analyze_pipes()["summary"]["elmo"]
+
+    assert "doc.tensor" in summary["assigns"]
+    assert "token._.elmo_layers" in summary["assigns"]
+
+
+def test_another_architecture_is_refused():
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 8, "depth": 1, "embed_size": 10,
+             "window_size": 1, "maxout_pieces": 2, "subword_features": False,
+             "pretrained_vectors": None}  # fmt: skip
+    with pytest.raises(ValueError, match=r"EL006.*'elmo'.*Elmo\.v1"):
+        nlp.add_pipe("elmo", config={"model": model})
+
+
+def test_negative_learn_rate_factors_are_refused():
+    with pytest.raises(ValueError, match="EL012.*learn_rate_factor"):
+        make_nlp(learn_rate_factor=-1.0)
+
+
+# Weights
+
+
+@pytest.fixture
+def bundled(tmp_path, monkeypatch):
+    """A package with bundled weights, of the default shape."""
+    write_native(BiLM(BiLMConfig()), tmp_path / "bundled")
+    files = CheckpointFiles(tmp_path / "bundled")
+    monkeypatch.setattr(loaders, "get_bundled", lambda: files)
+    return tmp_path / "bundled"
+
+
+def test_no_weights_is_an_error_that_names_the_next_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(loaders, "BUNDLED", tmp_path / "nowhere")
+    nlp = spacy.blank("en")
+    elmo = nlp.add_pipe("elmo")
+    for use in (
+        lambda: nlp("eggs"),
+        lambda: list(nlp.pipe(["eggs"])),
+        lambda: nlp.to_bytes(),
+        lambda: pickle.dumps(elmo),
+        lambda: elmo.model.copy(),
+        lambda: nlp.initialize(),
+        lambda: spacy_elmo.load_embedder(),
+    ):
+        with pytest.raises(ValueError, match=r'EL024.*nlp\.get_pipe\("elmo"\)\.load'):
+            use()
+
+
+def test_the_line_that_the_error_names_works(toy_folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=spacy_elmo.pipe_config(toy_folder))
+    nlp.get_pipe("elmo").load(toy_folder)
+
+    embedder = spacy_elmo.load_embedder(toy_folder)
+    words = ["green", "eggs"]
+    expected = embedder.embed([words])[0].mean(axis=0)
+    assert_close([nlp("green eggs").tensor], [expected])
+
+
+def test_the_bundled_model_works_at_once_and_knows_its_banks():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"store_layers": True})
+    texts = (
+        "He went to the bank to get money .",
+        "She opened an account at the bank .",
+        "He sat by the bank of the river .",
+    )
+
+    cosines = compare_word(list(nlp.pipe(texts)), "bank")
+
+    assert cosines[0][1] > cosines[0][2] + 0.02
+
+
+def test_the_bundled_model_is_small_and_says_what_it_is():
+    sizes = {path.name: path.stat().st_size for path in loaders.BUNDLED.iterdir()}
+    meta = srsly.read_json(loaders.BUNDLED / "meta.json")
+
+    assert sizes["model.safetensors"] <= 12e6 and sum(sizes.values()) <= 20e6
+    assert meta["dev_perplexity"]["kind"] == "exact" and "CC BY-SA 4.0" in meta["licence"]
+    model, vocabulary, _ = load_language_model(loaders.get_bundled())
+    assert model.bilm.config == BiLMConfig() and len(vocabulary) > 30_000
+
+
+def test_bundled_weights_load_at_the_first_use(bundled, tmp_path):
+    expected = spacy_elmo.load_embedder().embed([["green", "eggs"]])[0].mean(axis=0)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+
+    nlp.to_disk(tmp_path / "pipeline")
+
+    assert_close([spacy.load(tmp_path / "pipeline")("green eggs").tensor], [expected])
+    assert_close([nlp("green eggs").tensor], [expected])
+
+
+def test_bundled_weights_load_once_for_two_threads(bundled, monkeypatch):
+    calls = []
+    load = loaders.BundledLoader.__call__
+    monkeypatch.setattr(
+        loaders.BundledLoader, "__call__", lambda self, bilm: calls.append(1) or load(self, bilm)
+    )
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    results = [None] * 4
+
+    def run(i):
+        results[i] = nlp.get_pipe("elmo")(nlp.make_doc("green eggs")).tensor
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(calls) == 1
+    assert_close(results, [results[0]] * 4)
+
+
+def test_another_shape_than_the_bundled_is_an_error_that_names_the_way_out(bundled):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"@architectures": "spacy-elmo.Elmo.v1", "depth": 3}})
+
+    with pytest.raises(ValueError, match=r"EL025.*depth: 3, 2.*RandomLoader\.v1"):
+        nlp("eggs")
+
+
+def test_load_names_what_differs_and_changes_nothing(nlp, toy_folder):
+    expected = vectors(nlp.pipe(TEXTS))
+
+    with pytest.raises(ValueError, match=r"EL023.*n_highway: 1, 2.*init-config.*toy"):
+        nlp.get_pipe("elmo").load(toy_folder)
+    assert_close(vectors(nlp.pipe(TEXTS)), expected, 0)
+
+
+def test_initialize_takes_a_loader_from_the_config(toy_folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=spacy_elmo.pipe_config(toy_folder))
+    nlp.config["initialize"]["components"]["elmo"] = {
+        "loader": {
+            "@misc": "spacy-elmo.AllenNLPLoader.v1",
+            "options_path": str(toy_folder / "options.json"),
+            "weights_path": str(toy_folder / "weights.hdf5"),
+        }
+    }
+    nlp.initialize()
+    expected = spacy_elmo.load_embedder(toy_folder).embed([["eggs"]])[0].mean(axis=0)
+
+    assert_close([nlp("eggs").tensor], [expected])
+
+
+def test_random_weights_come_from_their_seed():
+    expected = vectors(make_nlp(seed=3).pipe(TEXTS))
+
+    assert_close(vectors(make_nlp(seed=3).pipe(TEXTS)), expected, 1e-6)
+    assert np.abs(make_nlp(seed=4)("eggs").tensor - make_nlp(seed=3)("eggs").tensor).max() > 0.01
+
+
+def test_loading_again_forgets_cached_words(nlp, tmp_path):
+    elmo = nlp.get_pipe("elmo")
+    nlp("green eggs")
+    assert len(get_embedder(elmo.model).word_cache) > 0
+    other = make_nlp(seed=9)
+    expected = other("green eggs").tensor
+    write_native(get_embedder(other.get_pipe("elmo").model).bilm, tmp_path / "other")
+
+    elmo.load(tmp_path / "other")
+
+    assert_close([nlp("green eggs").tensor], [expected])
+
+
+def test_component_keeps_spacys_protocols(nlp):
+    from spacy import ty
+
+    elmo = nlp.get_pipe("elmo")
+    assert isinstance(elmo, Elmo)
+    for protocol in (ty.TrainableComponent, ty.InitializableComponent, ty.ListenedToComponent):
+        assert isinstance(elmo, protocol)

@@ -1,0 +1,284 @@
+"""The component "elmo_lm", held against the softmax over the embedder's layers."""
+
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo import load_embedder
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.perplexity import Scorer, measure
+from spacy_elmo.language_model.softmax import make_softmax
+from spacy_elmo.pipeline import elmo_lm as lm_pipe
+
+from ..support.helpers import SHAPE, TEXTS, assert_close
+
+WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "I", "like", ".", "and", "green"]
+KINDS = {"full": {}, "sampled": {"n_samples": 3}, "adaptive": {"cutoffs": [4]}}
+
+
+@pytest.fixture(params=KINDS)
+def folder(request, tmp_path):
+    """A folder with a toy language model."""
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig(**SHAPE))
+    settings = KINDS[request.param]
+    softmax = make_softmax(request.param, 4, len(WORDS), **settings)
+    stored = pack_softmax(softmax, request.param, settings, WORDS)
+    write_native(bilm, tmp_path / "lm", softmax=stored)
+    return tmp_path / "lm"
+
+
+def make_lm(folder, **settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm", config={"path": str(folder), **settings})
+    return nlp
+
+
+def entries(docs):
+    return [np.stack([doc._.elmo_lm["forward"], doc._.elmo_lm["backward"]]) for doc in docs]
+
+
+def test_log_probs_are_those_of_the_softmax_over_the_layers(folder):
+    doc = make_lm(folder)("I like green eggs and spam .")
+    model, vocabulary, _ = load_language_model(CheckpointFiles(folder))
+    words = [token.text for token in doc]
+    top = torch.from_numpy(load_embedder(folder).embed([words])[0][-1])
+    rows = torch.from_numpy(vocabulary.encode(words))
+    with torch.no_grad():
+        forward = model.softmax.log_probs(top[:-1, :4])
+        backward = model.softmax.log_probs(top[1:, 4:])
+
+    found = np.array([token._.elmo_logprob for token in doc])
+
+    assert_close([found[1:, 0]], [forward.gather(1, rows[1:, None])[:, 0]])
+    assert_close([found[:-1, 1]], [backward.gather(1, rows[:-1, None])[:, 0]])
+    assert doc[2]._.elmo_surprisal == pytest.approx(-found[2, 0] / math.log(2))
+    assert doc._.elmo_lm["is_known"].tolist() == [word in WORDS for word in words]
+
+
+def test_perplexity_is_that_of_evaluate(folder):
+    doc = make_lm(folder)("I like green eggs and ham .")
+    model, vocabulary, _ = load_language_model(CheckpointFiles(folder))
+    words = [[token.text for token in doc]]
+
+    expected = measure(Scorer(model, vocabulary), words, batch_tokens=100).perplexities
+
+    assert doc._.elmo_perplexity == pytest.approx(expected[2], rel=1e-5)
+
+
+def test_batches_windows_and_whitespace(folder):
+    nlp = make_lm(folder, batch_tokens=5)
+    docs = list(nlp.pipe(TEXTS, batch_size=4))
+
+    assert_close(entries(docs), entries([make_lm(folder)(text) for text in TEXTS]))
+    for doc in docs:
+        is_nan = np.isnan(doc._.elmo_lm["forward"])
+        assert is_nan.tolist() == [token.is_space for token in doc]
+        assert (doc._.elmo_perplexity is None) == (len(doc) == 0)
+
+
+def test_a_doc_in_windows_counts_each_end(folder):
+    spans = {"@misc": "spacy-elmo.window_spans.v1", "window": 3}
+    doc = make_lm(folder, get_spans=spans)("I like ham and eggs")
+
+    # Windows of three and two words, and an end of each.
+    assert doc._.elmo_lm["n_predictions"] == 7
+    parts = [make_lm(folder)(text) for text in ("I like ham", "and eggs")]
+    assert_close(entries([doc]), [np.concatenate(entries(parts), axis=1)])
+    total = sum(part._.elmo_lm["nats"] for part in parts)
+    assert doc._.elmo_lm["nats"] == pytest.approx(total)
+
+
+def test_substitutes_are_both_directions_together(folder):
+    nlp = make_lm(folder)
+    doc = nlp("I like ham .")
+    model = load_language_model(CheckpointFiles(folder)).model
+    hidden = torch.from_numpy(doc._.elmo_lm["hidden"][2]).view(2, 4)
+    with torch.no_grad():
+        probs = model.softmax.log_probs(hidden).sum(dim=0).exp()[3:]
+
+    found = doc[2]._.elmo_substitutes(100)
+
+    assert sorted(word for word, _ in found) == sorted(WORDS[3:])
+    assert sum(p for _, p in found) == pytest.approx(1.0)
+    assert [p for _, p in found] == sorted((p for _, p in found), reverse=True)
+    expected = dict(zip(WORDS[3:], (probs / probs.sum()).tolist()))
+    assert dict(found) == pytest.approx(expected, rel=1e-4)
+    assert doc[2]._.elmo_substitutes(2) == found[:2]
+
+
+@pytest.mark.parametrize("how", ["disk", "bytes", "pickle", "processes"])
+def test_copies_say_the_same(folder, tmp_path, how):
+    nlp = make_lm(folder)
+    expected = entries(nlp.pipe(TEXTS))
+    if how == "disk":
+        nlp.to_disk(tmp_path / "saved")
+        other = spacy.load(tmp_path / "saved")
+    elif how == "bytes":
+        other = make_lm("nowhere").from_bytes(nlp.to_bytes())
+    elif how == "pickle":
+        other = pickle.loads(pickle.dumps(nlp))
+    else:
+        assert_close(entries(nlp.pipe(TEXTS, n_process=2)), expected, 1e-6)
+        return
+
+    docs = list(other.pipe(TEXTS))
+
+    assert_close(entries(docs), expected, 1e-6)
+    assert docs[0][1]._.elmo_substitutes(3)
+
+
+def test_docs_travel_without_the_model(folder):
+    nlp = make_lm(folder)
+    doc = nlp("I like ham")
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    del nlp
+
+    other = next(DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab))
+
+    assert other[1]._.elmo_logprob == doc[1]._.elmo_logprob
+    with pytest.raises(ValueError, match="EL055"):
+        other[1]._.elmo_substitutes(3)
+
+
+def test_tokens_cut_anew_are_told_where_their_number_stays(folder):
+    nlp = make_lm(folder)
+    words = ["na", "na", "na", "batman", "!"]
+    doc = nlp(Doc(nlp.vocab, words=words, spaces=[True, True, True, False, False]))
+    expected = doc[4]._.elmo_logprob
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[3], ["bat", "man"], heads=[doc[2], doc[2]])
+
+    for i in range(4):
+        for read in ("elmo_logprob", "elmo_surprisal"):
+            with pytest.raises(ValueError, match="EL050"):
+                getattr(doc[i]._, read)
+        with pytest.raises(ValueError, match="EL050"):
+            doc[i]._.elmo_substitutes()
+    with pytest.raises(ValueError, match="EL050"):
+        doc._.elmo_perplexity
+    # This one is where it was.
+    assert doc[4]._.elmo_logprob == expected
+
+
+def test_substitutes_of_other_weights_are_refused(folder, tmp_path):
+    nlp = make_lm(folder)
+    doc = nlp("I like ham")
+    doc[1]._.elmo_substitutes()
+
+    nlp.get_pipe("elmo_lm").from_bytes(nlp.get_pipe("elmo_lm").to_bytes())
+
+    with pytest.raises(ValueError, match="EL055"):
+        doc[1]._.elmo_substitutes()
+    assert nlp("I like ham")[1]._.elmo_substitutes()
+
+
+def test_a_number_of_substitutes_is_at_least_none(folder):
+    nlp = make_lm(folder)
+    token = nlp("I like ham")[1]
+
+    assert token._.elmo_substitutes(0) == []
+    with pytest.raises(ValueError, match="EL012.*n = -1"):
+        token._.elmo_substitutes(-1)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n"])
+def test_text_without_words_has_no_perplexity(folder, text):
+    nlp = make_lm(folder)
+
+    assert nlp(text)._.elmo_perplexity is None
+    assert nlp(text).to_json(underscore=["elmo_perplexity"])["_"] == {"elmo_perplexity": None}
+    docs = list(nlp.pipe([text, "ham", text, text]))
+    assert [doc._.elmo_perplexity is None for doc in docs] == [True, False, True, True]
+
+
+def test_many_threads_load_once(folder, monkeypatch):
+    calls = []
+    load = lm_pipe.load_language_model
+    monkeypatch.setattr(lm_pipe, "load_language_model", lambda f: calls.append(f) or load(f))
+    nlp = make_lm(folder)
+    results = []
+
+    def run():
+        results.append(nlp("I like ham")._.elmo_perplexity)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(calls) == 1
+    assert results == pytest.approx([results[0]] * 6)
+
+
+def test_what_is_missing_is_said(folder, tmp_path):
+    nlp = make_lm(folder, substitutes=False)
+    doc = nlp("ham \n eggs")
+    with pytest.raises(ValueError, match="EL055"):
+        doc[0]._.elmo_substitutes()
+    other = make_lm(folder)
+    with pytest.raises(ValueError, match=r"EL056.*ham"):
+        other("ham \n eggs")[1]._.elmo_substitutes()
+    with pytest.raises(ValueError, match=r"EL054.*unread"):
+        _ = Doc(nlp.vocab, words=["unread"])[0]._.elmo_logprob
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    with pytest.raises(ValueError, match="EL050"):
+        _ = doc._.elmo_perplexity
+    with pytest.raises(ValueError, match=r"EL012.*batch_tokens = 0"):
+        make_lm(folder, batch_tokens=0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "bare")
+    with pytest.raises(ValueError, match="EL074"):
+        make_lm(tmp_path / "bare")("ham")
+
+
+def test_the_bundled_model_prefers_english():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm")
+    nlp.initialize()
+    good, bad = nlp("He went to the bank to get some money."), nlp("Money some get the bank he.")
+
+    assert good._.elmo_perplexity < bad._.elmo_perplexity / 2
+    assert "the" in [word for word, _ in good[3]._.elmo_substitutes(3)]
+
+
+def test_what_is_read_from_disk_is_not_replaced_by_what_another_thread_loads(
+    folder, tmp_path, monkeypatch
+):
+    is_loading, may_go_on = threading.Event(), threading.Event()
+
+    def load(files):
+        if threading.current_thread() is first:
+            is_loading.set()
+            may_go_on.wait(30)
+        return load_language_model(files)
+
+    nlp, other = make_lm(folder), make_lm(folder)
+    other.get_pipe("elmo_lm").load().model.bilm.initial_hidden.fill_(1.0)
+    other.get_pipe("elmo_lm").to_disk(tmp_path / "other")
+    monkeypatch.setattr(lm_pipe, "load_language_model", load)
+    elmo_lm = nlp.get_pipe("elmo_lm")
+
+    first = threading.Thread(target=elmo_lm.load)
+    first.start()
+    is_loading.wait(30)
+    second = threading.Thread(target=elmo_lm.from_disk, args=(tmp_path / "other",))
+    second.start()
+    second.join(0.3)
+    may_go_on.set()
+    first.join(30)
+    second.join(30)
+
+    assert (elmo_lm.load().model.bilm.initial_hidden == 1.0).all()

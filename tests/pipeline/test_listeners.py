@@ -1,0 +1,615 @@
+"""Components that listen: linking, gradients, replacing, and every task a step."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import SGD
+
+from spacy_elmo.layers.elmo_layers import get_embedder
+from spacy_elmo.layers.listener import ElmoListener
+from spacy_elmo.pipeline.architectures import build_elmo_listener_v1, build_elmo_tok2vec_v1
+
+from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
+
+ELMO = {
+    "@architectures": "spacy-elmo.ElmoListener.v1",
+    "upstream": "elmo",
+    "width": SHAPE["width"],
+    "depth": SHAPE["depth"],
+}
+STOCK = {
+    "@architectures": "spacy.Tok2VecListener.v1",
+    "width": SHAPE["width"],
+    "upstream": "elmo",
+}
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": 6,
+    "depth": 1,
+    "window_size": 1,
+    "maxout_pieces": 2,
+}
+LSTM = {"@architectures": "spacy.TorchBiLSTMEncoder.v1", "width": 6, "depth": 1, "dropout": 0.0}
+EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2",
+    "width": 6,
+    "attrs": ["NORM", "SHAPE"],
+    "rows": [50, 50],
+    "include_static_vectors": False,
+}
+
+
+def tok2vec(embed=EMBED, encode=ENCODE, input=ELMO, output=None, **more):
+    block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "encode": encode}
+    return {**block, "embed": embed, "input": input, "output": output, **more}
+
+
+PLACES = {
+    "input": tok2vec(),
+    "output": tok2vec(input=None, output=ELMO),
+    "both": tok2vec(output=ELMO),
+    "input alone": tok2vec(embed=None),
+    "input of a bilstm": tok2vec(encode=LSTM),
+    "stock listener": tok2vec(input=STOCK),
+    "word dropout": tok2vec(word_dropout=0.5),
+}
+LISTENERS = {"own mix": ELMO, "shared mix": STOCK}
+COMPONENTS = [
+    "tagger", "morphologizer", "parser", "senter", "ner", "spancat", "textcat",
+    "trainable_lemmatizer",
+]  # fmt: skip
+
+SENTENCES = [
+    (["I", "like", "green", "eggs"], ["P", "V", "A", "N"]),
+    (["Eat", "ham"], ["V", "N"]),
+    (["you", "like", "ham", "."], ["P", "V", "N", "."]),
+]
+
+
+def make_examples(nlp):
+    examples = []
+    for words, tags in SENTENCES:
+        n = len(words)
+        gold = Doc(
+            nlp.vocab,
+            words=words,
+            tags=tags,
+            pos=["NOUN"] * n,
+            morphs=["Number=Sing" if tag == "N" else "" for tag in tags],
+            lemmas=[word.lower().removesuffix("s") for word in words],
+            heads=[min(1, n - 1)] * n,
+            deps=["ROOT" if i == 1 else "dep" for i in range(n)],
+            sent_starts=[True] + [False] * (n - 1),
+            ents=["B-FOOD" if tag == "N" else "O" for tag in tags],
+        )
+        gold.cats = {"pos": float("ham" in words), "neg": float("ham" not in words)}
+        gold.spans["sc"] = list(gold.ents)
+        examples.append(Example(Doc(nlp.vocab, words=words), gold))
+    return examples
+
+
+# spaCy leaves out labels that are rare, as all are in a toy corpus.
+SETTINGS = {"parser": {"min_action_freq": 1}, "trainable_lemmatizer": {"min_tree_freq": 1}}
+
+
+def add_task(nlp, component, block, name=None):
+    """Add a component with a block in the place of its tok2vec."""
+    model = nlp.get_factory_meta(component).default_config["model"]
+    config = {**SETTINGS.get(component, {}), "model": {**model, "tok2vec": block}}
+    return nlp.add_pipe(component, name=name or component, config=config)
+
+
+def train(nlp, n_steps=3, **kwargs):
+    """Some steps as `spacy train` makes them."""
+    examples = make_examples(nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.01
+    losses = {}
+    for _ in range(n_steps):
+        losses = {}
+        nlp.update(examples, sgd=False, losses=losses, **kwargs)
+        for _, pipe in nlp.pipeline:
+            if hasattr(pipe, "finish_update") and pipe.is_trainable:
+                pipe.finish_update(optimizer)
+    return losses
+
+
+def bilm_bytes(nlp, name="elmo"):
+    state = dict(get_embedder(nlp.get_pipe(name).model).bilm.named_parameters())
+    return {key: tensor.detach().numpy().tobytes() for key, tensor in state.items()}
+
+
+def shared_mix(nlp, name="elmo"):
+    return nlp.get_pipe(name).model.layers[1].get_param("W").copy()
+
+
+def own_mixes(nlp, name):
+    nodes = nlp.get_pipe(name).model.walk()
+    return [node.get_param("W").copy() for node in nodes if node.name == "scalar_mix"]
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("kind", LISTENERS)
+@pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "not frozen"])
+def test_every_task_trains_on_both_kinds(component, kind, frozen):
+    nlp = make_nlp(frozen=frozen)
+    add_task(nlp, component, LISTENERS[kind])
+    before = bilm_bytes(nlp)
+
+    losses = train(nlp)
+
+    assert losses["elmo"] > 0
+    after = bilm_bytes(nlp)
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == (set() if frozen else set(before))
+    if kind == "own mix":
+        assert np.abs(own_mixes(nlp, component)[0]).max() > 0
+        assert (shared_mix(nlp) == 0).all()
+    else:
+        assert np.abs(shared_mix(nlp)).max() > 0
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_elmo_trains_in_every_place(place):
+    nlp = make_nlp()
+    add_task(nlp, "tagger", PLACES[place])
+    n_mixes = 2 if place == "both" else 1
+
+    losses = train(nlp)
+
+    assert losses["elmo"] > 0
+    mixes = [shared_mix(nlp)] if place == "stock listener" else own_mixes(nlp, "tagger")
+    assert len(mixes) == n_mixes
+    assert all(np.abs(W).max() > 0 for W in mixes)
+    assert nlp("I like green eggs")[3].tag_
+
+
+def test_all_layers_are_wide_before_an_encoder_and_behind_it():
+    nlp, wide = make_nlp(), {**ELMO, "output": "all"}
+    tagger = add_task(nlp, "tagger", tok2vec(input=wide, output=wide))
+
+    losses = train(nlp)
+
+    assert losses["tagger"] > 0
+    assert tagger.model.get_ref("tok2vec").predict([nlp("green eggs")])[0].shape == (2, 6 + 3 * 8)
+
+
+def test_static_vectors_can_join():
+    nlp = make_nlp()
+    nlp.vocab.vectors = spacy.vectors.Vectors(shape=(3, 4))
+    for word in ("eggs", "ham"):
+        nlp.vocab.set_vector(word, np.ones(4, dtype="float32"))
+    embed = {**EMBED, "include_static_vectors": True}
+    add_task(nlp, "tagger", tok2vec(embed=embed))
+
+    assert train(nlp)["tagger"] > 0
+
+
+def test_output_is_beside_the_encoder():
+    nlp = make_nlp()
+    tagger = add_task(nlp, "tagger", PLACES["both"])
+    train(nlp)
+    layer = tagger.model.get_ref("tok2vec")
+
+    assert layer.get_dim("nO") == 6 + 8
+    assert layer.predict([nlp("green eggs")])[0].shape == (2, 14)
+
+
+def test_places_need_something_to_read():
+    encode = spacy.registry.architectures.get("spacy.MaxoutWindowEncoder.v2")(
+        width=6, window_size=1, maxout_pieces=2, depth=1
+    )
+    listener = build_elmo_listener_v1(width=8, depth=2)
+    with pytest.raises(ValueError, match="EL004"):
+        build_elmo_tok2vec_v1(encode=encode)
+    with pytest.raises(ValueError, match="EL005"):
+        build_elmo_tok2vec_v1(encode=encode, output=listener)
+
+
+@pytest.mark.parametrize(
+    "block", [{"word_dropout": 1.0}, {"word_dropout": -0.1}, {"word_dropout": 0.5, "embed": None}]
+)
+def test_impossible_word_dropout_is_refused(block):
+    with pytest.raises(ValueError, match=f"EL019.*word_dropout = {block['word_dropout']}"):
+        spacy.registry.resolve({"tok2vec": tok2vec(**block)})
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_sent_gradients_equal_finite_differences(kind):
+    """From a listener's output back into the biLM, through the component."""
+    nlp = make_nlp(frozen=False, activation="tanh")
+    tagger = add_task(nlp, "tagger", LISTENERS[kind])
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    elmo = nlp.get_pipe("elmo")
+    layer = tagger.model.get_ref("tok2vec")
+    docs = [eg.predicted for eg in examples]
+    rng = np.random.default_rng(0)
+    elmo.update(examples)
+    Ys, backprop = layer.begin_update(docs)
+    dYs = [rng.standard_normal(Y.shape).astype("float32") for Y in Ys]
+    backprop(dYs)
+    elmo._flush()
+
+    def loss():
+        for doc in docs:
+            elmo(doc)
+        return sum(float((Y * dY).sum()) for Y, dY in zip(layer.predict(docs), dYs))
+
+    for name, weight in get_embedder(elmo.model).bilm.named_parameters():
+        flat, grad = weight.data.view(-1), weight.grad.view(-1)
+        i = int(grad.abs().argmax())
+        values = []
+        for step in (2e-3, -2e-3):
+            flat[i] += step
+            get_embedder(elmo.model).set_ready()
+            values.append(loss())
+            flat[i] -= step
+        expected = (values[0] - values[1]) / 4e-3
+        assert float(grad[i]) == pytest.approx(expected, rel=0.05, abs=0.01), name
+
+
+def test_gradients_do_not_depend_on_the_order_of_reports():
+    """Within a component the last listener to be found may report first."""
+    gradients = []
+    for order in ((0, 1), (1, 0)):
+        nlp = make_nlp(frozen=False)
+        add_task(nlp, "tagger", ELMO)
+        add_task(nlp, "morphologizer", STOCK)
+        examples = make_examples(nlp)
+        nlp.initialize(lambda examples=examples: examples)
+        elmo = nlp.get_pipe("elmo")
+        elmo.update(examples)
+        listeners = [elmo.listeners[i] for i in order]
+        for listener in listeners:
+            Ys, backprop = listener([eg.predicted for eg in examples], True)
+            backprop([np.ones_like(Y) for Y in Ys])
+        elmo._flush()
+        bilm = get_embedder(elmo.model).bilm
+        gradients.append([weight.grad.clone() for weight in bilm.parameters()])
+
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*gradients))
+    assert all(gradient.abs().sum() > 0 for gradient in gradients[0])
+
+
+def test_frozen_tasks_do_not_stop_the_others():
+    """spaCy's own tok2vec learns nothing if the last of its listeners is frozen."""
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", STOCK)
+    add_task(nlp, "morphologizer", STOCK)
+    train(nlp)
+    examples = make_examples(nlp)
+    before = bilm_bytes(nlp)
+
+    nlp.update(examples, sgd=False, exclude=["morphologizer"])
+    nlp.get_pipe("elmo").finish_update(nlp.create_optimizer())
+
+    assert bilm_bytes(nlp) != before
+
+
+def test_hand_written_loops_train_one_batch_late():
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", ELMO)
+    train(nlp)
+    examples = make_examples(nlp)
+    optimizer = SGD(0.1, L2=0.0)
+    start = bilm_bytes(nlp)
+
+    nlp.update(examples, sgd=optimizer)
+    assert bilm_bytes(nlp) == start
+    nlp.update(examples, sgd=optimizer)
+    assert bilm_bytes(nlp) != start
+
+
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda nlp: pickle.loads(pickle.dumps(nlp))}
+
+
+@pytest.mark.parametrize("make_copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_copies_made_in_training_have_gradients_of_their_own(make_copy, kind):
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", LISTENERS[kind])
+    train(nlp)
+    examples = make_examples(nlp)
+    nlp.update(examples, sgd=False)
+    before = bilm_bytes(nlp)
+
+    other = make_copy(nlp)
+    optimizer = SGD(0.1, L2=0.0)
+    for _ in range(2):
+        other.update(examples, sgd=optimizer)
+
+    assert bilm_bytes(other) != before
+    weights = get_embedder(nlp.get_pipe("elmo").model).bilm.parameters()
+    assert bilm_bytes(nlp) == before
+    assert all(weight.grad is None or not weight.grad.any() for weight in weights)
+    # What was pending is still there.
+    nlp.get_pipe("elmo").finish_update(optimizer)
+    assert bilm_bytes(nlp) != before
+
+
+def test_learn_rate_factor_scales_the_bilm_alone():
+    moves = {}
+    for factor in (1.0, 0.1, 0.0):
+        nlp = make_nlp(frozen=False, learn_rate_factor=factor)
+        add_task(nlp, "tagger", STOCK)
+        bias = get_embedder(nlp.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias
+        before = bias.detach().clone()
+        # At the first step the tagger's output weights are zero, and so is the gradient.
+        train(nlp, n_steps=2)
+        bias = get_embedder(nlp.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias
+        moves[factor] = (bias - before).abs().max().item(), np.abs(shared_mix(nlp)).max()
+
+    assert moves[1.0][0] > 1e-3
+    assert moves[0.1][0] == pytest.approx(0.1 * moves[1.0][0], rel=0.1)
+    assert moves[0.0][0] == 0
+    assert moves[0.0][1] == pytest.approx(moves[1.0][1], rel=0.01)
+
+
+def test_trained_pipelines_predict_the_same_after_loading(tmp_path):
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", PLACES["both"])
+    train(nlp)
+    nlp.to_disk(tmp_path)
+    expected = [scores(nlp, text) for text in TEXTS]
+
+    loaded = spacy.load(tmp_path)
+
+    assert_close([scores(loaded, text) for text in TEXTS], expected)
+
+
+def scores(nlp, text, name="tagger"):
+    doc = nlp(text)
+    return nlp.get_pipe(name).model.predict([doc])[0]
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_frozen_and_annotating_components_read_the_doc(kind):
+    nlp = make_nlp()
+    add_task(nlp, "tagger", LISTENERS[kind])
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    losses = {}
+
+    nlp.update(examples, sgd=False, losses=losses, exclude=["elmo"], annotates=["elmo"])
+
+    assert losses["tagger"] > 0
+    assert "elmo" not in losses
+
+
+def test_frozen_without_annotating_is_an_error_that_says_so():
+    nlp = make_nlp()
+    add_task(nlp, "tagger", ELMO)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+
+    with pytest.raises(ValueError, match="EL003.*annotating_components"):
+        nlp.update(examples, sgd=False, exclude=["elmo"])
+
+
+EMPTY = [[], ["a", "b"], [], [" "], []]
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+@pytest.mark.parametrize("frozen", [True, False])
+def test_empty_docs_may_stand_anywhere(kind, frozen):
+    nlp = make_nlp(frozen=frozen)
+    add_task(nlp, "tagger", LISTENERS[kind])
+    train(nlp)
+    examples = [
+        Example(Doc(nlp.vocab, words=w), Doc(nlp.vocab, words=w, tags=["N"] * len(w)))
+        for w in EMPTY
+    ]
+
+    nlp.update(examples, sgd=False)
+    nlp.get_pipe("elmo").finish_update(nlp.create_optimizer())
+
+    docs = list(nlp.pipe(Doc(nlp.vocab, words=w) for w in EMPTY))
+    assert [doc.tensor.shape for doc in docs] == [(len(w), 8) for w in EMPTY]
+
+
+def test_empty_docs_may_stand_in_annotating_training():
+    nlp = make_nlp()
+    add_task(nlp, "tagger", ELMO)
+    add_task(nlp, "morphologizer", STOCK)
+    train(nlp)
+
+    def update(exclude):
+        examples = [
+            Example(Doc(nlp.vocab, words=w), Doc(nlp.vocab, words=w, tags=["N"] * len(w)))
+            for w in EMPTY
+        ]
+        nlp.get_pipe("elmo").listener_map.clear()
+        nlp._link_components()
+        for listener in nlp.get_pipe("elmo").listeners:
+            listener._batch_id = None
+        nlp.update(examples, sgd=False, exclude=["elmo", exclude], annotates=["elmo"])
+
+    update("morphologizer")
+    # spaCy's own listener refuses a doc without vectors, an empty one too.
+    with pytest.raises(ValueError, match="E203"):
+        update("tagger")
+
+
+def test_another_batch_than_was_sent_is_refused():
+    nlp = make_nlp()
+    tagger = add_task(nlp, "tagger", ELMO)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.get_pipe("elmo").update(examples)
+
+    with pytest.raises(ValueError, match="E953"):
+        tagger.update(examples[::-1], sgd=False)
+
+
+def test_two_elmos_serve_their_own_listeners():
+    nlp = make_nlp(frozen=False)
+    add_elmo(nlp, "other", seed=2, frozen=False, width=4, cell_width=3, depth=1)
+    add_task(nlp, "tagger", ELMO)
+    other = {**ELMO, "upstream": "other", "width": 4, "depth": 1}
+    add_task(nlp, "morphologizer", other)
+    before = bilm_bytes(nlp), bilm_bytes(nlp, "other")
+
+    losses = train(nlp)
+
+    assert losses["elmo"] > 0 and losses["other"] > 0
+    assert bilm_bytes(nlp) != before[0]
+    assert bilm_bytes(nlp, "other") != before[1]
+    doc = nlp("green eggs")
+    assert {name: e["layers"].shape for name, e in doc._.elmo.items()} == {
+        "elmo": (2, 3, 8),
+        "other": (2, 2, 4),
+    }
+
+
+def test_own_mixes_do_not_read_the_tensor():
+    """A tok2vec in between overwrites it."""
+    nlp = make_nlp()
+    tagger = add_task(nlp, "tagger", ELMO)
+    train(nlp)
+    expected = scores(nlp, "green eggs")
+    nlp.add_pipe("tok2vec", after="elmo").initialize(lambda: make_examples(nlp))
+
+    assert_close([scores(nlp, "green eggs")], [expected])
+    assert tagger.model.get_ref("tok2vec").get_dim("nO") == 8
+
+
+def test_a_tok2vec_in_between_is_warned_of():
+    nlp = make_nlp()
+    nlp.add_pipe("tok2vec")
+    add_task(nlp, "tagger", STOCK)
+
+    with pytest.warns(UserWarning, match="WL001.*'tok2vec'.*'elmo'.*'tagger'"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_a_listener_that_two_claim_is_warned_of():
+    nlp = make_nlp()
+    add_elmo(nlp, "other")
+    add_task(nlp, "tagger", {**STOCK, "upstream": "*"})
+
+    with pytest.warns(UserWarning) as record:
+        nlp.initialize(lambda: make_examples(nlp))
+    messages = [str(warning.message) for warning in record]
+    assert [message[:7] for message in messages] == ["[WL001]", "[WL002]"]
+    assert "'elmo', 'other'" in messages[1]
+
+
+def test_widths_are_compared_when_linked():
+    for block in ({**ELMO, "depth": 3}, {**STOCK, "width": 5}):
+        nlp = make_nlp()
+        with pytest.raises(ValueError, match=r"EL001.*'tagger'.*components\.elmo\.model\.width"):
+            add_task(nlp, "tagger", block)
+
+
+def test_listeners_to_anyone_are_left_to_who_fits():
+    nlp = make_nlp()
+    nlp.add_pipe("tok2vec", first=True)
+    add_task(nlp, "tagger", {**STOCK, "upstream": "*", "width": 96})
+
+    assert train(nlp)["tagger"] > 0
+    assert nlp.get_pipe("elmo").listeners == []
+
+
+def test_listeners_to_anyone_that_fit_nobody_are_refused():
+    nlp = make_nlp()
+    add_task(nlp, "tagger", {**STOCK, "upstream": "*", "width": 5})
+
+    with pytest.raises(ValueError, match="EL001.*'tagger'.*width 5"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_own_listeners_refuse_anyone():
+    with pytest.raises(ValueError, match="EL002"):
+        build_elmo_listener_v1(upstream="*", width=8, depth=2)
+
+
+def test_a_drop_in_for_tok2vec_keeps_the_listeners():
+    nlp = spacy.blank("en")
+    add_elmo(nlp, "tok2vec")
+    add_task(nlp, "tagger", {**STOCK, "upstream": "*"})
+
+    assert train(nlp)["tok2vec"] > 0
+
+
+def test_linking_twice_is_harmless():
+    nlp = make_nlp()
+    add_task(nlp, "tagger", ELMO)
+    elmo = nlp.get_pipe("elmo")
+    for _ in range(2):
+        nlp._link_components()
+        elmo.find_listeners(nlp.get_pipe("tagger"))
+
+    assert elmo.listening_components == ["tagger"]
+    assert len(elmo.listeners) == 1
+    assert isinstance(elmo.listeners[0], ElmoListener)
+
+
+REPLACED = {
+    "own mix": ({**ELMO, "mix_layer_norm": True}, ["model.tok2vec"]),
+    "shared mix": (STOCK, ["model.tok2vec"]),
+    "input": (tok2vec(), ["model.tok2vec.input"]),
+    "all layers": (
+        tok2vec(input={**ELMO, "output": "all"}, word_dropout=0.5),
+        ["model.tok2vec.input"],
+    ),
+    "both": (
+        tok2vec(input={**ELMO, "output": "top"}, output={**ELMO, "output": 0}),
+        ["model.tok2vec.input", "model.tok2vec.output"],
+    ),
+}
+
+
+@pytest.mark.parametrize("block, paths", REPLACED.values(), ids=REPLACED)
+@pytest.mark.parametrize("frozen", [True, False])
+def test_replaced_listeners_predict_and_load_the_same(tmp_path, block, paths, frozen):
+    nlp = make_nlp(frozen=frozen)
+    add_task(nlp, "tagger", block)
+    train(nlp)
+    expected = [scores(nlp, text) for text in TEXTS]
+
+    nlp.replace_listeners("elmo", "tagger", paths)
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+
+    assert_close([scores(nlp, text) for text in TEXTS], expected)
+    assert_close([scores(loaded, text) for text in TEXTS], expected)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_replaced_listeners_train_on(frozen):
+    nlp = make_nlp(frozen=frozen)
+    add_task(nlp, "tagger", ELMO)
+    train(nlp)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    bilm = get_embedder(nlp.get_pipe("tagger").model.get_ref("tok2vec")).bilm
+    before = {name: weight.clone() for name, weight in bilm.named_parameters()}
+
+    examples = make_examples(nlp)
+    nlp.update(examples, sgd=nlp.create_optimizer())
+
+    moved = {name for name, weight in bilm.named_parameters() if not weight.equal(before[name])}
+    assert moved == (set() if frozen else set(before))
+
+
+def test_vectors_in_training_are_those_of_prediction():
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", ELMO)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    elmo = nlp.get_pipe("elmo")
+    elmo.update(examples)
+    sent = elmo.listeners[0]._outputs
+
+    docs = [elmo(eg.predicted) for eg in examples]
+
+    assert_close(sent, [doc._.elmo["elmo"]["layers"].reshape(len(doc), 24) for doc in docs])
+    assert_close(vectors(docs), elmo.model.predict(docs))

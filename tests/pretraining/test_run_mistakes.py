@@ -1,0 +1,241 @@
+"""Pretraining: what is wrong is said, before it costs anything."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.corpus_report import describe_corpus
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.run_config import RunConfig
+
+from ..support.runs import SMALL, all_bytes, train, write_config
+
+BAD = {
+    "training.log_frequency": 0,
+    "training.precision": "fp16",
+    "training.softmax": {"kind": "best"},
+    "training.optimizer": {"name": "adam", "momentum": 1},
+    "bilm.width": "abc",
+    "bilm.filters": [["a", 3]],
+    "bilm.cell_clip": "x",
+    "nlp.lang": "xy",
+    "nlp.lnag": "en",
+    "corpus.sources": {"a": 3},
+    "corpus.dev": "-",
+    "corpus.size": -1,
+    "corpus.min_count": -1,
+    "corpus.include": "nowhere.txt",
+    "corpus.vocabulary": "nowhere.txt",
+    "paths.dev": "nowhere",
+    "paths.init": "nowhere",
+    "training.learn_rate": -1.0,
+    "training.decay_share": 1.5,
+    "training.eval_sequences": -1,
+}
+
+
+@pytest.mark.parametrize("key", BAD)
+def test_impossible_values_are_found_before_anything_is_written(tmp_path, texts, key):
+    section, name = key.split(".")
+    with pytest.raises(ValueError, match=r"\[EL\d\d\d\]"):
+        train(tmp_path, texts, **{section: {**SMALL.get(section, {}), name: BAD[key]}})
+    assert not (tmp_path / "run" / "counts.json").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_refused(tmp_path, texts):
+    config = load_config(write_config(tmp_path, texts))
+    with pytest.raises(ValueError, match="EL091.*device = cuda"):
+        pretrain(config, tmp_path / "run", device="cuda")
+
+
+def test_empty_text_is_refused(tmp_path, texts):
+    (tmp_path / "train.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match=r"EL094.*\[corpus\]"):
+        train(tmp_path, texts, paths={"train": str(tmp_path / "train.txt")})
+
+
+def test_configs_of_another_kind_are_refused(tmp_path):
+    for text in ("[pretraining]\nx = 1\n", "[training\n", "[training]\nx = ${paths.nothing}\n"):
+        (tmp_path / "x.cfg").write_text(text)
+        with pytest.raises(ValueError, match="EL098"):
+            load_config(tmp_path / "x.cfg")
+    (tmp_path / "x.cfg").write_text("[bilm]\nwidht = 8\n[corpus]\ntrain = x\n")
+    with pytest.raises(ValueError, match=r"EL090.*bilm\] has no 'widht'"):
+        RunConfig.check(load_config(tmp_path / "x.cfg"))
+    (tmp_path / "x.cfg").write_text('[corpus]\ntrain = "x"\n[bilm]\ninput = "vectors"\n')
+    with pytest.raises(ValueError, match="EL087.*--paths.vectors"):
+        RunConfig.check(load_config(tmp_path / "x.cfg")).read_vectors()
+
+
+def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
+    (tmp_path / "x.cfg").write_text('[nlp]\nlang = "de"\n')
+
+    config = load_config(
+        tmp_path / "x.cfg", {"training.softmax.n_samples": 7, "paths.train": "text"}
+    )
+
+    assert config["training"]["softmax"] == {"kind": "sampled", "n_samples": 7}
+    assert config["corpus"]["train"] == "text" and config["nlp"]["lang"] == "de"
+
+
+def test_a_path_that_nothing_uses_is_a_mistake(tmp_path, texts):
+    path = write_config(tmp_path, texts)
+    with pytest.raises(ValueError, match=r"EL090.*\[paths\] has no 'int'.*init"):
+        load_config(path, {"paths.int": "folder"})
+    source = {"path": "${paths.news}", "weight": 1}
+    path = write_config(tmp_path, texts, paths={"news": "x"}, corpus={"sources": {"a": source}})
+    assert load_config(path)["corpus"]["sources"]["a"]["path"] == "x"
+
+
+def test_patience_needs_a_text_to_measure_on(tmp_path, texts):
+    training = {**SMALL["training"], "patience": 3}
+    with pytest.raises(ValueError, match="EL091.*patience = 3.*paths.dev"):
+        train(tmp_path, texts, paths={"dev": None}, training=training)
+
+
+def test_an_empty_held_out_text_is_no_held_out_text(tmp_path, texts):
+    (tmp_path / "dev.txt").write_text(" \n\n")
+    with pytest.raises(ValueError, match=r"EL094.*dev\.txt"):
+        train(tmp_path, texts, paths={"dev": str(tmp_path / "dev.txt")})
+
+
+@pytest.mark.timeout(60)
+def test_blank_text_is_refused_though_no_word_is_counted(tmp_path, texts):
+    (tmp_path / "blank.txt").write_text(" \n" * 100)
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
+    corpus = {**SMALL["corpus"], "vocabulary": str(tmp_path / "vocab.txt")}
+    with pytest.raises(ValueError, match="EL094.*'train'"):
+        train(tmp_path, texts, paths={"train": str(tmp_path / "blank.txt")}, corpus=corpus)
+
+
+@pytest.mark.parametrize("change", [{"min_count": 10_000}, {"size": 3}])
+def test_a_vocabulary_without_words_is_refused(tmp_path, texts, change):
+    with pytest.raises(ValueError, match="EL077.*a count of 210.*Lower min_count"):
+        train(tmp_path, texts, corpus={**SMALL["corpus"], **change})
+
+
+def test_a_softmax_from_the_command_line_brings_its_own_settings(tmp_path, texts):
+    path = write_config(tmp_path, texts)
+    for kind in ("full", "adaptive"):
+        config = load_config(path, {"training.softmax.kind": kind})
+        assert RunConfig.check(config).training.softmax == {"kind": kind}
+    softmax = load_config(path, {"training.softmax.kind": "sampled"})["training"]["softmax"]
+    assert softmax == {"kind": "sampled", "n_samples": 20}
+    overrides = {"training.optimizer.name": "sgd", "training.optimizer.momentum": 0.9}
+    assert load_config(path, overrides)["training"]["optimizer"] == {"name": "sgd", "momentum": 0.9}
+
+
+def test_another_text_is_described_in_few_words(tmp_path, texts, caplog):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for i in range(300):
+        (folder / f"{i}.txt").write_text(f"I like ham {i} .\n")
+    train(tmp_path, texts, paths={"train": str(folder)})
+    (folder / "more.txt").write_text("I like eggs .\n")
+    with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="EL096"):
+        train(tmp_path, texts, resume=True, paths={"train": str(folder)})
+    assert "text.files was a list of 300, now one of 301" in caplog.text
+    assert max(map(len, caplog.text.splitlines())) < 500
+
+
+# Steps, and whether the words are given, so that nothing is counted.
+SHORT = [(2, False), (2, True), (0, False)]
+
+
+@pytest.mark.parametrize("max_steps, is_given", SHORT)
+def test_a_run_that_is_too_short_is_told_before_it_starts(
+    tmp_path, texts, caplog, max_steps, is_given
+):
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
+    corpus = {
+        **SMALL["corpus"],
+        **({"vocabulary": str(tmp_path / "vocab.txt")} if is_given else {}),
+    }
+    training = {**SMALL["training"], "max_steps": max_steps, "batch_tokens": 5000}
+    path = write_config(tmp_path, texts, training=training, corpus=corpus)
+    at_start = []
+
+    with caplog.at_level(logging.WARNING):
+        pretrain(
+            load_config(path),
+            tmp_path / "run",
+            should_stop=lambda: at_start.append(caplog.text) or True,
+        )
+
+    n_steps, share = (2, "50%") if max_steps else (1, "25%")
+    assert f"has only {n_steps}: it comes to {share} of" in at_start[0] and "[WL028]" in at_start[0]
+    # 210 lines of two sentences, some of which are cut into windows.
+    assert "tokens and ends of sequences, fewer than the 5000" in at_start[0]
+    assert "[WL029]" in at_start[0]
+
+
+def test_a_run_that_is_long_enough_is_not_warned_of(tmp_path, texts, caplog):
+    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+    with caplog.at_level(logging.WARNING):
+        train(tmp_path, texts, stop_at=1)
+        describe_corpus(config, tmp_path)
+    assert "[WL02" not in caplog.text
+
+
+def test_debug_corpus_tells_of_a_run_that_is_too_short(tmp_path, texts, caplog):
+    training = {**SMALL["training"], "max_steps": 3, "batch_tokens": 5000}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    with caplog.at_level(logging.WARNING):
+        figures = describe_corpus(config, tmp_path)
+    assert figures["steps of the whole run"] == 3
+    assert "[WL028]" in caplog.text and "[WL029]" in caplog.text
+
+
+def test_a_file_that_is_no_text_is_told_before_training_though_nothing_is_counted(tmp_path, texts):
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
+    corpus = {**SMALL["corpus"], "vocabulary": str(tmp_path / "vocab.txt")}
+    (tmp_path / "train").mkdir()
+    for name, content in (("a", b"I like ham .\n" * 100), ("b", "Schön .\n".encode("latin-1"))):
+        (tmp_path / "train" / f"{name}.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=r"EL155.*b\.txt.*byte 3, in line 1.*latin-1"):
+        train(tmp_path, texts, paths={"train": str(tmp_path / "train")}, corpus=corpus)
+    assert not (tmp_path / "run" / "vocab.txt").exists()
+
+
+def test_weights_that_are_no_numbers_replace_no_checkpoint(tmp_path, texts):
+    train(tmp_path, texts, stop_at=4)
+    before = all_bytes(tmp_path / "run")
+    # One step of infinite length, and a checkpoint after each.
+    training = {**SMALL["training"], "learn_rate": 1e39, "warmup_steps": 0, "save_frequency": 1}
+    training.update(clip=0.0, max_steps=8)
+    with pytest.raises(ValueError, match="EL163.*step [56].*--resume"):
+        train(tmp_path, texts, resume=True, training=training)
+    for (file, name), content in all_bytes(tmp_path / "run")[0].items():
+        assert np.isfinite(np.frombuffer(content, "float32")).all(), (file, name)
+    assert before[1]["step"] == 4
+    assert train(tmp_path, texts, resume=True).step == 12
+
+
+def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 20_000)
+    with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
+        train(tmp_path, texts)
+    # Momentum is one number, Adam's moments are two.
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 37_000)
+    optimizer = {"optimizer": {"name": "sgd"}, "softmax": {"kind": "full"}}
+    train(tmp_path, texts, training={**SMALL["training"], **optimizer, "max_steps": 1})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", ["paths", "nlp", "bilm", "corpus", "training"])
+def test_any_value_is_possible_or_refused_with_a_message(tmp_path, texts, section):
+    config = load_config(write_config(tmp_path, texts))
+    values = [None, "", "x", -1, 0, 1, 2.5, math.nan, math.inf, 1e308, 10**30, True, [], ["x"],
+              [[1]], {}, {"a": 1}, {"@misc": "x"}]  # fmt: skip
+    for key in [*config[section], "nothing"]:
+        for value in values:
+            changed = {**config, section: {**config[section], key: value}}
+            try:
+                RunConfig.check(changed)
+            except ValueError as err:
+                assert str(err).startswith("[EL"), (key, value)

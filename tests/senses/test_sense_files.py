@@ -1,0 +1,125 @@
+"""What senses are trained from: files of others, of which nothing is believed."""
+
+import gzip
+import json
+import os
+import random
+import resource
+import shutil
+
+import pytest
+
+from spacy_elmo.senses.annotated import read_sentences
+from spacy_elmo.senses.inventory import Inventory
+from spacy_elmo.senses.sense_training import require_docs
+from spacy_elmo.senses.wordnet import read_wordnet
+
+from ..support.damage import mutate
+from ..support.toy_wordnet import make_lines
+
+LINE = {"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", ["bank%1:00:00::"]]]}
+
+
+@pytest.mark.parametrize(
+    "changes, problem",
+    [
+        ({"tokens": "the bank"}, "no list of words"),
+        ({"tokens": ["the", 1]}, "no list of words"),
+        ({"tokens": None}, "no list of words"),
+        ({"instances": {}}, 'no list in "instances"'),
+        ({"instances": [[-1, "bank", "NN", ["x"]]]}, "-1 is no place of its 2 tokens"),
+        ({"instances": [[2, "bank", "NN", ["x"]]]}, "2 is no place of its 2 tokens"),
+        ({"instances": [[True, "bank", "NN", ["x"]]]}, "True is no place"),
+        ({"instances": [[1.0, "bank", "NN", ["x"]]]}, "1.0 is no place"),
+        ({"instances": [["1", "bank", "NN", ["x"]]]}, "'1' is no place"),
+        ({"instances": [[1, None, "NN", ["x"]]]}, "is no instance"),
+        ({"instances": [[1, "bank", 3, ["x"]]]}, "is no instance"),
+        ({"instances": [[1, "bank", "NN", "x"]]}, "is no instance"),
+        ({"instances": [[1, "bank", "NN", [None]]]}, "is no instance"),
+        ({"instances": [[1, "bank", "NN"]]}, "is no instance"),
+        ({"instances": ["bank"]}, "is no instance"),
+    ],
+    ids=str,
+)
+def test_sentences_are_what_they_should_be(tmp_path, changes, problem):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, **changes})}\n")
+    with pytest.raises(ValueError, match=f"EL069|{problem}") as info:
+        list(read_sentences(path))
+    assert "Line 2" in str(info.value) and problem in str(info.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[]",
+        b"7",
+        b"[" * 100_000,
+        json.dumps(LINE).encode("utf-16"),
+        b'{"tokens": ["\xe9"], "instances": []}',
+        b"\0",
+    ],
+    ids=["list", "number", "nested", "utf16", "latin1", "nul"],
+)
+def test_lines_that_are_no_objects(tmp_path, content):
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(ValueError, match="EL069.*Line 1|Line 1.*x.jsonl"):
+        list(read_sentences(tmp_path / "x.jsonl"))
+
+
+def test_a_line_without_end_is_read_in_bounded_memory(tmp_path):
+    path = tmp_path / "x.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(300):
+            file.write(b" " * 1_000_000 + b"x")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(ValueError, match="10000000 bytes or more"):
+        list(read_sentences(path))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_pipes_and_folders_are_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name in ("pipe.jsonl", ""):
+        with pytest.raises(ValueError, match="EL101"):
+            list(read_sentences(tmp_path / name))
+
+
+def test_too_few_docs_are_told_before_the_work(sense_corpus, tmp_path):
+    require_docs(read_sentences(sense_corpus))
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in make_lines(9)))
+    with pytest.raises(ValueError, match="EL058.*9 docs"):
+        require_docs(read_sentences(path))
+
+
+def check_mutations(folder, copy, n):
+    rng = random.Random(0)
+    n_told = 0
+    for name in sorted(path.name for path in folder.iterdir()):
+        for _ in range(n):
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(folder, copy)
+            mutate(copy / name, rng)
+            try:
+                assert isinstance(read_wordnet(copy), Inventory)
+            except ValueError as err:
+                assert "[EL147]" in str(err) or "[EL068]" in str(err)
+                n_told += 1
+    return n_told
+
+
+def test_a_damaged_wordnet_is_said(wordnet_folder, tmp_path):
+    assert check_mutations(wordnet_folder, tmp_path / "copy", 6) > 10
+
+
+@pytest.mark.slow
+def test_mutations_of_wordnet_raise_nothing_else(wordnet_folder, tmp_path):
+    assert check_mutations(wordnet_folder, tmp_path / "copy", 200) > 500
+
+
+def test_a_wordnet_that_lacks_a_file_is_said(wordnet_folder):
+    (wordnet_folder / "index.verb").unlink()
+    with pytest.raises(ValueError, match="EL147.*dict"):
+        read_wordnet(wordnet_folder)

@@ -1,0 +1,82 @@
+"""What several tests need."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import spacy
+from spacy.tokens import Doc
+
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
+
+# The checkout, and what the tests have of older versions.
+ROOT = Path(__file__).resolve().parent.parent.parent
+DATA = ROOT / "tests" / "data"
+SHARED = ROOT.parent / "shared"
+INTERIM = SHARED / "models" / "interim_en"
+
+# A tiny shape for the component.
+SHAPE = {
+    "width": 8,
+    "depth": 2,
+    "cell_width": 6,
+    "char_width": 3,
+    "filters": [[1, 3], [2, 4]],
+    "n_highway": 1,
+    "max_chars": 14,
+}
+
+TEXTS = [
+    "I like green eggs .",
+    "",
+    "Eat eggs",
+    "Ham !",
+    "  She   said : \n \n “ yes ” ",
+    "I like ham , and blue ham , and no ham . Eat it or not . It is like eggs .",
+]
+
+
+def make_nlp(name="elmo", *, seed=0, lang="en", **model):
+    """A pipeline with a tiny random elmo. Keys of the component's own may be mixed in."""
+    nlp = spacy.blank(lang)
+    add_elmo(nlp, name, seed=seed, **model)
+    return nlp
+
+
+def add_elmo(nlp, name="elmo", *, seed=0, **settings):
+    own = ("store_layers", "vector_hooks", "learn_rate_factor")
+    config = {key: settings.pop(key) for key in own if key in settings}
+    model = {"@architectures": "spacy-elmo.Elmo.v1", **SHAPE, **settings}
+    elmo = nlp.add_pipe("elmo", name=name, config={**config, "model": model})
+    elmo.initialize(lambda: [example(nlp)], loader=build_random_loader_v1(seed))
+    return elmo
+
+
+def example(nlp, words=("a", "b")):
+    from spacy.training import Example
+
+    doc = Doc(nlp.vocab, words=list(words))
+    return Example.from_dict(doc, {"words": list(words)})
+
+
+def vectors(docs):
+    return [doc.tensor.copy() for doc in docs]
+
+
+def hash_of(weights):
+    """What results say of the biLM that they were made with."""
+    return load_embedder(weights).hash_weights().hex()[:16]
+
+
+def assert_close(actual, expected, atol=1e-5):
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, atol=atol, rtol=0)
+
+
+def silently(function, *args):
+    """Call with spaCy's own warnings off, where they are not the point."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args)

@@ -1,0 +1,190 @@
+"""A transformer as teacher: a tiny one of random weights."""
+
+import numpy as np
+import pytest
+import srsly
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.language_model.objective import LanguageModel
+from spacy_elmo.language_model.readings import make_lm_batch
+from spacy_elmo.language_model.softmax import Softmax
+from spacy_elmo.language_model.teacher import Lesson, TeacherContext, make_teachers
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.teachers.transformer_encoder import load_encoder
+from spacy_elmo.teachers.transformer_teacher import align_tokens
+
+from ..support.helpers import SHAPE
+from ..support.runs import SMALL, train
+from .test_vector_teacher import read_tensors
+
+transformers = pytest.importorskip("transformers")
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "i", "like", "egg", "##s", "ham", ".", "you", "!"]
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, "I", "like", "eggs", "ham", "."])
+SENTENCES = [["I", "like", "eggs", "."], ["ham"], ["eggs", "like", "ham"]]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """A folder with a BERT of two layers and its tokenizer."""
+    folder = tmp_path_factory.mktemp("bert")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(PIECES), hidden_size=6, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=16,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def make_teacher(bert, state_steps=0, **settings):
+    torch.manual_seed(0)
+    context = TeacherContext(BiLMConfig(**SHAPE), VOCABULARY, 12, state_steps)
+    block = {"kind": "transformer", "path": str(bert), **settings}
+    return make_teachers({"context": block}, context)["context"]
+
+
+def make_lesson(sentences, dtype=torch.float32):
+    """Layers of random numbers, for a biLM of the depth of `SHAPE`."""
+    torch.manual_seed(1)
+    batch = make_lm_batch(sentences, VOCABULARY)
+    layers = [
+        torch.randn(batch.n_targets, SHAPE["width"] // 2, dtype=dtype, requires_grad=True)
+        for _ in range(2 * SHAPE["depth"])
+    ]
+    return Lesson(batch, torch.zeros(0), layers[: SHAPE["depth"]], layers[SHAPE["depth"] :])
+
+
+def test_a_words_vector_is_the_mean_of_its_pieces(bert):
+    encoder = load_encoder("transformer", str(bert), 1)
+    model = transformers.BertModel.from_pretrained(bert).eval()
+    ids = torch.tensor([[PIECES.index(p) for p in ("[CLS]", "i", "like", "egg", "##s", "[SEP]")]])
+
+    vectors, known = encoder.read([["ham"], ["I", "like", "eggs"]], CPU)
+
+    with torch.no_grad():
+        hidden = model(ids, output_hidden_states=True).hidden_states[1][0]
+    assert known.tolist() == [0, 1, 2, 3]
+    expected = torch.stack([hidden[1], hidden[2], hidden[3:5].mean(dim=0)])
+    torch.testing.assert_close(vectors[1:], expected)
+
+
+def test_words_without_a_piece_and_beyond_the_end_are_left_out(bert):
+    encoder = load_encoder("transformer", str(bert), 1)
+    sentences = [["I", "\u200b", "like"], ["ham"] * 20, ["eggs"]]
+
+    vectors, known = encoder.read(sentences, CPU)
+
+    # 16 places, two of them the transformer's own.
+    assert known.tolist() == [0, 2, *range(3, 17), 23]
+    assert vectors.shape == (17, 6)
+
+
+def test_tokens_are_found_in_both_readings():
+    batch = make_lm_batch(SENTENCES, VOCABULARY)
+    words = np.array(batch.words)
+
+    tokens = align_tokens(batch, np.array([0, 2]))
+
+    assert tokens.sequences == [SENTENCES[0], SENTENCES[1]]
+    flat = [word for sequence in tokens.sequences for word in sequence]
+    assert words[batch.forward.inputs[tokens.forward]].tolist() == flat
+    assert words[batch.backward.inputs[tokens.backward]].tolist() == flat
+    assert align_tokens(batch, np.zeros(0, dtype=np.int64)).sequences == []
+
+
+def test_gradients_are_those_of_finite_differences(bert):
+    teacher = make_teacher(bert, share=1.0, student_layer=2).double()
+    lesson = make_lesson(SENTENCES, torch.float64)
+
+    def loss(forward, backward):
+        layers = [lesson.forward[0], forward], [lesson.backward[0], backward]
+        return teacher.loss(Lesson(lesson.batch, lesson.vectors, *layers))
+
+    assert torch.autograd.gradcheck(loss, (lesson.forward[1], lesson.backward[1]))
+
+
+def test_one_layer_is_taught_and_boundaries_are_not(bert):
+    teacher = make_teacher(bert, share=1.0, student_layer=1)
+    lesson = make_lesson(SENTENCES)
+
+    teacher.loss(lesson).backward()
+
+    assert all(layer.grad is None for layer in (lesson.forward[1], lesson.backward[1]))
+    for side, reading in ((lesson.forward, lesson.batch.forward),):
+        words = np.array(lesson.batch.words)[reading.inputs]
+        is_taught = (side[0].grad.abs().sum(dim=1) > 0).numpy()
+        assert is_taught.tolist() == [word not in SPECIAL_WORDS for word in words]
+
+
+def test_a_share_of_the_sequences_has_the_loss_of_all_of_them_on_average(bert):
+    every, some = (make_teacher(bert, share=share) for share in (1.0, 0.5))
+    lesson = make_lesson(SENTENCES)
+
+    losses = [float(some.loss(lesson).detach()) for _ in range(300)]
+
+    assert np.mean(losses) == pytest.approx(float(every.loss(lesson).detach()), rel=0.15)
+    assert min(losses) == 0  # none of them drawn
+
+
+def test_it_does_not_matter_how_a_batch_is_shared_out(bert):
+    teacher = make_teacher(bert, share=1.0)
+    torch.manual_seed(0)
+    config = BiLMConfig(**SHAPE)
+    softmax = Softmax(config.direction_width, len(VOCABULARY))
+    model = LanguageModel(BiLM(config), softmax, teachers={"context": teacher})
+
+    def loss(sentences):
+        return float(model(make_lm_batch(sentences, VOCABULARY))[0][1].detach())
+
+    assert sum(loss([s]) for s in SENTENCES) == pytest.approx(loss(SENTENCES), rel=1e-4)
+
+
+def test_stopping_and_going_on_changes_nothing(tmp_path, texts, bert):
+    teachers = {"context": {"kind": "transformer", "path": str(bert), "share": 0.5}}
+    training = {**SMALL["training"], "teachers": teachers}
+    reports = []
+    train(tmp_path, texts, "straight", training=training, reports=reports)
+    for stop_at in (5, 0):
+        train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, training=training)
+
+    assert read_tensors(tmp_path / "stopped") == read_tensors(tmp_path / "straight")
+    assert reports[-1].teachers["context"] < reports[0].teachers["context"]
+    meta = (tmp_path / "straight" / "model-last" / "meta.json").read_text()
+    assert str(bert) not in meta
+    state = srsly.read_json(max((tmp_path / "straight").glob("checkpoints/*/training.json")))
+    assert state["identity"]["teachers"]["context"]["layer"] == 2
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"layer": 3}, "EL181.*layer = 3.*at most 2"),
+        ({"layer": 0}, "EL181.*layer = 0"),
+        ({"student_layer": 3}, "EL181.*student_layer = 3.*at most 2"),
+        ({"layer": 1.5}, "EL181.*layer = 1.5.*whole"),
+        ({"share": 0}, "EL181.*share = 0"),
+        ({"weight": -1.0}, "EL181.*weight = -1.0"),
+        ({"path": ""}, "EL184.*no such folder"),
+        ({"path": "nowhere"}, "EL184.*no such folder"),
+        ({"state_steps": 5}, "EL185.*state_steps = 5"),
+    ],
+)
+def test_wrong_settings_are_refused(bert, settings, message):
+    with pytest.raises(ValueError, match=message):
+        make_teacher(bert, **settings)
+
+
+def test_a_folder_without_a_transformer_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="EL184"):
+        make_teacher(tmp_path)
+
+
+def test_without_the_package_the_extra_is_named(bert, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    with pytest.raises(ValueError, match=r"EL183.*spacy-elmo\[teachers\]"):
+        make_teacher(bert)
