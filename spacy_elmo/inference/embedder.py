@@ -30,8 +30,6 @@ from .word_cache import WordCache
 # Fills a biLM by `load_state_dict`, or raises and leaves it alone.
 Loader = Callable[[BiLM], None]
 
-INITIAL_STATES = ("zero", "warm")
-
 
 class Embedder(nn.Module):
     """Turn sequences of words into the layers of a biLM.
@@ -48,14 +46,12 @@ class Embedder(nn.Module):
         weights are final.
     batch_tokens (int): tokens per forward pass, boundaries counted; at least 1.
     word_cache (int): word vectors kept between calls; 0 for none.
-    initial_state (str): what sequences start from: "zero", or "warm", the state that
-        is stored with the weights.
     precision (str): of the matrix products where no gradient is wanted: "fp32", "bf16",
         "fp16" or "int8".
     n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
         child process.
     RAISES (ValueError): EL012 if a number is out of its range, EL017 for another
-        initial state or precision. A precision that the device lacks raises EL016 at
+        precision. A precision that the device lacks raises EL016 at
         the first use.
     """
 
@@ -66,7 +62,6 @@ class Embedder(nn.Module):
         loader: Optional[Loader] = None,
         batch_tokens: int = 8192,
         word_cache: int = 100_000,
-        initial_state: str = "zero",
         precision: str = "fp32",
         n_threads: int = 0,
     ) -> None:
@@ -74,13 +69,11 @@ class Embedder(nn.Module):
         require_least("batch_tokens", batch_tokens, 1)
         require_least("word_cache", word_cache, 0)
         require_least("n_threads", n_threads, 0)
-        require_known("initial_state", initial_state, INITIAL_STATES)
         require_known("precision", precision, PRECISIONS)
         self.bilm = bilm
         self.n_threads = n_threads
         self.batch_tokens = batch_tokens
         self._precision = precision
-        self._initial_state = initial_state
         self._cache_size = word_cache
         self._has_warned = False
         self._activations: Optional[ActivationCache] = None
@@ -180,7 +173,7 @@ class Embedder(nn.Module):
     def hash_weights(self) -> bytes:
         """RETURNS (bytes): the same for biLMs that make the same vectors."""
         self.ensure_ready()
-        return hash_weights(self.bilm, self._initial_state, self._precision)
+        return hash_weights(self.bilm, self._precision)
 
     @without_modes
     def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
@@ -200,12 +193,11 @@ class Embedder(nn.Module):
             (3, 2, 256)
         """
         require_words(sentences)
-        config = self.bilm.config
-        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        arrays = self._make_arrays(len(sentences))
         for engine, members, batch in self._plan(sentences):
             n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
-            layers = engine.make_layers(n_tokens)
-            self._fill(engine, layers, batch, np.arange(n_tokens))
+            layers = self._make_layers(n_tokens)
+            self._contextualize(engine, batch, layers, np.arange(n_tokens))
             _copy_arrays(layers, members, sentences, arrays)
         return arrays
 
@@ -242,18 +234,11 @@ class Embedder(nn.Module):
             found = [tuple(part.shape) for part in start]
             raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
         running = BiLMState(*(torch.cat(p, dim=2).detach().float() for p in zip(start, empty)))
-        config = self.bilm.config
-        arrays = [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * len(sentences)
+        arrays = self._make_arrays(len(sentences))
+        n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sentences):
             before = BiLMState(*(part[:, :, members] for part in running))
-            n_threads = choose_n_threads(self.n_threads)
-            layers, after = engine.contextualize_stateful(
-                engine.find_vectors(batch.words, n_threads),
-                batch.word_ids,
-                batch.lengths,
-                before,
-                n_threads=n_threads,
-            )
+            layers, after = engine.contextualize_stateful(batch, before, n_threads=n_threads)
             for part, new in zip(running, after):
                 part[:, :, members] = new
             _copy_arrays(layers, members, sentences, arrays)
@@ -271,24 +256,24 @@ class Embedder(nn.Module):
             yield members, make_batch([sequences[i] for i in members])
 
     @without_modes
-    def fill(
+    def compute(
         self,
-        layers: Tensor,
         sequences: Sequence[Sequence[str]],
         rows: Sequence[Union[Sequence[int], NDArray]],
-    ) -> None:
-        """Compute the layers of each word, where they are wanted.
+        n_rows: int,
+    ) -> Tensor:
+        """Compute the layers of each word, without gradients.
 
-        layers (Tensor): filled, shape (n_rows, n_layers, width).
         sequences (Sequence[Sequence[str]]): words of each sequence.
         rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
+        n_rows (int): of the result.
+        RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
         """
-        if layers.is_inference():
-            # The same memory, for whoever is not in the caller's inference mode.
-            layers = torch.from_dlpack(layers)
+        layers = self._make_layers(n_rows).zero_()
         for engine, members, batch in self._plan(sequences):
             batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
-            self._fill(engine, layers, batch, batch_rows)
+            self._contextualize(engine, batch, layers, batch_rows)
+        return layers
 
     def _plan(
         self, sequences: Sequence[Sequence[str]]
@@ -301,14 +286,20 @@ class Embedder(nn.Module):
                 engine = self._get_engine()
             yield engine, members, batch
 
-    def _fill(
-        self, engine: InferenceEngine, layers: Tensor, batch: WordBatch, rows: NDArray
+    def _contextualize(
+        self, engine: InferenceEngine, batch: WordBatch, layers: Tensor, rows: NDArray
     ) -> None:
-        n_threads = choose_n_threads(self.n_threads)
-        vectors = engine.find_vectors(batch.words, n_threads)
-        engine.contextualize(
-            vectors, batch.word_ids, batch.lengths, layers, rows, n_threads=n_threads
-        )
+        engine.contextualize(batch, layers, rows, n_threads=choose_n_threads(self.n_threads))
+
+    def _make_layers(self, n_rows: int) -> Tensor:
+        """RETURNS (Tensor): shape (n_rows, n_layers, width), not filled."""
+        shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
+        return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
+
+    def _make_arrays(self, n: int) -> List[NDArray]:
+        """RETURNS (List[NDArray]): of n sentences without a word, layer first."""
+        config = self.bilm.config
+        return [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * n
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Compute layers so that gradients can flow back to the weights.
@@ -321,9 +312,7 @@ class Embedder(nn.Module):
         self._expect_changes()
         vectors = encode_distinct(self.bilm, batch.words)
         X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
-        is_warm = self._initial_state == "warm"
-        start = self.bilm.warm_state(len(batch.lengths)) if is_warm else None
-        return self.bilm.contextualize(X, batch.lengths, start, keep_state=False)[0]
+        return self.bilm.contextualize(X, batch.lengths, keep_state=False)[0]
 
     def _expect_changes(self) -> None:
         # Training is about to change the weights, at moments that are not known here:
@@ -344,7 +333,6 @@ class Embedder(nn.Module):
             engine = InferenceEngine(
                 self.bilm,
                 self._precision,
-                warm=self._initial_state == "warm",
                 word_cache=0 if self._is_changing else self._cache_size,
             )
             if not self._is_changing:

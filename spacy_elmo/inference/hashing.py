@@ -28,15 +28,15 @@ _ALWAYS = (
 )
 
 
-def hash_weights(bilm: BiLM, initial_state: str, precision: str) -> bytes:
+def hash_weights(bilm: BiLM, precision: str) -> bytes:
     """Hash a biLM and how it is run.
 
     bilm (BiLM): with its weights.
-    initial_state (str): what sequences start from.
     precision (str): of the products.
     RETURNS (bytes): 16, the same for biLMs that make the same vectors.
     """
-    settings = f"{_describe(bilm.config)} {initial_state} {precision}"
+    # "zero" is what sequences start from: there was a choice once, and hashes are kept.
+    settings = f"{_describe(bilm.config)} zero {precision}"
     digest = blake2b(settings.encode("utf-8"), digest_size=16)
     for name, tensor in sorted(bilm.state_dict().items()):
         digest.update(name.encode("utf-8"))

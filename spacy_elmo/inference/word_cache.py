@@ -76,15 +76,19 @@ class WordCache:
         return found, vectors, missing
 
     def put(self, words: List[str], vectors: Tensor) -> None:
-        """Store words, and drop those unused longest if there is no room.
+        """Store words, and drop those unused longest if there is no room. What another
+        thread has stored since they were looked for stays.
 
-        words (List[str]): distinct words, none of them stored.
+        words (List[str]): distinct words.
         vectors (Tensor): their vectors, shape (n_words, width).
         """
-        words, vectors = words[: self.capacity], vectors[: self.capacity]
-        if not words:
-            return
         with CACHE_LOCK:
+            new = [i for i, word in enumerate(words) if word not in self._store.rows]
+            new = new[: self.capacity]
+            if not new:
+                return
+            if len(new) < len(words):
+                words, vectors = [words[i] for i in new], vectors[new]
             known, table = self._take_store()
             n_dropped = max(0, len(known) + len(words) - self.capacity)
             free = [known.pop(word) for word in list(islice(known, n_dropped))]

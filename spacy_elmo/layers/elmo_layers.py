@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
-from thinc.api import ArgsKwargs, Model, Ops, PyTorchWrapper_v3, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, Model, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from ..bilm.state_checks import load_weights
@@ -19,6 +19,7 @@ from ..inference.embedder import Embedder
 from .spans import SpanGetter, get_sequences
 
 LayersModel = Model[List[Doc], List[Floats2d]]
+Backprop = Callable[[List[Floats2d]], List[Doc]]
 
 
 @dataclass(frozen=True)
@@ -62,83 +63,83 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
 
 def elmo_layers_forward(
     model: LayersModel, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable]:
+) -> Tuple[List[Floats2d], Backprop]:
     """docs (List[Doc]): any docs, empty ones too.
     RETURNS (Tuple[List[Floats2d], Callable]): see `elmo_layers`; the backprop goes to
         the weights and returns [].
     """
     settings: LayersSettings = model.attrs["settings"]
-    torch_layer = model.layers[0]
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
-    Y = model.ops.alloc2f(sum(lengths), model.get_dim("nO"))
-    backprops: List[Tuple[Any, Callable]] = []
-    embedder = get_embedder(model)
+    backprop: Backprop = _no_docs
     if is_train and not settings.frozen:
-        for members, batch in embedder.batches(sequences):
-            Y_batch, backprop_batch = torch_layer(batch, is_train)
-            batch_rows = np.concatenate([rows[i] for i in members])
-            Y[cast(Any, batch_rows)] = Y_batch
-            backprops.append((batch_rows, backprop_batch))
+        Y, backprop = _train(model, sequences, rows, sum(lengths))
     else:
-        kept = embedder.activations() if settings.frozen else None
+        kept = get_embedder(model).activations() if settings.frozen else None
         if kept is None:
-            _fill(model.ops, embedder, sequences, rows, Y)
+            Y = _compute(model, sequences, rows, sum(lengths))
         else:
-            missing = _read_kept(model.ops, kept, sequences, rows, Y)
-            sequences, rows = [sequences[i] for i in missing], [rows[i] for i in missing]
-            _fill(model.ops, embedder, sequences, rows, Y)
-            _keep(model.ops, kept, sequences, rows, Y, is_train)
-
-    def backprop(dYs: List[Floats2d]) -> List[Doc]:
-        if backprops:
-            dY = model.ops.xp.concatenate(dYs)
-            for batch_rows, backprop_batch in backprops:
-                backprop_batch(dY[batch_rows])
-        return []
-
+            Y = _compute_or_read(model, kept, sequences, rows, sum(lengths), is_train)
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
 
 
-def _fill(
-    ops: Ops, embedder: Embedder, sequences: List[List[str]], rows: List[NDArray], Y: Floats2d
-) -> None:
-    """Fill the rows of sequences, without gradients."""
-    config = embedder.bilm.config
-    device = embedder.bilm.device
-    layers = xp2torch(Y, device=device).view(-1, config.n_layers, config.width)
-    embedder.fill(layers, sequences, rows)
-    if device.type != ("cpu" if isinstance(Y, np.ndarray) else "cuda"):
-        # A copy was filled, not Y itself.
-        Y[:] = ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
+def _no_docs(dYs: List[Floats2d]) -> List[Doc]:
+    return []
 
 
-def _read_kept(
-    ops: Ops, kept: KeptLayers, sequences: List[List[str]], rows: List[NDArray], Y: Floats2d
-) -> List[int]:
-    """Fill the rows of sequences that are kept. RETURNS (List[int]): Places of the others."""
-    asked = [i for i, words in enumerate(sequences) if words]
-    missing: List[int] = []
-    for i, array in zip(asked, kept.get([sequences[i] for i in asked])):
-        if array is None or array.shape[1] != Y.shape[1]:
-            missing.append(i)
-        else:
-            Y[cast(Any, rows[i])] = ops.asarray2f(cast(Any, array))
-    return missing
+def _train(
+    model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
+) -> Tuple[Floats2d, Backprop]:
+    """RETURNS (Tuple[Floats2d, Callable]): shape (n_tokens, n_layers * width), and the way
+    back to the weights."""
+    Y = model.ops.alloc2f(n_tokens, model.get_dim("nO"))
+    backprops: List[Tuple[Any, Callable]] = []
+    for members, batch in get_embedder(model).batches(sequences):
+        Y_batch, backprop_batch = model.layers[0](batch, True)
+        batch_rows: Any = np.concatenate([rows[i] for i in members])
+        Y[batch_rows] = Y_batch
+        backprops.append((batch_rows, backprop_batch))
+
+    def backprop(dYs: List[Floats2d]) -> List[Doc]:
+        if not backprops:
+            return []
+        dY = model.ops.xp.concatenate(dYs)  # (n_tokens, n_layers * width)
+        for batch_rows, backprop_batch in backprops:
+            backprop_batch(dY[batch_rows])
+        return []
+
+    return Y, backprop
 
 
-def _keep(
-    ops: Ops,
+def _compute(
+    model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
+) -> Floats2d:
+    """RETURNS (Floats2d): shape (n_tokens, n_layers * width), without gradients."""
+    layers = get_embedder(model).compute(sequences, rows, n_tokens)
+    return model.ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
+
+
+def _compute_or_read(
+    model: LayersModel,
     kept: KeptLayers,
     sequences: List[List[str]],
     rows: List[NDArray],
-    Y: Floats2d,
+    n_tokens: int,
     is_train: bool,
-) -> None:
-    """Keep rows that were computed, if it is worth it."""
-    chosen = kept.choose(sequences, is_train=is_train)
-    arrays = [ops.to_numpy(Y[cast(Any, rows[i])]) for i in chosen]
-    kept.put([sequences[i] for i in chosen], arrays)
+) -> Floats2d:
+    """As `_compute`, but what is kept; what was computed is kept then if it is worth it."""
+    asked = [i for i, words in enumerate(sequences) if words]
+    arrays = dict(zip(asked, kept.get([sequences[i] for i in asked])))
+    width = model.get_dim("nO")
+    hits = {i: X for i, X in arrays.items() if X is not None and X.shape[1] == width}
+    misses = [i for i in asked if i not in hits]
+    computed = [sequences[i] for i in misses]
+    Y: Any = _compute(model, computed, [rows[i] for i in misses], n_tokens)
+    chosen = [misses[k] for k in kept.choose(computed, is_train=is_train)]
+    kept.put([sequences[i] for i in chosen], [model.ops.to_numpy(Y[rows[i]]) for i in chosen])
+    for i, X in hits.items():
+        Y[rows[i]] = model.ops.asarray2f(cast(Any, X))
+    return Y
 
 
 def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> LayersModel:

@@ -221,7 +221,11 @@ def _add_gradients(
     xp: Any = model.ops.xp
     g = model.ops.asarray1f([gamma * float(xp.vdot(dY, layer)) for layer in layers])
     s = model.ops.asarray1f(shares)
-    model.inc_grad("W", s * (g - xp.vdot(s, g)) + 2 * settings.mix_l2 * W)
+    dW = s * (g - xp.vdot(s, g))  # (n_layers,)
+    # Once for an update, into however many batches it is divided (`accumulate_gradient`).
+    if not model.has_grad("W") or not cast(Any, model.get_grad("W")).any():
+        dW = dW + 2 * settings.mix_l2 * W
+    model.inc_grad("W", dW)
     model.inc_grad("gamma", model.ops.asarray1f([float(xp.vdot(dY, mixed))]))
 
 

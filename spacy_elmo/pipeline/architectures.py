@@ -15,6 +15,7 @@ from ..layers.elmo_tok2vec import elmo_tok2vec
 from ..layers.listener import ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
+from ..util.checks import require_known
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 
@@ -66,8 +67,8 @@ def build_elmo_v1(
     batch_tokens (int): tokens per forward pass of the biLM, boundaries counted; at
         least 1.
     word_cache (int): word vectors kept between batches; 0 for none.
-    initial_state (str): what sequences start from: "zero", or "warm", the state that is
-        stored with the weights.
+    initial_state (str): "zero", which is what sequences start from; configs of version 0.1.0
+        have it.
     precision (str): of the matrix products wherever the biLM is not trained: "fp32",
         "bf16", "fp16" or "int8".
     n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
@@ -93,12 +94,12 @@ def build_elmo_v1(
         n_words=n_words,
         vector_width=vector_width,
     )
+    require_known("initial_state", initial_state, ("zero",))
     embedder = Embedder(
         BiLM(config),
         loader=build_bundled_loader_v1(),
         batch_tokens=batch_tokens,
         word_cache=word_cache,
-        initial_state=initial_state,
         precision=precision,
         n_threads=n_threads,
     )

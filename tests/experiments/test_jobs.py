@@ -234,7 +234,7 @@ import os, sys
 from pathlib import Path
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.runs import Run
-from spacy_elmo.experiments.settings import RunSettings
+from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.variants import choose_variants
 if __name__ == "__main__":
     corpus, weights, output = sys.argv[1:]

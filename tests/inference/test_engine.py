@@ -14,7 +14,7 @@ from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import BiLMState, LSTMLayer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.word_batch import make_batch
+from spacy_elmo.bilm.word_batch import WordBatch, make_batch
 from spacy_elmo.bilm.words import make_inputs
 from spacy_elmo.inference import engine as inference
 from spacy_elmo.inference import packed_linear
@@ -87,34 +87,31 @@ def test_embed_equals_the_oracle_for_random_shapes(tmp_path, packing, monkeypatc
 LENGTHS = np.array([3, 90, 17, 3, 40, 5, 5, 5, 60])
 
 
-def make_ids(n_words, lengths=LENGTHS):
+def make_random_batch(n_words, lengths=LENGTHS):
     """Random words between boundaries: 0 begins, 1 ends a sequence."""
     word_ids = np.random.default_rng(0).integers(0, n_words, int(lengths.sum()))
     ends = np.cumsum(lengths)
     word_ids[ends - 1], word_ids[ends - lengths] = 1, 0
-    return word_ids
+    return WordBatch(["<S>", "</S>", *map(str, range(n_words))], word_ids, lengths)
 
 
 @pytest.mark.parametrize("n_words", [20, 400], ids=["words repeated", "words not repeated"])
 @pytest.mark.parametrize("changes", [{}, {"cell_clip": 0.1, "proj_clip": 0.05}, {"depth": 1}])
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("warm", [True, False])
-def test_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_threads, warm):
+def test_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_threads):
     monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
     bilm = BiLM(BiLMConfig(**{**SHAPE, **changes})).requires_grad_(False)
-    bilm.initial_hidden.normal_(std=0.1)
-    bilm.initial_cell.normal_()
-    engine = InferenceEngine(bilm, warm=warm)
+    engine = InferenceEngine(bilm)
     vectors = torch.cat([engine.encode(["<S>", "</S>"]), torch.randn(n_words, 4)])
-    word_ids = make_ids(n_words)
+    batch = make_random_batch(n_words)
+    monkeypatch.setattr(engine, "find_vectors", lambda words, n_threads: vectors)
 
     n_tokens = int(LENGTHS.sum()) - 2 * len(LENGTHS)
     # Into every second row, backwards.
     layers, rows = torch.zeros(2 * n_tokens, engine.config.n_layers, 8), np.arange(n_tokens)
-    engine.contextualize(vectors, word_ids, LENGTHS, layers, 2 * rows[::-1], n_threads=n_threads)
+    engine.contextualize(batch, layers, 2 * rows[::-1], n_threads=n_threads)
 
-    start = bilm.warm_state(9) if warm else None
-    expected, _ = bilm.contextualize(vectors[word_ids], LENGTHS, start, keep_state=False)
+    expected, _ = bilm.contextualize(vectors[batch.word_ids], LENGTHS, keep_state=False)
     assert_close([layers[::2].flip(0)], [expected], 1e-6)
     assert (layers[1::2] == 0).all()
 
@@ -124,15 +121,15 @@ def test_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_thre
 def test_engine_equals_the_module_with_state(packing, monkeypatch, n_words, n_threads):
     monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
     bilm = BiLM(BiLMConfig(**SHAPE)).requires_grad_(False)
-    vectors, word_ids = torch.randn(n_words, 4), make_ids(n_words)
+    vectors, batch = torch.randn(n_words, 4), make_random_batch(n_words)
     state = BiLMState(*(torch.randn_like(part) for part in bilm.zero_state(9)))
 
     engine = InferenceEngine(bilm)
-    layers, after = engine.contextualize_stateful(
-        vectors, word_ids, LENGTHS, state, n_threads=n_threads
-    )
+    monkeypatch.setattr(engine, "find_vectors", lambda words, n_threads: vectors)
 
-    expected, expected_after = bilm.contextualize(vectors[word_ids], LENGTHS, state)
+    layers, after = engine.contextualize_stateful(batch, state, n_threads=n_threads)
+
+    expected, expected_after = bilm.contextualize(vectors[batch.word_ids], LENGTHS, state)
     assert_close([layers, *after], [expected, *expected_after], 1e-6)
 
 

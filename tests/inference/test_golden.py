@@ -6,7 +6,6 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo import load_embedder
-from spacy_elmo.inference.embedder import Embedder
 
 from ..support import golden
 
@@ -36,12 +35,6 @@ def test_vectors_of_the_bundled_model(fixture, n_threads):
 
     for i, array in enumerate(arrays):
         require_equal(array, fixture[f"zero_{i}"])
-
-
-def test_vectors_of_the_bundled_model_from_its_stored_state(fixture):
-    embedder = Embedder(load_embedder().bilm, initial_state="warm")
-
-    require_equal(embedder.embed(golden.SENTENCES)[0], fixture["warm_0"])
 
 
 def test_vectors_of_the_bundled_model_in_training(fixture):

@@ -152,7 +152,7 @@ import sys
 import numpy, torch
 from spacy_elmo.bilm import packed_linear
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.embedder import Embedder
+from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 packed_linear._LEAST_PACKED = 0
 torch.manual_seed(0)

@@ -172,7 +172,7 @@ def test_callers_at_once_share_the_threads(no_workers):
 @pytest.mark.parametrize("line", ["run()", "import atexit; atexit.register(run)"])
 def test_a_process_with_workers_comes_to_its_end(line):
     code = f"""
-from spacy_elmo.bilm.parallel import run_parallel
+from spacy_elmo.inference.threads import run_parallel
 def run():
     print(run_parallel([lambda: 1, lambda: 2], 2))
 {line}

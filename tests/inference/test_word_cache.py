@@ -1,11 +1,14 @@
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_elmo import load_embedder
 from spacy_elmo.inference import word_cache
 from spacy_elmo.inference.word_cache import WordCache
 
@@ -95,3 +98,28 @@ def test_an_error_while_storing_mixes_no_words():
 
     for words in ("abcdef", "ghij", "efab"):
         look_up(cache, list(words))
+
+
+def test_what_another_thread_has_stored_stays():
+    cache = WordCache(3)
+    cache.put(["a", "b"], make_vectors(["a", "b"]))
+
+    cache.put(["b", "c", "a"], make_vectors(["x", "c", "y"]))
+
+    assert look_up(cache, ["a", "b", "c"]) == ["a", "b", "c"]
+
+
+def test_words_are_encoded_side_by_side(monkeypatch):
+    """Two threads with new words: none waits until the other's are encoded."""
+    engine = load_embedder()._get_engine()
+    both = threading.Barrier(2)
+
+    def encode(words, n_threads):
+        both.wait(30)
+        return torch.zeros(len(words), 128)
+
+    monkeypatch.setattr(engine, "encode", encode)
+    with ThreadPoolExecutor(2) as pool:
+        shapes = [v.shape for v in pool.map(engine.find_vectors, [["one"], ["two"]])]
+
+    assert shapes == [(1, 128)] * 2

@@ -213,3 +213,23 @@ BAD = {
 def test_impossible_settings_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         scalar_mix(N_LAYERS, WIDTH, MixSettings(**settings))
+
+
+def test_the_pull_is_added_once_for_an_update_of_several_batches():
+    def update(*batches, mix_l2):
+        model, _, _ = make(MixSettings(initial_weights=[3.0, 0.0, -3.0], mix_l2=mix_l2))
+        for X, dY in batches:
+            model.begin_update([X])[1]([dY])
+        return model, model.get_grad("W").copy()
+
+    _, Xs, dYs = make(MixSettings())
+    batches = list(zip(Xs, dYs))
+    model, pulled = update(*batches, mix_l2=0.5)
+    _, free = update(*batches, mix_l2=0.0)
+    pull = 2 * 0.5 * model.get_param("W")
+    np.testing.assert_allclose(pulled - free, pull, atol=1e-5)
+
+    # The next update has its own pull.
+    model.finish_update(SGD(0.0))
+    model.begin_update([Xs[0]])[1]([0 * dYs[0]])
+    np.testing.assert_allclose(model.get_grad("W"), pull, atol=1e-5)

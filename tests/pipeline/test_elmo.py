@@ -23,6 +23,7 @@ from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.language_model.loading import load_language_model
 from spacy_elmo.layers.elmo_layers import get_embedder
+from spacy_elmo.pipeline.architectures import build_elmo_v1
 from spacy_elmo.pipeline.elmo import Elmo
 
 from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
@@ -314,9 +315,9 @@ def test_one_long_doc_is_read_in_bounded_batches(nlp, monkeypatch):
     sizes = []
     contextualize = InferenceEngine.contextualize
 
-    def count(engine, X, *args, **kwargs):
-        sizes.append(len(X))
-        return contextualize(engine, X, *args, **kwargs)
+    def count(engine, batch, *args, **kwargs):
+        sizes.append(len(batch.word_ids))
+        return contextualize(engine, batch, *args, **kwargs)
 
     monkeypatch.setattr(InferenceEngine, "contextualize", count)
 
@@ -610,3 +611,8 @@ def test_component_keeps_spacys_protocols(nlp):
     assert isinstance(elmo, Elmo)
     for protocol in (ty.TrainableComponent, ty.InitializableComponent, ty.ListenedToComponent):
         assert isinstance(elmo, protocol)
+
+
+def test_a_start_that_is_no_more_is_refused():
+    with pytest.raises(ValueError, match="EL017.*initial_state = warm.*zero"):
+        build_elmo_v1(initial_state="warm")

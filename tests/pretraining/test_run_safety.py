@@ -239,7 +239,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from spacy_elmo.pretrain import BEST, LAST
+from spacy_elmo.pretraining.run import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
 from tests import faults
