@@ -98,7 +98,7 @@ import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 import spacy
-from tests.pipelines import TEXTS, assert_same
+from tests.support.pipelines import TEXTS, assert_same
 
 def make(source):
     if Path(source).exists():

@@ -22,7 +22,7 @@ from spacy_elmo.util.unpacking import unpack
 from ..data.pipeline_0_1_0.make import TEXTS, read_docs
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
 from ..support.helpers import assert_close, make_nlp, vectors
-from .test_older_versions import DATA
+from .test_older_versions import PIPELINE
 
 OURS = "EL0[2-3]|EL10|EL116"
 COMPONENTS = ["elmo", "elmo_senses"]
@@ -30,7 +30,7 @@ COMPONENTS = ["elmo", "elmo_senses"]
 
 def load_old():
     """A pipeline with all components, of a tiny shape."""
-    return spacy.load(DATA / "pipeline")
+    return spacy.load(PIPELINE / "pipeline")
 
 
 @pytest.fixture(scope="module")

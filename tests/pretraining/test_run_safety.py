@@ -242,8 +242,8 @@ import torch
 from spacy_elmo.pretraining.run import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
-from tests import faults
-from tests.runs import SMALL, all_bytes, train, write_texts
+from tests.support import faults
+from tests.support.runs import SMALL, all_bytes, train, write_texts
 
 folder, first, every, eval_frequency, save_frequency = Path(sys.argv[1]), *map(int, sys.argv[2:6])
 torch.set_num_threads(1)
@@ -326,11 +326,11 @@ from pathlib import Path
 import torch
 from spacy.cli._util import app, registry
 from spacy_elmo.pretraining.run_folder import has_checkpoints
-from tests import faults
-from spacy_elmo.pretraining import log
-from tests.runs import SMALL, all_bytes, write_config, write_texts
+from tests.support import faults
+from spacy_elmo.pretraining import run_log
+from tests.support.runs import SMALL, all_bytes, write_config, write_texts
 
-log.has_matplotlib = lambda: False  # drawing takes longer than the run
+run_log.has_matplotlib = lambda: False  # drawing takes longer than the run
 folder, seed, n_signals = Path(sys.argv[1]), *map(int, sys.argv[2:4])
 torch.set_num_threads(1)
 registry.cli.get_all()
