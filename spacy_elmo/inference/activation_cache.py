@@ -96,9 +96,8 @@ class KeptLayers:
         self.n_misses += len(arrays) - n_hits
         return arrays
 
-    def _read(self, item: Tuple[int, bytes], n_words: int) -> Optional[NDArray]:
-        n_tokens, data = item
-        if n_tokens != n_words or n_tokens == 0 or len(data) % (n_tokens * self.dtype.itemsize):
+    def _read(self, data: bytes, n_tokens: int) -> Optional[NDArray]:
+        if n_tokens == 0 or len(data) % (n_tokens * self.dtype.itemsize):
             return None
         X = np.frombuffer(data, self.dtype).reshape(n_tokens, -1)
         return X.astype(np.float32)
@@ -125,7 +124,7 @@ class KeptLayers:
         """sequences (Sequence[Sequence[str]]): words. arrays (Sequence[NDArray]): float32,
         as from `get`. Kept while there is room."""
         items = [
-            (_hash_words(words), len(words), array.astype(self.dtype).tobytes())
+            (_hash_words(words), array.astype(self.dtype).tobytes())
             for words, array in zip(sequences, arrays)
         ]
         self.store.put(items)

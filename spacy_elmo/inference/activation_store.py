@@ -11,20 +11,17 @@ from ..errors import Warnings
 
 logger = logging.getLogger("spacy_elmo")
 
-# Of a sequence: its key, tokens, and layers as bytes.
-Item = Tuple[bytes, int, bytes]
-# By key: tokens and layers.
-Found = Dict[bytes, Tuple[int, bytes]]
+# Of a sequence: its key, and its layers as bytes.
+Item = Tuple[bytes, bytes]
+Items = Dict[bytes, bytes]
 
 # Keys of one query; SQLite's oldest limit is 999.
 _N_KEYS = 500
 # Seconds that a process waits for another one's write.
 _TIMEOUT = 60.0
 # Files of another version are started over.
-_VERSION = 2
-_SCHEMA = (
-    "CREATE TABLE layers (key BLOB PRIMARY KEY, n_tokens INTEGER, checksum INTEGER, data BLOB)"
-)
+_VERSION = 3
+_SCHEMA = "CREATE TABLE layers (key BLOB PRIMARY KEY, checksum INTEGER, data BLOB)"
 # What comes and goes, or is wrong with the place and not with the file.
 _OUTER = ("locked", "busy", "unable to open", "readonly", "disk I/O", "full", "interrupted")
 _FAILED = (sqlite3.Error, OSError, UnicodeError, OverflowError)
@@ -33,7 +30,7 @@ _FAILED = (sqlite3.Error, OSError, UnicodeError, OverflowError)
 class LayerStore(Protocol):
     """Something that keeps items, while there is room."""
 
-    def get(self, keys: Sequence[bytes]) -> Found: ...
+    def get(self, keys: Sequence[bytes]) -> Items: ...
 
     def put(self, items: Sequence[Item]) -> None: ...
 
@@ -46,23 +43,23 @@ class LayerMemory:
 
     def __init__(self, n_bytes_most: int) -> None:
         self.n_bytes_left = n_bytes_most
-        self.items: Found = {}
+        self.items: Items = {}
 
-    def get(self, keys: Sequence[bytes]) -> Found:
-        """RETURNS (Found): those that are kept."""
+    def get(self, keys: Sequence[bytes]) -> Items:
+        """RETURNS (Items): those that are kept."""
         return {key: self.items[key] for key in keys if key in self.items}
 
     def put(self, items: Sequence[Item]) -> None:
         """Keep items, while there is room."""
-        for key, n_tokens, data in items:
+        for key, data in items:
             if key not in self.items and len(data) <= self.n_bytes_left:
-                self.items[key] = n_tokens, data
+                self.items[key] = data
                 self.n_bytes_left -= len(data)
 
 
 class LayerFile:
     """Keep items in a file: several processes may read and write it, and a process that is
-    killed leaves it whole. Each item has a checksum of its key, tokens and layers. A
+    killed leaves it whole. Each item has a checksum of its key and layers. A
     damaged file is started over (WL007); where no file can be, nothing is kept (WL008).
 
     path (Path): the file.
@@ -77,12 +74,12 @@ class LayerFile:
         if not self._attempt(self._create):
             self._is_readable = self._is_writable = False
 
-    def get(self, keys: Sequence[bytes]) -> Found:
-        """RETURNS (Found): those that are kept, as they were written."""
-        found: Found = {}
+    def get(self, keys: Sequence[bytes]) -> Items:
+        """RETURNS (Items): those that are kept, as they were written."""
+        items: Items = {}
         if self._is_readable:
-            self._is_readable = self._attempt(lambda: self._select(keys, found))
-        return found
+            self._is_readable = self._attempt(lambda: self._select(keys, items))
+        return items
 
     def put(self, items: Sequence[Item]) -> None:
         """Keep items, while there is room."""
@@ -132,30 +129,29 @@ class LayerFile:
                 raise sqlite3.DatabaseError(f"it is of version {version}")
             connection.execute("COMMIT")
 
-    def _select(self, keys: Sequence[bytes], found: Found) -> None:
+    def _select(self, keys: Sequence[bytes], items: Items) -> None:
         with self._connect() as connection:
             for start in range(0, len(keys), _N_KEYS):
                 part = keys[start : start + _N_KEYS]
                 marks = ",".join("?" * len(part))
-                columns = "key, n_tokens, checksum, data"
-                query = f"SELECT {columns} FROM layers WHERE key IN ({marks})"
-                for key, n_tokens, checksum, data in connection.execute(query, part):
-                    if _is_whole(key, n_tokens, data) and checksum == _sum(key, n_tokens, data):
-                        found[key] = n_tokens, data
+                query = f"SELECT key, checksum, data FROM layers WHERE key IN ({marks})"
+                for key, checksum, data in connection.execute(query, part):
+                    if _are_bytes(key, data) and checksum == _sum(key, data):
+                        items[key] = data
 
     def _insert(self, items: Sequence[Item]) -> None:
         n_bytes = self.path.stat().st_size if self.path.exists() else 0
-        rows: List[Tuple[bytes, int, int, bytes]] = []
-        for key, n_tokens, data in items:
+        rows: List[Tuple[bytes, int, bytes]] = []
+        for key, data in items:
             n_bytes += len(data)
             if n_bytes > self.n_bytes_most:
                 break
-            rows.append((key, n_tokens, _sum(key, n_tokens, data), data))
+            rows.append((key, _sum(key, data), data))
         if not rows:
             return
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT OR REPLACE INTO layers VALUES (?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO layers VALUES (?, ?, ?)", rows)
             connection.execute("COMMIT")
 
 
@@ -166,10 +162,10 @@ def _is_damage(err: Exception) -> bool:
     return not (is_operational and any(part in str(err) for part in _OUTER))
 
 
-def _is_whole(key: Any, n_tokens: Any, data: Any) -> bool:
-    return isinstance(key, bytes) and isinstance(n_tokens, int) and isinstance(data, bytes)
+def _are_bytes(key: Any, data: Any) -> bool:
+    return isinstance(key, bytes) and isinstance(data, bytes)
 
 
-def _sum(key: bytes, n_tokens: int, data: bytes) -> int:
-    # Of all three: layers of another sequence are as wrong as damaged ones.
-    return zlib.crc32(data, zlib.crc32(b"%b %d" % (key, n_tokens)))
+def _sum(key: bytes, data: bytes) -> int:
+    # Of both: layers of another sequence are as wrong as damaged ones.
+    return zlib.crc32(data, zlib.crc32(key))

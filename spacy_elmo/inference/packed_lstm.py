@@ -96,25 +96,29 @@ class PackedLayer:
             packed rows, from a row on.
         n_rows (int): of the result."""
         n_seqs = batch_sizes[0]
-        hidden, cell = (_pad_rows(part, round_rows(n_seqs, self.least_rows)) for part in state)
-        cell.mul_(2.0)
+        n_state_rows = round_rows(n_seqs, self.least_rows)
+        hidden = _pad_rows(state[0], n_state_rows)  # (n_state_rows, width // 2)
+        cell = _pad_rows(state[1], n_state_rows).mul_(2.0)  # (n_state_rows, cell_width)
         scratch = torch.empty_like(cell)
-        Y = hidden.new_empty(n_rows, hidden.size(1))
+        Y = hidden.new_empty(n_rows, hidden.size(1))  # (n_rows, width // 2)
         last_hidden, last_cell = torch.empty_like(state[0]), torch.empty_like(state[1])
         n_running, start = n_seqs, 0
         for sizes in _tiles(batch_sizes, self.tile_rows):
+            # (rows of the tile, 4 * cell_width)
             tile = read_gates(start, round_rows(_count_read(sizes, self.least_rows)))
             first = 0
             for n in sizes:
                 raise_if_stopped()
                 if n < n_running:
+                    # These sequences ended with the step before.
                     last_hidden[n:n_running] = hidden[n:n_running]
                     last_cell[n:n_running] = cell[n:n_running]
                     n_running = n
                 # Rows beyond n hold numbers of sequences that have ended.
                 m = round_rows(n, self.least_rows)
+                # (m, 4 * cell_width)
                 gates = self.recurrent(hidden[:m]).add_(tile[first : first + m])
-                hidden = self._step(gates, cell[:m], scratch[:m])
+                hidden = self._step(gates, cell[:m], scratch[:m])  # (m, width // 2)
                 Y[start : start + n] = hidden[:n]
                 first += n
                 start += n
@@ -124,14 +128,14 @@ class PackedLayer:
 
     def _step(self, gates: Tensor, cell: Tensor, scratch: Tensor) -> Tensor:
         """Overwrites all it is given; `cell` becomes the new one. RETURNS the output."""
-        i, f, o, j = gates.sigmoid_().chunk(4, dim=1)
+        i, f, o, j = gates.sigmoid_().chunk(4, dim=1)  # each (m, cell_width)
         cell.mul_(f).addcmul_(i, j.sub_(0.5), value=4.0)
         if self.cell_clip is not None:
             cell.clamp_(-2.0 * self.cell_clip, 2.0 * self.cell_clip)
-        output = torch.sigmoid(cell, out=scratch).sub_(0.5).mul_(o)
+        output = torch.sigmoid(cell, out=scratch).sub_(0.5).mul_(o)  # (m, cell_width)
         if self.projection is None:
             return output * 2.0
-        hidden = self.projection(output)
+        hidden = self.projection(output)  # (m, width // 2)
         if self.proj_clip is not None:
             hidden.clamp_(-self.proj_clip, self.proj_clip)
         return hidden

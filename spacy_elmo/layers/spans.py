@@ -104,6 +104,8 @@ def _sentences(doc: Doc, max_tokens: int) -> List[Span]:
 
 
 def _windows(span: Span, window: int) -> List[Span]:
+    if 0 < len(span) <= window:
+        return [span]
     words = [token.text for token in span]
     ends = list(accumulate(len(part) for part in cut_windows(words, window)))
     return [span[start:end] for start, end in zip([0, *ends], ends)]
