@@ -37,6 +37,6 @@ def require_state(state: Any) -> None:
         raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
 
 
-def _make_error(place: str, found: Any, expected: str) -> ValueError:
-    about = f"{type(found).__name__} ({found!r:.50})"
-    return ValueError(Errors.EL119.format(place=place, found=about, expected=expected))
+def _make_error(place: str, value: Any, expected: str) -> ValueError:
+    description = f"{type(value).__name__} ({value!r:.50})"
+    return ValueError(Errors.EL119.format(place=place, found=description, expected=expected))

@@ -231,8 +231,8 @@ class Embedder(nn.Module):
         start = self.bilm.zero_state(len(sentences)) if state is None else state
         empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
         if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
-            found = [tuple(part.shape) for part in start]
-            raise ValueError(Errors.EL014.format(found=found, config=self.bilm.config))
+            shapes = [tuple(part.shape) for part in start]
+            raise ValueError(Errors.EL014.format(found=shapes, config=self.bilm.config))
         running = BiLMState(*(torch.cat(p, dim=2).detach().float() for p in zip(start, empty)))
         arrays = self._make_arrays(len(sentences))
         n_threads = choose_n_threads(self.n_threads)

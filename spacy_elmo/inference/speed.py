@@ -108,14 +108,14 @@ def measure_speed(
     samples = {size: _take(sentences, size) for size in batch_sizes}
     rates: Dict[Any, List[float]] = {(n, size): [] for n in precisions for size in batch_sizes}
     for turn in range(n_repeats + 1):
-        for (name, size), found in rates.items():
+        for (name, size), measured in rates.items():
             rate = _rate(samples[size], partial(_embed_parts, embedders[name], samples[size], size))
             # The first turn compiles kernels.
             if turn:
-                found.append(rate)
+                measured.append(rate)
     rows = []
-    for (name, size), found in rates.items():
-        rate = median(found)
+    for (name, size), measured in rates.items():
+        rate = median(measured)
         each = bilm.config.n_operations
         rows.append(
             {
@@ -186,12 +186,12 @@ def _take(sentences: Sequence[Sequence[str]], size: int) -> Sequence[Sequence[st
     return sentences[::step]
 
 
-def _compare(found: List[NDArray], exact: List[NDArray]) -> Dict[str, float]:
+def _compare(arrays: List[NDArray], exact: List[NDArray]) -> Dict[str, float]:
     """The largest difference of a number, and the least cosine of a token's layer."""
     # NumPy's extremes keep what is not a number, Python's do not.
-    largest = np.max([np.abs(A - B).max() for A, B in zip(found, exact)])
+    largest = np.max([np.abs(A - B).max() for A, B in zip(arrays, exact)])
     cosines = [
         (A * B).sum(axis=-1) / (np.linalg.norm(A, axis=-1) * np.linalg.norm(B, axis=-1))
-        for A, B in zip(found, exact)
+        for A, B in zip(arrays, exact)
     ]
     return {"largest": float(largest), "cosine": float(np.min([c.min() for c in cosines]))}

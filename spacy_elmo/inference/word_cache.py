@@ -55,25 +55,25 @@ class WordCache:
         RETURNS (Tuple[List[int], Tensor, List[int]]): indices of the words found,
             their vectors, shape (n_found, width), and indices of the others.
         """
-        found: List[int] = []
+        hits: List[int] = []
         rows: List[int] = []
-        missing: List[int] = []
+        misses: List[int] = []
         with CACHE_LOCK:
             known, table = self._take_store()
             for i, word in enumerate(words):
                 row = known.pop(word, None)
                 if row is None:
-                    missing.append(i)
+                    misses.append(i)
                 else:
                     # Python's dicts keep their order: what is put in again comes last.
                     known[word] = row
-                    found.append(i)
+                    hits.append(i)
                     rows.append(row)
             vectors = table[rows]
             self._store = _Store(known, table)
-            self.n_hits += len(found)
-            self.n_misses += len(missing)
-        return found, vectors, missing
+            self.n_hits += len(hits)
+            self.n_misses += len(misses)
+        return hits, vectors, misses
 
     def put(self, words: List[str], vectors: Tensor) -> None:
         """Store words, and drop those unused longest if there is no room. What another

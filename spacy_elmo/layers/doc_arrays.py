@@ -44,8 +44,8 @@ def register_arrays(name: str) -> None:
 
 
 def _wrap(name: str, doc: Doc) -> Optional[DocArrays]:
-    found = get_arrays(name, doc)
-    return None if found is None else DocArrays(found)
+    arrays = get_arrays(name, doc)
+    return None if arrays is None else DocArrays(arrays)
 
 
 def get_arrays(name: str, doc: Doc) -> Optional[Dict[str, Any]]:

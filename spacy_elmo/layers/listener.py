@@ -95,8 +95,8 @@ def replace_listener_config(elmo: Dict[str, Any], tok2vec: Dict[str, Any]) -> Di
     """
     listener = _find_listener_block(tok2vec)
     mix = {key: listener[key] for key in MIX_KEYS if key in listener}
-    own = {key: value for key, value in elmo.items() if not listener or key not in MIX_KEYS}
-    return {**own, **mix}
+    others = {key: value for key, value in elmo.items() if not listener or key not in MIX_KEYS}
+    return {**others, **mix}
 
 
 MIX_KEYS = (

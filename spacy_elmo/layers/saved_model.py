@@ -60,9 +60,9 @@ def _find_weights(
     return state, dict(message["params"][mix])
 
 
-def _require_numbers(name: str, found: Any, expected: Floats1d, source: str) -> None:
-    is_array = isinstance(found, np.ndarray) and found.dtype == expected.dtype
-    if not is_array or found.shape != expected.shape or not np.isfinite(found).all():
+def _require_numbers(name: str, value: Any, expected: Floats1d, source: str) -> None:
+    is_array = isinstance(value, np.ndarray) and value.dtype == expected.dtype
+    if not is_array or value.shape != expected.shape or not np.isfinite(value).all():
         shape = expected.shape
-        error = f"'{name}' of the mix is {found!r:.80}, expected finite numbers of shape {shape}"
+        error = f"'{name}' of the mix is {value!r:.80}, expected finite numbers of shape {shape}"
         raise ValueError(Errors.EL116.format(source=source, error=error))

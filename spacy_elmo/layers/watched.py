@@ -83,14 +83,14 @@ def stock_listener_forward(
     return cast(Watch, model.attrs[_WATCH]).forward(model, docs, is_train)
 
 
-def require_width(model: Model, doc: Doc, found: int) -> None:
-    """model (Model): a listener. doc (Doc): what it reads. found (int): width of a row.
+def require_width(model: Model, doc: Doc, width: int) -> None:
+    """model (Model): a listener. doc (Doc): what it reads. width (int): of a row.
     RAISES (ValueError): EL115 if that is not what it was made for."""
     expected = model.get_dim("nO")
-    if found != expected:
+    if width != expected:
         raise ValueError(
             Errors.EL115.format(
-                upstream=get_upstream(model), expected=expected, text=doc.text[:50], found=found
+                upstream=get_upstream(model), expected=expected, text=doc.text[:50], found=width
             )
         )
 

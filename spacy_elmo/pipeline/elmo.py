@@ -104,9 +104,9 @@ class Elmo(SavedTok2Vec):
         """
         super().__init__(vocab, model, name)
         # By position and name: a copied model loses references and subclasses.
-        found = [layer.name for layer in model.layers]
-        if found != ["elmo_layers", "scalar_mix"]:
-            raise ValueError(Errors.EL006.format(name=name, found=found or [model.name]))
+        names = [layer.name for layer in model.layers]
+        if names != ["elmo_layers", "scalar_mix"]:
+            raise ValueError(Errors.EL006.format(name=name, found=names or [model.name]))
         require_least("learn_rate_factor", learn_rate_factor, 0)
         self.store_layers = store_layers
         self.vector_hooks = vector_hooks
@@ -151,15 +151,15 @@ class Elmo(SavedTok2Vec):
         RAISES (ValueError): EL001 if it wants another width than ours.
         """
         expected = self._get_sent_width(listener)
-        found = listener.get_dim("nO")
-        if found == expected:
+        width = listener.get_dim("nO")
+        if width == expected:
             if not isinstance(listener, ElmoListener):
                 watch(listener, self.name, stock_listener_forward)
             super().add_listener(listener, component_name)
         elif listener.upstream_name != "*":
             raise ValueError(
                 Errors.EL001.format(
-                    name=component_name, found=found, upstream=self.name, expected=expected
+                    name=component_name, found=width, upstream=self.name, expected=expected
                 )
             )
 

@@ -1,4 +1,4 @@
-"""The component "elmo_lm": what a biLM's softmax says about each token."""
+"""The component "elmo_lm": what a biLM's softmax says description each token."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -193,16 +193,16 @@ class ElmoLM(Pipe):
         register_model(key, self)
         scorer = Scorer(model, vocabulary)
         scores = score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
-        for doc, found in zip(docs, scores):
+        for doc, doc_scores in zip(docs, scores):
             entry = {
-                "forward": found.log_probs[0],
-                "backward": found.log_probs[1],
+                "forward": doc_scores.log_probs[0],
+                "backward": doc_scores.log_probs[1],
                 "is_known": np.array([t.text in vocabulary.ids for t in doc], dtype=bool),
-                "nats": found.nats,
-                "n_predictions": found.n_predictions,
+                "nats": doc_scores.nats,
+                "n_predictions": doc_scores.n_predictions,
                 "key": make_key(doc),
                 "model": key,
-                **({"hidden": found.hidden} if self.keeps_hidden else {}),
+                **({"hidden": doc_scores.hidden} if self.keeps_hidden else {}),
             }
             store_scores(doc, entry)
 
@@ -256,11 +256,11 @@ class ElmoLM(Pipe):
 
     def __repr__(self) -> str:
         if self._held is None:
-            about = f"weights of {self.path or 'the bundled model'}, not loaded yet"
+            description = f"weights of {self.path or 'the bundled model'}, not loaded yet"
         else:
             model, vocabulary, _ = self._held.loaded
-            about = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
-        return f"<ElmoLM '{self.name}': {about}>"
+            description = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
+        return f"<ElmoLM '{self.name}': {description}>"
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles a pipeline (a spawned process, say) gets weights.

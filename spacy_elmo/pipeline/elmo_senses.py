@@ -129,9 +129,11 @@ class ElmoSenses(Pipe):
         return self
 
     def __repr__(self) -> str:
-        about = "no senses"
+        description = "no senses"
         if self.model is not None:
             centroids = self.model.centroids
             n_senses = sum(map(len, self.model.inventory.senses.values()))
-            about = f"{n_senses:,} senses, {len(centroids.counts):,} means, layer {centroids.layer}"
-        return f"<ElmoSenses '{self.name}': {about}; reads '{self.upstream}'>"
+            description = (
+                f"{n_senses:,} senses, {len(centroids.counts):,} means, layer {centroids.layer}"
+            )
+        return f"<ElmoSenses '{self.name}': {description}; reads '{self.upstream}'>"

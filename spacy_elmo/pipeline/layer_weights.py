@@ -48,27 +48,27 @@ def collect_weights(nlp: Language) -> List[LayerWeights]:
         >>> [(mix.place, [round(share, 2) for share in mix.shares]) for mix in collect_weights(nlp)]
         [('shared', [0.33, 0.33, 0.33])]
     """
-    found: List[LayerWeights] = []
+    mixes: List[LayerWeights] = []
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
         if isinstance(model, Model):
-            found += _collect(name, model)
-    if not found:
+            mixes += _collect(name, model)
+    if not mixes:
         names = ", ".join(nlp.pipe_names) or "no components"
         raise ValueError(Errors.EL063.format(names=names))
-    return found
+    return mixes
 
 
 def _collect(name: str, model: Model) -> List[LayerWeights]:
-    found: List[LayerWeights] = []
+    mixes: List[LayerWeights] = []
     for node in model.walk():
         # A mix stands at the end of a chain: behind a listener, or behind the biLM.
         if len(node.layers) == 2 and node.layers[1].name == "scalar_mix":
             is_own = node.layers[0].name == "elmo_layers" and node is model
             place = "shared" if is_own else node.attrs.get(PLACE, "alone")
             state = mix_state(node.layers[1])
-            found.append(LayerWeights(name, place, state["shares"], state["gamma"]))  # type: ignore[arg-type]
-    return sorted(found, key=lambda mix: mix.place)
+            mixes.append(LayerWeights(name, place, state["shares"], state["gamma"]))  # type: ignore[arg-type]
+    return sorted(mixes, key=lambda mix: mix.place)
 
 
 def build_weights_logger_v1(

@@ -23,9 +23,9 @@ def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
         claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
         for listener in listeners:
             if listener.upstream_name == "*" and not claims:
-                found, expected = listener.get_dim("nO"), elmo.model.get_dim("nO")
+                width, expected = listener.get_dim("nO"), elmo.model.get_dim("nO")
                 error = Errors.EL001.format(
-                    name=name, found=found, upstream=elmo.name, expected=expected
+                    name=name, found=width, upstream=elmo.name, expected=expected
                 )
                 raise ValueError(error)
             if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == elmo.name:
@@ -49,10 +49,10 @@ def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]
     for name, pipe in nlp.pipeline:
         model: Union[Model, Any] = getattr(pipe, "model", None)
         if isinstance(model, Model):
-            found = [
+            listeners = [
                 node
                 for node in model.walk()
                 if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
             ]
-            if found:
-                yield name, found
+            if listeners:
+                yield name, listeners

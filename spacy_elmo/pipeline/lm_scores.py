@@ -48,14 +48,14 @@ def score_docs(
     starts = np.cumsum([0, *[len(doc) for doc in docs]])
     sequences, rows = get_sequences(docs, get_spans)
     for members in plan_batches([len(words) for words in sequences], batch_tokens):
-        for k, found in zip(members, _score(scorer, [sequences[k] for k in members])):
+        for k, sequence_scores in zip(members, _score(scorer, [sequences[k] for k in members])):
             # Empty docs share their start with the next one.
             i = np.searchsorted(starts, rows[k][0], side="right") - 1
             places = rows[k] - starts[i]
             # Forward, the last prediction is the end; backward, it is the begin.
-            scores[i].log_probs[:, places] = found.log_probs[:, 1:-1]
-            scores[i].hidden[places] = found.hidden[1:-1]
-            scores[i].nats -= float(np.nansum(found.log_probs)) / 2
+            scores[i].log_probs[:, places] = sequence_scores.log_probs[:, 1:-1]
+            scores[i].hidden[places] = sequence_scores.hidden[1:-1]
+            scores[i].nats -= float(np.nansum(sequence_scores.log_probs)) / 2
             scores[i].n_predictions += len(places) + 1
     return scores
 

@@ -86,11 +86,11 @@ class TransformerEncoder:
 
     def describe(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): layer, and a hash of the weights, in JSON's types."""
-        found = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(digest_size=16)
         for name, tensor in sorted(self.model.state_dict().items()):
-            found.update(name.encode("utf-8"))
-            found.update(tensor.cpu().contiguous().numpy().tobytes())
-        return {"layer": self.model.config.num_hidden_layers, "transformer": found.hexdigest()}
+            digest.update(name.encode("utf-8"))
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        return {"layer": self.model.config.num_hidden_layers, "transformer": digest.hexdigest()}
 
 
 def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:

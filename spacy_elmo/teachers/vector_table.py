@@ -42,10 +42,10 @@ class VectorTable(NamedTuple):
 
     def hash(self) -> str:
         """RETURNS (str): the same for tables that say the same."""
-        found = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(digest_size=16)
         for part in self:
-            found.update(np.ascontiguousarray(part).tobytes())
-        return found.hexdigest()
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
 
 
 def read_vector_table(path: str) -> VectorTable:
