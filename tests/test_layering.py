@@ -1,6 +1,5 @@
 """Imports point downwards: the table of docs/design.md, held against the source."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -10,9 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-import spacy_elmo
-
-ROOT = Path(spacy_elmo.__file__).parent
+from .support.rooms import FILES, draw, find_imports, get_room
+from .support.rooms import PACKAGE as ROOT
 
 TESTS = Path(__file__).parent
 DESIGN = ROOT.parent / "docs" / "design.md"
@@ -37,62 +35,45 @@ def read_rooms():
 
 
 ROOMS = dict(read_rooms())
-FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-
-
-def room(path):
-    return path.parts[0].removesuffix(".py")
-
-
-def imports(path, top_level_only=False):
-    """(module names, whether relative) that a file imports."""
-    tree = ast.parse((ROOT / path).read_text("utf-8"))
-    nodes = tree.body if top_level_only else ast.walk(tree)
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield node.module.split(".")
-        elif isinstance(node, ast.ImportFrom):
-            base = list(path.parts[: len(path.parts) - node.level])
-            names = [*base, *(node.module.split(".") if node.module else [])]
-            if names:
-                yield ["spacy_elmo", *names]
-            else:
-                yield from (["spacy_elmo", alias.name] for alias in node.names)
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_imports_point_downwards(path):
     if path.name == "__init__.py" and len(path.parts) == 1:
         return
-    for names in imports(path):
+    for names in find_imports(path):
         if names[0] == "spacy_elmo":
-            assert ROOMS[names[1]].rank < ROOMS[room(path)].rank or names[1] == room(path), names
+            assert ROOMS[names[1]].rank < ROOMS[get_room(path)].rank or names[1] == get_room(
+                path
+            ), names
         if names[0] in ("torch", "spacy"):
-            assert getattr(ROOMS[room(path)], names[0]), names
+            assert getattr(ROOMS[get_room(path)], names[0]), names
 
 
 def test_the_table_has_all_rooms_and_no_other():
-    assert set(ROOMS) == {room(path) for path in FILES} - {"__init__"}
+    assert set(ROOMS) == {get_room(path) for path in FILES} - {"__init__"}
     rooms = {path.parts[0] for path in FILES if len(path.parts) > 1}
     assert all((ROOT / name / "__init__.py").is_file() for name in rooms)
 
 
+def test_the_drawing_is_that_of_the_code():
+    assert f"```mermaid\ngraph TD\n{draw()}\n```" in DESIGN.read_text("utf-8")
+
+
 def test_one_name_means_one_file():
     # A command has the name of what it runs.
-    names = Counter(path.stem for path in FILES if room(path) != "cli" and path.stem[0] != "_")
+    names = Counter(path.stem for path in FILES if get_room(path) != "cli" and path.stem[0] != "_")
     assert [name for name, n in names.items() if n > 1] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_functions_import_nothing_but_in_the_commands(path):
-    top = list(imports(path, top_level_only=True))
-    lazy = [names for names in imports(path) if names not in top]
+    top = list(find_imports(path, top_level_only=True))
+    lazy = [names for names in find_imports(path) if names not in top]
     # A `try` around an optional package is at the top, too.
     optional = {"h5py", "matplotlib", "compression", "backports", "resource", "faiss", "nltk"}
     optional |= {"transformers"}
-    assert room(path) in ("cli", "__init__") or {names[0] for names in lazy} <= optional
+    assert get_room(path) in ("cli", "__init__") or {names[0] for names in lazy} <= optional
 
 
 def test_importing_the_package_imports_nothing_heavy():
