@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-FEW, MANY = 200, 20_000
+FEW, MANY = 200, 3_000
 often = pytest.mark.parametrize(
     "n_times", [FEW, pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
