@@ -4,7 +4,6 @@ import logging
 import os
 from dataclasses import asdict
 from importlib.metadata import version
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
@@ -24,7 +23,6 @@ from ..text.static_vectors import StaticVectors
 from ..util.atomic import find_folder
 from ..util.digests import write_digests
 from ..util.reading import read_json_object
-from .initial_state import store_initial_state
 from .loop import Hooks, Progress, Report, train
 from .ranks import Processes, deterministic, join_processes
 from .run_config import RunConfig
@@ -37,8 +35,6 @@ logger = logging.getLogger("spacy_elmo")
 LAST, BEST = "model-last", "model-best"
 # Tokens of a pass over held-out text.
 _DEV_TOKENS = 4096
-# Training sequences from which the stored state is averaged.
-_STATE_SEQUENCES = 2000
 
 
 class Run:
@@ -196,9 +192,6 @@ class Run:
 
     def _write(self, name: str, n_tokens: int, dev: Optional[Perplexity]) -> None:
         meta = self._meta(n_tokens, dev)
-        parts = (part for part, _ in self.corpus.read(self.corpus.start()))
-        sequences = list(islice(chain.from_iterable(parts), _STATE_SEQUENCES))
-        store_initial_state(self.model, sequences, _DEV_TOKENS)
         write_native(
             self.model.bilm,
             self.output / name,

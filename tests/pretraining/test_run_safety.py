@@ -208,6 +208,9 @@ def test_a_run_of_an_older_version_goes_on(tmp_path, texts):
         )
     )
     for name, tensor in expected.items():
+        # The mean state after a sequence, which nothing reads any more.
+        if name in ("initial_hidden", "initial_cell"):
+            continue
         torch.testing.assert_close(found[name], tensor, atol=1e-4, rtol=1e-3, msg=name)
 
 
@@ -239,11 +242,11 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from spacy_elmo.pretrain import BEST, LAST
+from spacy_elmo.pretraining.run import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
-from tests import faults
-from tests.runs import SMALL, all_bytes, train, write_texts
+from tests.support import faults
+from tests.support.runs import SMALL, all_bytes, train, write_texts
 
 folder, first, every, eval_frequency, save_frequency = Path(sys.argv[1]), *map(int, sys.argv[2:6])
 torch.set_num_threads(1)
@@ -326,11 +329,11 @@ from pathlib import Path
 import torch
 from spacy.cli._util import app, registry
 from spacy_elmo.pretraining.run_folder import has_checkpoints
-from tests import faults
-from spacy_elmo.pretraining import log
-from tests.runs import SMALL, all_bytes, write_config, write_texts
+from tests.support import faults
+from spacy_elmo.pretraining import run_log
+from tests.support.runs import SMALL, all_bytes, write_config, write_texts
 
-log.has_matplotlib = lambda: False  # drawing takes longer than the run
+run_log.has_matplotlib = lambda: False  # drawing takes longer than the run
 folder, seed, n_signals = Path(sys.argv[1]), *map(int, sys.argv[2:4])
 torch.set_num_threads(1)
 registry.cli.get_all()
