@@ -10,7 +10,7 @@ from ..bilm.characters import count_bytes
 from ..bilm.config import N_WORD_MARKERS
 from ..inference.speed import read_peak_memory
 from ..language_model.objective import LanguageModel
-from .optimizers import make_optimizer, parse_settings
+from .optimizers import make_optimizer
 from .run_config import RunConfig
 from .run_words import choose_vocabulary, count_words, read_given_words
 from .stream import BatchStream
@@ -78,7 +78,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:
     """Predictions of a direction per second: forward, back and the optimizer."""
     t = config.training
-    optimizer = make_optimizer(model, *parse_settings(t.optimizer))
+    optimizer = make_optimizer(model, t.optimizer)
     # Enough text for the steps, not a whole buffer.
     stream = BatchStream(
         corpus.read,

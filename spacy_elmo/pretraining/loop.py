@@ -15,7 +15,7 @@ from ..language_model.perplexity import Perplexity
 from ..language_model.readings import make_lm_batch
 from ..language_model.teacher import PREFIX, get_teacher_tensors, set_teacher_tensors
 from ..language_model.vocabulary import UNK_WORD
-from .optimizers import get_tensors, make_optimizer, parse_settings, set_tensors
+from .optimizers import get_tensors, make_optimizer, set_tensors
 from .ranks import Processes
 from .run_folder import Checkpoint
 from .schedule import learn_rate_factor
@@ -120,8 +120,7 @@ def train(
     RAISES (ValueError): EL093 if gradients stay infinite, EL163 if weights are to be saved
         that are, EL094 if the text ends.
     """
-    name, arguments = parse_settings(settings.optimizer)
-    optimizer = make_optimizer(model, name, arguments)
+    optimizer = make_optimizer(model, settings.optimizer)
     progress, state = start, None
     if checkpoint is not None:
         progress = Progress(**checkpoint.state)

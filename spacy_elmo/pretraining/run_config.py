@@ -23,7 +23,7 @@ from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..text.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from ..text.languages import require_language
 from ..text.static_vectors import StaticVectors, read_static_vectors
-from .optimizers import count_numbers, parse_settings, try_optimizer
+from .optimizers import NUMBERS_PER_WEIGHT, try_optimizer
 from .schedule import learn_rate_factor
 from .settings import CorpusSettings, TrainingSettings, check_keys, invalid, make_settings
 
@@ -96,9 +96,8 @@ class RunConfig:
         with torch.device("meta"):
             n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
         n_weights += n_words * (shape.direction_width + 1)
-        name, _ = parse_settings(self.training.optimizer)
         # The weight and its gradient, 4 bytes each, and what the optimizer remembers.
-        needed, total = 4 * (2 + count_numbers(name)) * n_weights, read_total_memory()
+        needed, total = 4 * (2 + NUMBERS_PER_WEIGHT) * n_weights, read_total_memory()
         if total and needed > total:
             raise ValueError(
                 Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)

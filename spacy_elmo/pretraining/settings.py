@@ -58,7 +58,7 @@ class TrainingSettings:
     save_frequency (int): between two checkpoints.
     patience (int): stop so long after the best held-out perplexity; 0 for never.
     log_frequency (int): between two lines.
-    optimizer (Dict[str, Any]): "name", and arguments of torch's class.
+    optimizer (Dict[str, Any]): "name", which is "adam", and arguments of torch's class.
     softmax (Dict[str, Any]): "kind", and its settings.
     teachers (Dict[str, Any]): what else to learn from, by name: "kind", and its settings.
     """

@@ -28,7 +28,6 @@ from spacy_elmo.pretraining.config_files import (
     make_pretraining_config,
 )
 from spacy_elmo.pretraining.corpus_report import describe_corpus
-from spacy_elmo.pretraining.optimizers import OPTIMIZERS
 from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.run import Run, pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
@@ -212,18 +211,6 @@ def test_every_input_trains_and_is_used_in_a_pipeline(tmp_path, texts, input):
     assert np.allclose(unknown, other, atol=1e-6) == (input != "characters")
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_learns(tmp_path, texts, name):
-    rates = {"sgd": 1.0, "adagrad": 0.1}
-    training = {**SMALL["training"], "learn_rate": rates.get(name, 0.01), "max_steps": 20}
-    reports = []
-    train(tmp_path, texts, reports=reports, training={**training, "optimizer": {"name": name}})
-
-    scores = [report.dev.perplexities[2] for report in reports if report.dev]
-    # Of 14 words, chance is 14.
-    assert scores[-1] < min(12, scores[0])
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_schedule_sets_the_rate_of_each_step(tmp_path, texts, schedule):
     training = {**SMALL["training"], "schedule": schedule, "log_frequency": 1, "max_steps": 9}
@@ -233,7 +220,7 @@ def test_the_schedule_sets_the_rate_of_each_step(tmp_path, texts, schedule):
     rates = [report.learn_rate for report in reports]
     assert rates[:3] == pytest.approx([0.0025, 0.005, 0.0075])  # a warm-up of 3 steps
     assert max(rates) == rates[3] == pytest.approx(0.01)
-    assert (rates[-1] < 0.007) == (schedule != "constant")
+    assert rates[-1] < 0.007
 
 
 def test_a_run_can_start_from_weights_alone(tmp_path, texts):
@@ -335,7 +322,7 @@ def test_folders_with_a_run_are_not_started_over(tmp_path, texts, caplog):
 def test_gradients_that_are_no_numbers_are_left_out_and_end_a_run(tmp_path, texts, caplog):
     training = {**SMALL["training"], "learn_rate": 1e30, "warmup_steps": 0, "clip": 0.0}
     with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="EL093.*--resume"):
-        train(tmp_path, texts, training={**training, "max_steps": 50, "optimizer": {"name": "sgd"}})
+        train(tmp_path, texts, training={**training, "max_steps": 50})
     assert caplog.text.count("[WL005]") == 10
 
 
