@@ -12,6 +12,8 @@ from ..inference.speed import read_peak_memory
 from ..language_model.objective import LanguageModel
 from .optimizers import make_optimizer
 from .run_config import RunConfig
+from .run_model import make_model, make_shape
+from .run_text import open_corpus, read_vectors
 from .run_words import choose_vocabulary, count_words, read_given_words
 from .stream import BatchStream
 
@@ -33,9 +35,9 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         that is shorter than its warm-up, and of a text that is less than a step.
     RAISES (ValueError): as a run that starts.
     """
-    corpus = config.open_corpus(folder)
+    corpus = open_corpus(config, folder)
     given = read_given_words(config.corpus)
-    vectors = config.read_vectors()
+    vectors = read_vectors(config)
     counter = count_words(corpus)
     vocabulary = choose_vocabulary(counter, config.corpus, given)
     max_bytes = config.bilm["max_chars"] - N_WORD_MARKERS
@@ -44,8 +46,8 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
     quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
     n_targets = counter.n_tokens + counter.n_sequences
-    shape = config.make_shape(vocabulary, vectors)
-    model = config.make_model(shape, vocabulary, vectors)
+    shape = make_shape(config.bilm, len(vocabulary), vectors)
+    model = make_model(config.training, shape, vocabulary, vectors)
     n_parameters = sum(p.numel() for p in model.parameters())
     rate = _time_steps(model, config, corpus, vocabulary)
     memory = read_peak_memory() / 1e6

@@ -28,9 +28,10 @@ def make_optimizer(module: nn.Module, block: Mapping[str, Any]) -> torch.optim.O
     if name != NAME:
         raise invalid("training.optimizer", "name", name, NAME)
     # One pass over all weights instead of one for each: several times faster.
-    fused: Dict[str, Any] = {} if "foreach" in arguments or "fused" in arguments else {"fused": True}
+    if "foreach" not in arguments:
+        arguments.setdefault("fused", True)
     try:
-        return torch.optim.Adam(module.parameters(), lr=0.0, **fused, **arguments)
+        return torch.optim.Adam(module.parameters(), lr=0.0, **arguments)
     except (TypeError, ValueError, RuntimeError) as err:
         raise ValueError(Errors.EL092.format(name=NAME, error=err)) from err
 

@@ -24,6 +24,8 @@ logger = logging.getLogger("spacy_elmo")
 
 TENSORS_FILE = "training.safetensors"
 STATE_FILE = "training.json"
+# The models of a run.
+LAST, BEST = "model-last", "model-best"
 _FOLDER = "checkpoints"
 _PATTERN = "step-?????????"
 # The last one, and the one before in case it is damaged.

@@ -28,10 +28,12 @@ from spacy_elmo.pretraining.config_files import (
     make_pretraining_config,
 )
 from spacy_elmo.pretraining.corpus_report import describe_corpus
+from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.ranks import Processes
-from spacy_elmo.pretraining.run import Run, pretrain
+from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog, read_log
+from spacy_elmo.pretraining.run_model import make_shape
 from spacy_elmo.pretraining.schedule import SCHEDULES
 
 from ..support.helpers import SHAPE, assert_close
@@ -354,11 +356,10 @@ def test_presets_are_valid_and_train_a_step(tmp_path, texts, preset):
     loaded = load_config(tmp_path / "x.cfg")
     if preset != "standard":
         # Kim et al. 2016 count one direction, with a vocabulary of 10,000 words.
-        shape = RunConfig.check(loaded).make_shape
         with torch.device("meta"):
             from spacy_elmo.bilm.model import BiLM
 
-            bilm = BiLM(shape(None, None))
+            bilm = BiLM(make_shape(loaded["bilm"], n_words=3))
             backward = sum(p.numel() for p in bilm.backward_lstm.parameters())
             n = sum(p.numel() for p in bilm.parameters()) - backward
         n += 10_000 * (bilm.config.direction_width + 1)
@@ -381,7 +382,7 @@ def test_vocabularies_to_score_with_must_be_covered(tmp_path, texts):
 def test_a_run_knows_its_length(tmp_path, texts):
     training = {**SMALL["training"], "max_steps": 0, "max_epochs": 2.0}
     config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
-    run = Run(
+    run = prepare(
         config, tmp_path / "run", resume=False, processes=Processes(0, 1, torch.device("cpu"))
     )
 
@@ -392,11 +393,11 @@ def test_a_run_knows_its_length(tmp_path, texts):
 def test_words_are_counted_again_for_another_text(tmp_path, texts):
     config = RunConfig.check(load_config(write_config(tmp_path, texts)))
     processes = Processes(0, 1, torch.device("cpu"))
-    first = Run(config, tmp_path / "run", resume=False, processes=processes)
+    first = prepare(config, tmp_path / "run", resume=False, processes=processes)
     corpus = {**SMALL["corpus"], "size": 6}
     config = RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus)))
 
-    assert len(Run(config, tmp_path / "run", resume=False, processes=processes).vocabulary) == 6
+    assert len(prepare(config, tmp_path / "run", resume=False, processes=processes).vocabulary) == 6
     assert len(first.vocabulary) > 6
 
 
@@ -423,7 +424,7 @@ def test_a_given_vocabulary_is_read_again_until_training_has_begun(tmp_path, tex
     processes = Processes(0, 1, torch.device("cpu"))
     for n_words in (4, 5):
         words.write_text("\n".join(["<S>", "</S>", "<UNK>", "ham", "eggs"][:n_words]))
-        run = Run(config, tmp_path / "run", resume=False, processes=processes)
+        run = prepare(config, tmp_path / "run", resume=False, processes=processes)
         assert len(run.vocabulary) == n_words
 
 

@@ -11,6 +11,7 @@ from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
+from spacy_elmo.pretraining.run_text import read_vectors
 
 from ..support.runs import SMALL, all_bytes, train, write_config
 
@@ -69,7 +70,7 @@ def test_configs_of_another_kind_are_refused(tmp_path):
         RunConfig.check(load_config(tmp_path / "x.cfg"))
     (tmp_path / "x.cfg").write_text('[corpus]\ntrain = "x"\n[bilm]\ninput = "vectors"\n')
     with pytest.raises(ValueError, match="EL087.*--paths.vectors"):
-        RunConfig.check(load_config(tmp_path / "x.cfg")).read_vectors()
+        read_vectors(RunConfig.check(load_config(tmp_path / "x.cfg")))
 
 
 def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
@@ -215,10 +216,10 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(tmp_path, texts):
 
 
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 20_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 20_000)
     with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
         train(tmp_path, texts)
-    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 49_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 49_000)
     train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
 
 
