@@ -3,18 +3,49 @@
 Autograd would record a dozen nodes for each step and add up the weights' gradients
 step by step. Here the steps only pass on what the recurrence needs; the gradients of
 the weights are three products over all rows at the end.
+
+In the shapes, n_rows are the tokens of all sequences, n those of a step, and half is
+width // 2. Names are as in `LSTMLayer`; m is a step's output before the projection.
 """
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 
-class _Layer(torch.autograd.Function):
-    """Names as in `LSTMLayer`; `Y` are the outputs of all rows, `M` the same before
-    the projection, `H_before` and `C_before` what each row's step started from."""
+class _Settings(NamedTuple):
+    """How a layer runs: see `run_layer`."""
 
+    batch_sizes: List[int]
+    cell_clip: Optional[float]
+    proj_clip: Optional[float]
+    dtype: torch.dtype
+
+
+class _Saved(NamedTuple):
+    """What the gradient is computed from. X, W, P and H are of the products' type.
+
+    X (Tensor): inputs, shape (n_rows, half).
+    W (Tensor): shape (2 * half, 4 * cell_width).
+    P (Optional[Tensor]): shape (cell_width, half).
+    activations (Tensor): of the gates i, f, o, j; shape (n_rows, 4 * cell_width).
+    first_cell (Tensor): before the first step, shape (n_seqs, cell_width).
+    C (Tensor): after each step, shape (n_rows, cell_width).
+    H (Tensor): the hidden state before the first step, then the output of each row; shape
+        (n_seqs + n_rows, half).
+    """
+
+    X: Tensor
+    W: Tensor
+    P: Optional[Tensor]
+    activations: Tensor
+    first_cell: Tensor
+    C: Tensor
+    H: Tensor
+
+
+class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -24,118 +55,178 @@ class _Layer(torch.autograd.Function):
         projection: Optional[Tensor],
         hidden: Tensor,
         cell: Tensor,
-        batch_sizes: List[int],
-        cell_clip: Optional[float],
-        proj_clip: Optional[float],
-        dtype: torch.dtype,
+        settings: _Settings,
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        cell_width = cell.size(1)
-        first_cell, out_dtype = cell, hidden.dtype
-        X, W, hidden = X.to(dtype), weight.to(dtype), hidden.to(dtype)
-        P = None if projection is None else projection.to(dtype)
-        input_weight, recurrent_weight = W.chunk(2)
+        dtype = settings.dtype
+        X, W = X.to(dtype), weight.to(dtype)  # (n_rows, half), (2 * half, 4 * cell_width)
+        P = None if projection is None else projection.to(dtype)  # (cell_width, half)
         # All steps' input products at once; only the recurrence has to wait.
-        gates = torch.addmm(bias.to(dtype), X, input_weight)
-        n_rows = gates.size(0)
+        gates = torch.addmm(bias.to(dtype), X, W.chunk(2)[0])  # (n_rows, 4 * cell_width)
+        n_seqs, half = hidden.shape
+        H = X.new_empty(n_seqs + len(X), half)  # (n_seqs + n_rows, half)
+        H[:n_seqs] = hidden
         activations = gates if dtype == cell.dtype else cell.new_empty(gates.shape)
-        C = cell.new_empty(n_rows, cell_width)
-        # What the first step starts from, then the outputs of all rows.
-        H = hidden.new_empty(hidden.size(0) + n_rows, hidden.size(1))
-        H[: hidden.size(0)] = hidden
-        Y = H[hidden.size(0) :]
-        last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
-        start = 0
-        for n in batch_sizes:
-            rows = slice(start, start + n)
-            if n < hidden.size(0):
-                last_hidden[n : hidden.size(0)] = hidden[n:]
-                last_cell[n : cell.size(0)] = cell[n:]
-                hidden, cell = hidden[:n], cell[:n]
-            step_gates, a = gates[rows].addmm_(hidden, recurrent_weight), activations[rows]
-            if a.dtype != dtype:
-                a.copy_(step_gates)
-            i, f, o, j = a.chunk(4, dim=1)
-            j.mul_(2.0)
-            a.sigmoid_()
-            j.mul_(2.0).sub_(1.0)
-            cell = torch.mul(f, cell, out=C[rows]).addcmul_(i, j)
-            if cell_clip is not None:
-                cell.clamp_(-cell_clip, cell_clip)
-            output, hidden = _tanh(cell).mul_(o).to(dtype), Y[rows]
-            if P is None:
-                hidden.copy_(output)
-            else:
-                torch.mm(output, P, out=hidden)
-                if proj_clip is not None:
-                    hidden.clamp_(-proj_clip, proj_clip)
-            start += n
-        last_hidden[: hidden.size(0)], last_cell[: cell.size(0)] = hidden, cell
-        ctx.save_for_backward(X, W, P, activations, first_cell, C, H)
-        ctx.settings = batch_sizes, cell_clip, proj_clip, dtype
-        return Y.to(out_dtype, copy=True), last_hidden.to(out_dtype), last_cell
+        saved = _Saved(X, W, P, activations, cell, cell.new_empty(len(X), cell.size(1)), H)
+        last_hidden, last_cell = _run_steps(gates, saved, settings)
+        ctx.save_for_backward(*saved)
+        ctx.settings = settings
+        # (n_rows, half), (n_seqs, half), (n_seqs, cell_width)
+        return H[n_seqs:].to(hidden.dtype, copy=True), last_hidden.to(hidden.dtype), last_cell
 
     @staticmethod
     def backward(
         ctx: Any, dY: Tensor, d_last_hidden: Tensor, d_last_cell: Tensor
     ) -> Tuple[Optional[Tensor], ...]:
-        X, W, P, activations, first_cell, C, H = ctx.saved_tensors
-        batch_sizes, cell_clip, proj_clip, dtype = ctx.settings
-        n_seqs, cell_width = first_cell.shape
-        input_weight, recurrent_weight = W.chunk(2)
-        recurrent_back = recurrent_weight.t().contiguous()
-        projection_back = first_cell if P is None else P.t().contiguous()
-        Y = H[n_seqs:]
-        d_gates = X.new_empty(activations.shape)
-        d_projected = Y.new_empty(0 if P is None else len(Y), Y.size(1))
-        # Gradients of what the step after this one started from.
-        dH, dC = d_last_hidden.clone(), d_last_cell.clone()
-        scratch = C.new_empty(4, n_seqs, cell_width)
-        step_gates = C.new_empty(n_seqs, 4 * cell_width)
-        end = C.size(0)
-        for step in reversed(range(len(batch_sizes))):
-            n = batch_sizes[step]
-            rows, start = slice(end - n, end), end - n
-            before = C[start - batch_sizes[step - 1] :][:n] if step else first_cell
-            i, f, o, j = activations[rows].chunk(4, dim=1)
-            d_i, d_f, d_o, d_j = step_gates[:n].chunk(4, dim=1)
-            t, u, v, dm = scratch[:, :n]
-            dh, dc = dH[:n].add_(dY[rows]), dC[:n]
-            if P is None:
-                dm = dh
-            else:
-                if proj_clip is not None:
-                    dh.mul_(Y[rows].abs() < proj_clip)
-                dm.copy_(torch.mm(d_projected[rows].copy_(dh), projection_back))
-            t.copy_(_tanh(C[rows]))
-            # dc += dm * o * (1 - t * t)
-            torch.mul(dm, o, out=u)
-            dc.add_(u).addcmul_(u.mul_(t), t, value=-1)
-            if cell_clip is not None:
-                dc.mul_(C[rows].abs() < cell_clip)
-            _sigmoid_back(o, torch.mul(dm, t, out=v), d_o)
-            _sigmoid_back(i, torch.mul(dc, j, out=v), d_i)
-            _sigmoid_back(f, torch.mul(dc, before, out=v), d_f)
-            torch.mul(dc, i, out=d_j)
-            d_j.addcmul_(torch.mul(d_j, j, out=v), j, value=-1)
-            dg = d_gates[rows].copy_(step_gates[:n])
-            dH[:n] = torch.mm(dg, recurrent_back)
-            dc.mul_(f)
-            end = start
-        n_before = torch.tensor([n_seqs, *batch_sizes[:-1]])
-        sizes = torch.tensor(batch_sizes)
-        # The row that each row goes on from, counted in H.
-        starts = torch.cumsum(n_before, 0) - n_before
-        steps = torch.repeat_interleave(sizes)
-        within = torch.arange(len(steps)) - (torch.cumsum(sizes, 0) - sizes)[steps]
-        H_before = H[(starts[steps] + within).to(H.device)]
-        d_weight = torch.cat([X.t() @ d_gates, H_before.t() @ d_gates]).to(C.dtype)
-        d_bias = (d_gates.new_ones(1, d_gates.size(0)) @ d_gates)[0].to(C.dtype)
-        d_projection = None
-        if P is not None:
-            M = _tanh(C).mul_(activations[:, 2 * cell_width : 3 * cell_width]).to(dtype)
-            d_projection = (M.t() @ d_projected).to(C.dtype)
-        dX = (d_gates @ input_weight.t()).to(C.dtype)
-        return dX, d_weight, d_bias, d_projection, dH, dC, None, None, None, None
+        saved, settings = _Saved(*ctx.saved_tensors), ctx.settings
+        # Gradients of what a step starts from: here the one after the last.
+        dH, dC = d_last_hidden.clone(), d_last_cell.clone()  # (n_seqs, half), (n_seqs, cell_width)
+        d_gates, d_outputs = _run_back(saved, settings, dY, dH, dC)
+        d_weight, d_bias, d_projection = _weight_gradients(saved, settings, d_gates, d_outputs)
+        dX = (d_gates @ saved.W.chunk(2)[0].t()).to(dC.dtype)  # (n_rows, half)
+        return dX, d_weight, d_bias, d_projection, dH, dC, None
+
+
+def _run_steps(gates: Tensor, saved: _Saved, settings: _Settings) -> Tuple[Tensor, Tensor]:
+    """gates (Tensor): the inputs' part, (n_rows, 4 * cell_width); overwritten. Fills
+    `activations`, `C` and the rows of `H`. RETURNS the state after each sequence's last step:
+    (n_seqs, half), (n_seqs, cell_width)."""
+    recurrent_weight = saved.W.chunk(2)[1]  # (half, 4 * cell_width)
+    cell = saved.first_cell  # (n_seqs, cell_width)
+    hidden, Y = saved.H[: len(cell)], saved.H[len(cell) :]  # (n_seqs, half), (n_rows, half)
+    last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
+    start = 0
+    for n in settings.batch_sizes:
+        rows = slice(start, start + n)
+        if n < len(cell):  # some sequences have ended
+            last_hidden[n : len(cell)] = hidden[n:]
+            last_cell[n : len(cell)] = cell[n:]
+            hidden, cell = hidden[:n], cell[:n]  # (n, half), (n, cell_width)
+        sums = gates[rows].addmm_(hidden, recurrent_weight)  # (n, 4 * cell_width)
+        before, cell, hidden = cell, saved.C[rows], Y[rows]  # hidden: (n, half)
+        m = _step(sums, saved.activations[rows], before, cell, settings.cell_clip)
+        _project(m.to(hidden.dtype), saved.P, settings.proj_clip, out=hidden)
+        start += n
+    last_hidden[: len(cell)], last_cell[: len(cell)] = hidden, cell
+    return last_hidden, last_cell
+
+
+def _step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor, clip: Optional[float]) -> Tensor:
+    """sums (Tensor): of the gates, (n, 4 * cell_width). a (Tensor): gets the activations, the
+    same shape and perhaps the same memory. before (Tensor): (n, cell_width). cell (Tensor):
+    gets the new one. RETURNS m = sigmoid(o) * tanh(cell), (n, cell_width)."""
+    if a.dtype != sums.dtype:
+        a.copy_(sums)
+    i, f, o, j = a.chunk(4, dim=1)  # each (n, cell_width)
+    j.mul_(2.0)  # tanh(x) = 2 sigmoid(2x) - 1
+    a.sigmoid_()
+    j.mul_(2.0).sub_(1.0)
+    torch.mul(f, before, out=cell).addcmul_(i, j)
+    if clip is not None:
+        cell.clamp_(-clip, clip)
+    return _tanh(cell).mul_(o)
+
+
+def _project(m: Tensor, P: Optional[Tensor], clip: Optional[float], out: Tensor) -> None:
+    """m (Tensor): (n, cell_width). out (Tensor): gets the step's output, (n, half)."""
+    if P is None:
+        out.copy_(m)
+        return
+    torch.mm(m, P, out=out)
+    if clip is not None:
+        out.clamp_(-clip, clip)
+
+
+def _run_back(
+    saved: _Saved, settings: _Settings, dY: Tensor, dH: Tensor, dC: Tensor
+) -> Tuple[Tensor, Optional[Tensor]]:
+    """dY (Tensor): of the outputs, (n_rows, half). dH, dC (Tensor): of the state after the
+    last step, (n_seqs, half), (n_seqs, cell_width); they become those of the first state.
+    RETURNS the gradients of the gates' sums, (n_rows, 4 * cell_width), and of the outputs
+    before the projection's clip, (n_rows, half), None without projection."""
+    C, P, sizes = saved.C, saved.P, settings.batch_sizes
+    n_seqs, cell_width = saved.first_cell.shape
+    Y = saved.H[n_seqs:]  # (n_rows, half)
+    recurrent_back = saved.W.chunk(2)[1].t().contiguous()  # (4 * cell_width, half)
+    projection_back = None if P is None else P.t().contiguous()  # (half, cell_width)
+    d_gates = saved.X.new_empty(saved.activations.shape)  # (n_rows, 4 * cell_width)
+    d_outputs = None if P is None else torch.empty_like(Y)  # (n_rows, half)
+    scratch = C.new_empty(3, n_seqs, cell_width)
+    d_sums = C.new_empty(n_seqs, 4 * cell_width)
+    end = len(C)
+    for step in reversed(range(len(sizes))):
+        n, start = sizes[step], end - sizes[step]
+        rows = slice(start, end)
+        before = C[start - sizes[step - 1] :][:n] if step else saved.first_cell
+        dm = dH[:n].add_(dY[rows])  # (n, half)
+        if projection_back is not None and d_outputs is not None:
+            if settings.proj_clip is not None:
+                dm.mul_(Y[rows].abs() < settings.proj_clip)
+            dm = torch.mm(d_outputs[rows].copy_(dm), projection_back).to(C.dtype)  # (n, cell_width)
+        a, cell, dc = saved.activations[rows], C[rows], dC[:n]
+        _step_back(a, cell, before, dm, dc, d_sums[:n], scratch[:, :n], settings.cell_clip)
+        dg = d_gates[rows].copy_(d_sums[:n])  # (n, 4 * cell_width)
+        dH[:n] = torch.mm(dg, recurrent_back)  # (n, half)
+        end = start
+    return d_gates, d_outputs
+
+
+def _step_back(
+    a: Tensor,
+    cell: Tensor,
+    before: Tensor,
+    dm: Tensor,
+    dc: Tensor,
+    d_sums: Tensor,
+    scratch: Tensor,
+    clip: Optional[float],
+) -> None:
+    """a (Tensor): activations, (n, 4 * cell_width). cell, before (Tensor): after and before
+    the step, (n, cell_width). dm (Tensor): the gradient of m, (n, cell_width). dc (Tensor):
+    that of the cell, (n, cell_width); becomes that of `before`. d_sums (Tensor): gets that of
+    the gates' sums, (n, 4 * cell_width). scratch (Tensor): (3, n, cell_width)."""
+    i, f, o, j = a.chunk(4, dim=1)  # each (n, cell_width)
+    d_i, d_f, d_o, d_j = d_sums.chunk(4, dim=1)  # each (n, cell_width)
+    t, u, v = scratch  # each (n, cell_width)
+    t.copy_(_tanh(cell))
+    # dc += dm * o * (1 - t * t)
+    torch.mul(dm, o, out=u)
+    dc.add_(u).addcmul_(u.mul_(t), t, value=-1)
+    if clip is not None:
+        dc.mul_(cell.abs() < clip)
+    _sigmoid_back(o, torch.mul(dm, t, out=v), d_o)
+    _sigmoid_back(i, torch.mul(dc, j, out=v), d_i)
+    _sigmoid_back(f, torch.mul(dc, before, out=v), d_f)
+    # d_j = dc * i * (1 - j * j)
+    torch.mul(dc, i, out=d_j)
+    d_j.addcmul_(torch.mul(d_j, j, out=v), j, value=-1)
+    dc.mul_(f)
+
+
+def _weight_gradients(
+    saved: _Saved, settings: _Settings, d_gates: Tensor, d_outputs: Optional[Tensor]
+) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+    """d_gates, d_outputs (Tensor): from `_run_back`. RETURNS the gradients of weight, bias and
+    projection, in their shapes."""
+    C, n_seqs = saved.C, len(saved.first_cell)
+    before = _rows_before(settings.batch_sizes, n_seqs).to(C.device)  # (n_rows,)
+    H_before = saved.H[before]  # (n_rows, half)
+    d_weight = torch.cat([saved.X.t() @ d_gates, H_before.t() @ d_gates]).to(C.dtype)
+    d_bias = (d_gates.new_ones(1, len(d_gates)) @ d_gates)[0].to(C.dtype)  # (4 * cell_width,)
+    if d_outputs is None:
+        return d_weight, d_bias, None
+    o = saved.activations.chunk(4, dim=1)[2]  # (n_rows, cell_width)
+    M = _tanh(C).mul_(o).to(settings.dtype)  # (n_rows, cell_width)
+    return d_weight, d_bias, (M.t() @ d_outputs).to(C.dtype)
+
+
+def _rows_before(batch_sizes: List[int], n_seqs: int) -> Tensor:
+    """The row of H that each row's step started from, int64, (n_rows,)."""
+    sizes = torch.tensor(batch_sizes)  # (n_steps,)
+    n_before = torch.tensor([n_seqs, *batch_sizes[:-1]])  # (n_steps,)
+    starts = torch.cumsum(n_before, 0) - n_before  # (n_steps,)
+    steps = torch.repeat_interleave(sizes)  # (n_rows,)
+    within = torch.arange(len(steps)) - (torch.cumsum(sizes, 0) - sizes)[steps]  # (n_rows,)
+    return starts[steps] + within
 
 
 def _tanh(X: Tensor) -> Tensor:
@@ -180,15 +271,6 @@ def run_layer(
         is_casting = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
     with torch.autocast(device, enabled=False):
-        Y, hidden, cell = _Layer.apply(
-            X,
-            weight,
-            bias,
-            projection,
-            *state,
-            batch_sizes,
-            cell_clip,
-            proj_clip,
-            dtype,
-        )
+        settings = _Settings(batch_sizes, cell_clip, proj_clip, dtype)
+        Y, hidden, cell = _Layer.apply(X, weight, bias, projection, *state, settings)
     return Y, (hidden, cell)
