@@ -42,7 +42,7 @@ class TrainingSettings:
     accumulate (int): pieces in which each process computes its share, to save memory.
     learn_rate (float): the highest one.
     warmup_steps (int): until the highest rate.
-    schedule (str): see `learn_rate_factor`.
+    schedule (str): see `schedule.learn_rate_factor`.
     decay_share (float): of the schedule "trapezoid".
     clip (float): bound of the gradient's norm; 0 for none.
     dropout (float): see `LanguageModel`.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
 from spacy_elmo.pretraining.run import pretrain
@@ -213,6 +214,20 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(tmp_path, texts):
         assert np.isfinite(np.frombuffer(content, "float32")).all(), (file, name)
     assert before[1]["step"] == 4
     assert train(tmp_path, texts, resume=True).step == 12
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, monkeypatch, kind):
+    made = []
+
+    def keep(*args, **settings):
+        made.append(make_softmax(*args, **settings))
+        return made[-1]
+
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.make_softmax", keep)
+    training = {**SMALL["training"], "softmax": {"kind": kind}}
+    RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    assert all(weight.is_meta for weight in made[0].parameters())
 
 
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
