@@ -26,7 +26,7 @@ from spacy_elmo.language_model.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.schedule import learn_rate_factor
+from spacy_elmo.pretraining.run_model import make_shape
 from spacy_elmo.text.cutting import split_words
 
 # Lines stay whole.
@@ -106,7 +106,7 @@ def main(
     def report(line: object, total: int) -> None:
         print("ours", line, total, flush=True)
 
-    progress = pretrain(checked, output, resume=True, report=report)
+    progress = pretrain(checked, output, resume=True, on_report=report)
     ours = evaluate_checkpoint(
         output / "model-last",
         str(work / "text/test"),
@@ -162,14 +162,7 @@ def train_word_model(
         logits, state = model(words[: len(targets)], state)
         state = (state[0].detach(), state[1].detach())
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        factor = learn_rate_factor(
-            step,
-            schedule=t.schedule,
-            warmup_steps=t.warmup_steps,
-            total_steps=n_steps,
-            decay_share=t.decay_share,
-        )
-        optimizer.param_groups[0]["lr"] = t.learn_rate * factor
+        optimizer.param_groups[0]["lr"] = t.learn_rate * t.learn_rate_factor(step, n_steps)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), t.clip)
@@ -183,7 +176,7 @@ def count_forward(config: RunConfig, vocabulary: Vocabulary) -> int:
     """RETURNS (int): parameters of our forward direction with the softmax."""
     from spacy_elmo.bilm.model import BiLM
 
-    bilm = BiLM(config.make_shape(vocabulary, None))
+    bilm = BiLM(make_shape(config.bilm, len(vocabulary)))
     n = sum(p.numel() for p in bilm.parameters())
     n -= sum(p.numel() for p in bilm.backward_lstm.parameters())
     return n + len(vocabulary) * (bilm.config.direction_width + 1)

@@ -21,8 +21,8 @@ from probe_biLM import ENTITIES
 
 from spacy_elmo.cli.pretrain import _keep_memory
 from spacy_elmo.pretraining.config_files import load_config, read_template
-from spacy_elmo.pretraining.loop import Report
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.run_progress import Report
 
 # Steps that show how fast a variant is; the first are not counted.
 TRIAL_STEPS, FIRST_STEPS = 15, 5
@@ -100,7 +100,7 @@ def run(
         if current.step % 100 == 0:
             print(f"{current.step}/{total_steps} {current.loss:.3f}", flush=True)
 
-    pretrain(load_config(folder / "run.cfg"), folder, report=report)
+    pretrain(load_config(folder / "run.cfg"), folder, on_report=report)
     (first_step, start), (last_step, end) = times[0], times[-1]
     rate = (last_step - first_step) / (end - start)
     return {

@@ -286,13 +286,13 @@ class Errors(metaclass=ErrorsWithCodes):
     EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
     EL093 = (
         "No finite gradient in {n_steps} steps in a row, up to step {step}. The last "
-        "checkpoint is untouched: go on from it with `--resume` and a lower "
+        "checkpoint is untouched: resume from it with `--resume` and a lower "
         "`--training.learn_rate`, or a lower `--training.clip`."
     )
     EL094 = "There is no text in {path}: all files are empty. Check its paths."
-    EL095 = "'{path}' holds a run already. Go on with it by `--resume`, or give another folder."
+    EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
     EL096 = (
-        "No checkpoint in '{path}' can be gone on from; see the warnings above. Restore one, "
+        "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
         "undo the changes to the config, or start in another folder, if you like from the "
         "weights alone with `--paths.init FOLDER`."
     )
@@ -377,7 +377,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL160 = (
         "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
-        "gradients and what the optimizer remembers, and this machine has {total:.0f} GB. Lower "
+        "gradients and the state of the optimizer, and this machine has {total:.0f} GB. Lower "
         "the sizes in [bilm], or the size of the vocabulary in [corpus]."
     )
     EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
@@ -387,7 +387,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL163 = (
         "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
-        "The last checkpoint is untouched: go on from it with `--resume` and a lower "
+        "The last checkpoint is untouched: resume from it with `--resume` and a lower "
         "`--training.learn_rate`, or a lower `--training.clip`."
     )
     EL164 = (
@@ -550,7 +550,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Lower batch_tokens, or give more text."
     )
     WL030 = (
-        "'{path}' has a model, but no checkpoint to go on from: the run starts over. The model "
+        "'{path}' has a model, but no checkpoint to resume from: the run starts over. The model "
         "is kept as '{kept}'."
     )
     WL023 = "The result '{path}' is damaged or of another run; the run is made again."

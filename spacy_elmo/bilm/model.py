@@ -45,6 +45,7 @@ class BiLM(nn.Module):
         self.forward_lstm = LSTMStack(config)
         self.backward_lstm = LSTMStack(config)
         depth = config.depth
+        # Nothing reads their numbers: saved weights have them.
         self.register_buffer("initial_hidden", torch.zeros(depth, 2, config.direction_width))
         self.register_buffer("initial_cell", torch.zeros(depth, 2, config.cell_width))
 
@@ -134,8 +135,8 @@ class BiLM(nn.Module):
 
     def zero_state(self, n_seqs: int) -> BiLMState:
         """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
-        state = self.warm_state(n_seqs)
-        return BiLMState(*(torch.zeros_like(part) for part in state))
+        parts = (self.initial_hidden, self.initial_cell)
+        return BiLMState(*(part.new_zeros(*part.shape[:2], n_seqs, part.size(2)) for part in parts))
 
     def warm_state(self, n_seqs: int) -> BiLMState:
         """n_seqs (int): number of sequences. RETURNS (BiLMState): the stored state for

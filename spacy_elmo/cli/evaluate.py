@@ -20,7 +20,6 @@ def evaluate(
     ),
     max_tokens: Optional[int] = typer.Option(None, min=2, help="Most tokens of a sequence"),
     stream: Optional[bool] = typer.Option(None, help="Carry the state across sequences"),
-    warm: bool = typer.Option(False, "--warm", help="Start from the stored state, not zero"),
     limit: Optional[int] = typer.Option(
         None,
         min=0,
@@ -43,7 +42,6 @@ def evaluate(
             cut=cut,
             max_tokens=max_tokens,
             stream=stream,
-            warm=warm,
             limit=limit,
             lang=lang,
         )

@@ -27,7 +27,6 @@ def evaluate_checkpoint(
     cut: Optional[str] = None,
     max_tokens: Optional[int] = None,
     stream: Optional[bool] = None,
-    warm: bool = False,
     limit: Optional[int] = None,
     lang: Optional[str] = None,
 ) -> Dict[str, Any]:
@@ -42,7 +41,6 @@ def evaluate_checkpoint(
     cut (Optional[str]): "sentences", "lines" or "windows".
     max_tokens (Optional[int]): most tokens of a sequence.
     stream (Optional[bool]): whether the state is carried from one sequence to the next.
-    warm (bool): whether sequences start from the state stored with the weights.
     limit (Optional[int]): sequences, from all over the text, or with `stream` its first
         ones; 0 for all. This and the others: None as the run measured that made the
         checkpoint; else sentences of at most 128 tokens, each from zero, all of them.
@@ -60,14 +58,14 @@ def evaluate_checkpoint(
     lang = before["lang"] if lang is None else lang
     make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
     # What is wrong with the text is known before a model is loaded.
-    found = list(read_sequences(text, make_cutter))
+    of_text = list(read_sequences(text, make_cutter))
     model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
-    sequences = sample(found, limit, in_order=stream)
+    sequences = sample(of_text, limit, in_order=stream)
     if not sequences:
         raise ValueError(Errors.EL094.format(path=text))
     scorer = Scorer(model, vocabulary, restrict)
-    result = measure(scorer, sequences, stream=stream, warm=warm, batch_tokens=_BATCH_TOKENS)
+    result = measure(scorer, sequences, stream=stream, batch_tokens=_BATCH_TOKENS)
     forward, backward, mean = result.perplexities
     return {
         "forward": forward,
@@ -75,13 +73,13 @@ def evaluate_checkpoint(
         "geometric_mean": mean,
         "n_predictions": result.n_targets,
         "n_sequences": result.n_sequences,
-        "n_sequences_of_text": len(found),
+        "n_sequences_of_text": len(of_text),
         "n_unknown": result.n_unknown,
         "n_words_scored": len(scorer.vocabulary),
         "n_words_of_softmax": len(vocabulary),
         "cut": cut,
         "max_tokens": max_tokens,
-        "state": "carried" if stream else "warm" if warm else "zero",
+        "state": "carried" if stream else "zero",
     }
 
 
@@ -120,10 +118,10 @@ def _read_settings(checkpoint: Path) -> Dict[str, Any]:
     for key, (default, is_possible, expected) in checks.items():
         value = values.get(key)
         if value is not None and not is_possible(value):
-            found = shorten(repr(value), 100)
+            shown = shorten(repr(value), 100)
             raise ValueError(
                 Errors.EL169.format(
-                    path=checkpoint / META_FILE, key=key, value=found, expected=expected
+                    path=checkpoint / META_FILE, key=key, value=shown, expected=expected
                 )
             )
         settings[key] = value or default

@@ -94,7 +94,6 @@ def measure(
     sequences: Sequence[Sequence[str]],
     *,
     stream: bool = False,
-    warm: bool = False,
     batch_tokens: int,
 ) -> Perplexity:
     """Score a text.
@@ -103,7 +102,6 @@ def measure(
     sequences (Sequence[Sequence[str]]): words, at least one in each.
     stream (bool): whether the state is carried from one sequence to the next, the
         backward direction's from the next to the one before.
-    warm (bool): whether sequences start from the stored state, not from zero.
     batch_tokens (int): tokens of a pass.
     RETURNS (Perplexity): sums over the text; they do not depend on `batch_tokens`.
     """
@@ -114,8 +112,6 @@ def measure(
     )
     state: Optional[BiLMState] = None
     for batch in _batches(sequences, vocabulary, stream, batch_tokens):
-        if state is None and warm:
-            state = scorer.model.bilm.warm_state(batch.batch_sizes[0])
         outputs, after = scorer.model.read(batch, state)
         state = after if stream else None
         scores = [

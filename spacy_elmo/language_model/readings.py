@@ -73,9 +73,9 @@ def make_stream_batches(
     vocabulary: Vocabulary,
     skip: int = 0,
 ) -> Iterator[LMBatch]:
-    """Make batches that go on from each other's state. The backward direction reads the
-    sequences of a row in the opposite order, so that what it carries over is what
-    really comes after.
+    """Make batches that each start from the state after the one before. The backward
+    direction reads the sequences of a row in the opposite order, so that what it carries
+    over is what really comes after.
 
     rows (Sequence[Sequence[Sequence[str]]]): for each row, its sequences in order.
     n_steps (int): steps of a batch; the last one's are fewer.

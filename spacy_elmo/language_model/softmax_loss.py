@@ -1,6 +1,6 @@
 """`softmax_loss`: log-likelihood against many words without their matrix of logits."""
 
-from typing import Any, Tuple
+from typing import Any, NamedTuple, Tuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,15 @@ _CPU_ROWS = 256
 _LEAST_CPU_ROWS = 64
 _CPU_NUMBERS = 2**22
 _GPU_ROWS = 4096
+
+
+class _Gradients(NamedTuple):
+    """Of the loss, each in the shape of its argument of `softmax_loss`."""
+
+    hidden: Tensor
+    weight: Tensor
+    offsets: Tensor
+    true: Tensor
 
 
 class _SoftmaxLoss(torch.autograd.Function):
@@ -27,52 +36,88 @@ class _SoftmaxLoss(torch.autograd.Function):
         hits: Tensor,
         dtype: torch.dtype,
     ) -> Tensor:
-        H, W = hidden.to(dtype), weight.to(dtype)
-        W_t = W.t().contiguous()
-        d_weight = torch.zeros_like(weight)
-        d_offsets = torch.zeros_like(offsets)
-        d_hidden, d_true = torch.empty_like(hidden), torch.empty_like(true)
-        n_rows = _GPU_ROWS
-        if hidden.device.type == "cpu":
-            n_rows = max(_LEAST_CPU_ROWS, min(_CPU_ROWS, _CPU_NUMBERS // len(W)))
-        scratch = offsets.new_empty(min(n_rows, len(H)), len(W))
-        products = scratch if dtype == scratch.dtype else scratch.to(dtype)
+        H, W = hidden.to(dtype), weight.to(dtype)  # (n_rows, width), (n_words, width)
+        W_t = W.t().contiguous()  # (width, n_words)
+        gradients = _Gradients(
+            torch.empty_like(hidden),
+            torch.zeros_like(weight),
+            torch.zeros_like(offsets),
+            torch.empty_like(true),
+        )
+        n = _rows_at_a_time(len(W), hidden.device)
+        scratch = offsets.new_empty(min(n, len(H)), len(W))  # (n, n_words)
+        products = scratch if dtype == scratch.dtype else scratch.to(dtype)  # (n, n_words)
         loss = true.new_zeros((), dtype=torch.float64)
-        for start in range(0, len(H), n_rows):
-            rows = slice(start, start + n_rows)
-            h, t, hit = H[rows], true[rows], hits[rows]
-            logits, product = scratch[: len(h)], products[: len(h)]
-            if dtype == logits.dtype:
-                torch.addmm(offsets, h, W_t, out=logits)
-            else:
-                torch.mm(h, W_t, out=product)
-                torch.add(product, offsets, out=logits)
-            # The true word is counted through `true` alone.
-            found = torch.nonzero(hit >= 0)[:, 0]
-            logits[found, hit[found]] = -torch.inf
-            top = torch.maximum(logits.amax(dim=1), t)
-            logits.sub_(top[:, None]).exp_()
-            true_share = torch.exp(t - top)
-            total = logits.sum(dim=1) + true_share
+        for start in range(0, len(H), n):
+            rows = slice(start, start + n)
+            h, t = H[rows], true[rows]  # (n, width), (n,)
+            logits, product = scratch[: len(h)], products[: len(h)]  # (n, n_words)
+            _compute_logits(h, W_t, offsets, product, out=logits)
+            top, true_part, total = _exponentiate(logits, t, hits[rows])  # each (n,)
             loss += (torch.log(total) + top - t).sum(dtype=torch.float64)
-            d_true[rows] = true_share / total - 1
-            factor = (1 / total).to(logits.dtype)[:, None]
-            if dtype == weight.dtype == logits.dtype:
-                # Scaling what is narrow saves a pass over the logits.
-                d_hidden[rows] = torch.mm(logits, W) * factor
-                d_weight.addmm_(logits.t(), h * factor)
-                d_offsets.addmv_(logits.t(), factor[:, 0])
-            else:
-                shares = product.copy_(logits.mul_(factor))
-                d_hidden[rows] = torch.mm(shares, W)
-                d_weight += torch.mm(shares.t(), h)
-                d_offsets += logits.sum(dim=0)
-        ctx.save_for_backward(d_hidden, d_weight, d_offsets, d_true)
+            gradients.true[rows] = true_part / total - 1  # (n,)
+            factor = (1 / total).to(logits.dtype)[:, None]  # (n, 1)
+            _add_gradients(gradients, rows, h, W, logits, product, factor)
+        ctx.save_for_backward(*gradients)
         return loss.to(true.dtype)
 
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor) -> Tuple[Any, ...]:
         return (*(gradient * d_loss for gradient in ctx.saved_tensors), None, None)
+
+
+def _rows_at_a_time(n_words: int, device: torch.device) -> int:
+    if device.type != "cpu":
+        return _GPU_ROWS
+    return max(_LEAST_CPU_ROWS, min(_CPU_ROWS, _CPU_NUMBERS // n_words))
+
+
+def _compute_logits(h: Tensor, W_t: Tensor, offsets: Tensor, product: Tensor, out: Tensor) -> None:
+    """h (Tensor): (n, width). W_t (Tensor): (width, n_words). offsets (Tensor): (n_words,).
+    product (Tensor): scratch in the type of h, (n, n_words). out (Tensor): gets the logits,
+    (n, n_words)."""
+    if h.dtype == out.dtype:
+        torch.addmm(offsets, h, W_t, out=out)
+    else:
+        torch.mm(h, W_t, out=product)
+        torch.add(product, offsets, out=out)
+
+
+def _exponentiate(logits: Tensor, true: Tensor, hits: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    """logits (Tensor): (n, n_words), replaced by exp(logit - top). true, hits (Tensor): (n,).
+    RETURNS top, the highest logit of each row; exp(true - top); and the sum of both
+    exponentials: each (n,)."""
+    # The true word is counted through `true` alone.
+    is_hit = torch.nonzero(hits >= 0)[:, 0]  # (n_hits,)
+    logits[is_hit, hits[is_hit]] = -torch.inf
+    top = torch.maximum(logits.amax(dim=1), true)  # (n,)
+    logits.sub_(top[:, None]).exp_()  # (n, n_words)
+    true_part = torch.exp(true - top)  # (n,)
+    return top, true_part, logits.sum(dim=1) + true_part
+
+
+def _add_gradients(
+    gradients: _Gradients,
+    rows: slice,
+    h: Tensor,
+    W: Tensor,
+    exps: Tensor,
+    product: Tensor,
+    factor: Tensor,
+) -> None:
+    """h (Tensor): (n, width). W (Tensor): (n_words, width). exps (Tensor): from
+    `_exponentiate`, (n, n_words); overwritten. product (Tensor): scratch in the type of h,
+    (n, n_words). factor (Tensor): exps * factor are probabilities, (n, 1)."""
+    if h.dtype == gradients.weight.dtype == exps.dtype:
+        # Scaling what is narrow saves a pass over the logits.
+        gradients.hidden[rows] = torch.mm(exps, W) * factor  # (n, width)
+        gradients.weight.addmm_(exps.t(), h * factor)  # (n_words, width)
+        gradients.offsets.addmv_(exps.t(), factor[:, 0])  # (n_words,)
+    else:
+        probabilities = product.copy_(exps.mul_(factor))  # (n, n_words)
+        gradients.hidden[rows] = torch.mm(probabilities, W)  # (n, width)
+        gradients.weight.add_(torch.mm(probabilities.t(), h))  # (n_words, width)
+        gradients.offsets.add_(exps.sum(dim=0))  # (n_words,)
 
 
 def softmax_loss(

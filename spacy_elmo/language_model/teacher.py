@@ -46,7 +46,7 @@ class Teacher(nn.Module):
         raise NotImplementedError
 
     def describe(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): what a run that goes on must find as it was, in JSON's
+        """RETURNS (Dict[str, Any]): what has to be the same when a run is resumed, in JSON's
         types."""
         raise NotImplementedError
 
@@ -130,7 +130,7 @@ def get_teacher_tensors(teachers: nn.ModuleDict) -> Dict[str, Tensor]:
 
 @torch.no_grad()
 def set_teacher_tensors(teachers: nn.ModuleDict, tensors: Mapping[str, Tensor]) -> None:
-    """Give teachers back what `get_teacher_tensors` took.
+    """Restore the weights that `get_teacher_tensors` returned.
 
     teachers (nn.ModuleDict): the same ones.
     tensors (Mapping[str, Tensor]): all of a checkpoint.

@@ -27,8 +27,8 @@ class Vocabulary:
         self.words = list(words)
         self.ids: Dict[str, int] = {word: i for i, word in enumerate(self.words)}
         if tuple(self.words[:3]) != SPECIAL_WORDS or len(self.ids) != len(self.words):
-            found = ", ".join(map(show_name, self.words[:3]))
-            raise ValueError(Errors.EL071.format(found=found))
+            first = ", ".join(map(show_name, self.words[:3]))
+            raise ValueError(Errors.EL071.format(found=first))
 
     def __len__(self) -> int:
         return len(self.words)

@@ -17,8 +17,6 @@ PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
 # More is no config.
 _MOST_BYTES = 10_000_000
-# Blocks that hold the arguments of what they name, and the key that names it.
-_NAMED = (("optimizer", "name"), ("softmax", "kind"))
 
 
 def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
@@ -27,7 +25,7 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
 
     path (Path): the file.
     overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
-        or optimizer than the file's comes without the arguments of that one.
+        than the file's comes without the settings of that one.
     RETURNS (Dict[str, Any]): the sections, interpolated.
     RAISES (ValueError): EL098 if it is no config or has another section, EL090 for a path
         that nothing uses, EL100 to EL103 if it cannot be read.
@@ -39,10 +37,9 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     config = read_template()
     known_paths = tuple(config["paths"])
     _overlay(config, given)
-    for block, key in _NAMED:
-        name = (overrides or {}).get(f"training.{block}.{key}")
-        if name is not None and name != config["training"][block].get(key):
-            config["training"][block] = {key: name}
+    kind = (overrides or {}).get("training.softmax.kind")
+    if kind is not None and kind != config["training"]["softmax"].get("kind"):
+        config["training"]["softmax"] = {"kind": kind}
     text = config.to_str()
     loaded = dict(_parse(path, text, overrides=dict(overrides or {})))
     unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]

@@ -10,8 +10,12 @@ from ..bilm.characters import count_bytes
 from ..bilm.config import N_WORD_MARKERS
 from ..inference.speed import read_peak_memory
 from ..language_model.objective import LanguageModel
-from .optimizers import make_optimizer, parse_settings
+from ..language_model.vocabulary import Vocabulary, WordCounter
+from ..text.corpus import Corpus
+from .optimizers import make_optimizer
 from .run_config import RunConfig
+from .run_model import make_model, make_shape
+from .run_text import open_corpus, read_vectors
 from .run_words import choose_vocabulary, count_words, read_given_words
 from .stream import BatchStream
 
@@ -33,30 +37,35 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         that is shorter than its warm-up, and of a text that is less than a step.
     RAISES (ValueError): as a run that starts.
     """
-    corpus = config.open_corpus(folder)
+    corpus = open_corpus(config, folder)
     given = read_given_words(config.corpus)
-    vectors = config.read_vectors()
+    vectors = read_vectors(config)
     counter = count_words(corpus)
     vocabulary = choose_vocabulary(counter, config.corpus, given)
-    max_bytes = config.bilm["max_chars"] - N_WORD_MARKERS
-    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
-    n_known = counter.count_known(vocabulary)
-    spread = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
-    quantiles = np.quantile(spread, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
-    n_targets = counter.n_tokens + counter.n_sequences
-    shape = config.make_shape(vocabulary, vectors)
-    model = config.make_model(shape, vocabulary, vectors)
-    n_parameters = sum(p.numel() for p in model.parameters())
+    shape = make_shape(config.bilm, len(vocabulary), vectors)
+    model = make_model(config.training, shape, vocabulary, vectors)
     rate = _time_steps(model, config, corpus, vocabulary)
     memory = read_peak_memory() / 1e6
-    n_steps = config.count_steps(n_targets)
-    n_total = n_targets * config.training.max_epochs
-    if config.training.max_steps:
-        n_total = n_steps * config.training.batch_tokens
+    n_targets = counter.n_tokens + counter.n_sequences
     config.warn_of_length(n_targets)
     return {
         "files": sum(len(source.files) for source in corpus.sources.values()),
         "bytes, as stored": sum(source.n_bytes for source in corpus.sources.values()),
+        **_describe_words(counter, vocabulary, shape.max_chars - N_WORD_MARKERS),
+        "parameters, softmax included": sum(p.numel() for p in model.parameters()),
+        "memory of one process after these steps, without the shuffled text, MB": memory,
+        "tokens per second here": round(rate),
+        **_describe_length(config, n_targets, rate),
+    }
+
+
+def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int) -> Dict[str, Any]:
+    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
+    n_known = counter.count_known(vocabulary)
+    lengths = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
+    quantiles = np.quantile(lengths, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
+    n_targets = counter.n_tokens + counter.n_sequences
+    return {
         "tokens": counter.n_tokens,
         "sequences": counter.n_sequences,
         "tokens of a sequence, 10 %, median, 90 %, most": ", ".join(map(str, quantiles)),
@@ -66,19 +75,27 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "tokens in the vocabulary": Share(n_known / counter.n_tokens),
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(vocabulary.words[3:13]),
-        "parameters, softmax included": n_parameters,
-        "memory of one process after these steps, without the shuffled text, MB": memory,
-        "tokens per second here": round(rate),
+    }
+
+
+def _describe_length(config: RunConfig, n_targets: int, rate: float) -> Dict[str, Any]:
+    n_steps = config.count_steps(n_targets)
+    n_total = n_targets * config.training.max_epochs
+    if config.training.max_steps:
+        n_total = n_steps * config.training.batch_tokens
+    return {
         "steps of the whole run": n_steps,
         "tokens of the whole run": round(n_total),
         "hours of the whole run, about": n_total / rate / 3600,
     }
 
 
-def _time_steps(model: LanguageModel, config: RunConfig, corpus: Any, vocabulary: Any) -> float:
+def _time_steps(
+    model: LanguageModel, config: RunConfig, corpus: Corpus, vocabulary: Vocabulary
+) -> float:
     """Predictions of a direction per second: forward, back and the optimizer."""
     t = config.training
-    optimizer = make_optimizer(model, *parse_settings(t.optimizer))
+    optimizer = make_optimizer(model, t.optimizer)
     # Enough text for the steps, not a whole buffer.
     stream = BatchStream(
         corpus.read,

@@ -1,6 +1,6 @@
-"""torch's optimizers by name, and their state as named tensors."""
+"""Adam from a config, and its state as named tensors."""
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Dict, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -8,57 +8,52 @@ from torch import Tensor, nn
 from ..errors import Errors
 from .settings import invalid
 
-_MAKERS: Dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "adagrad": torch.optim.Adagrad,
-    "sgd": torch.optim.SGD,
-}
-OPTIMIZERS = tuple(_MAKERS)
+NAME = "adam"
+# Its two moments of each weight.
+NUMBERS_PER_WEIGHT = 2
 
 
-def make_optimizer(module: nn.Module, name: str, settings: Dict[str, Any]) -> torch.optim.Optimizer:
-    """Make an optimizer for all weights of a module.
+def make_optimizer(module: nn.Module, block: Mapping[str, Any]) -> torch.optim.Optimizer:
+    """Make the optimizer for all weights of a module.
 
     module (nn.Module): what to train.
-    name (str): one of `OPTIMIZERS`.
-    settings (Dict[str, Any]): further arguments of torch's class, such as "betas".
+    block (Mapping[str, Any]): [training.optimizer]: "name", and arguments of torch's class,
+        such as "betas".
     RETURNS (torch.optim.Optimizer): with a learning rate that the loop sets.
-    RAISES (ValueError): EL092 for settings that it does not have.
+    RAISES (ValueError): EL091 for another name than "adam", EL092 for arguments that it does
+        not have.
     """
+    arguments = dict(block)
+    name = arguments.pop("name", NAME)
+    if name != NAME:
+        raise invalid("training.optimizer", "name", name, NAME)
     # One pass over all weights instead of one for each: several times faster.
-    fused = {} if "foreach" in settings or "fused" in settings else {"fused": True}
+    if "foreach" not in arguments:
+        arguments.setdefault("fused", True)
     try:
-        return _MAKERS[name](module.parameters(), lr=0.0, **fused, **settings)
+        return torch.optim.Adam(module.parameters(), lr=0.0, **arguments)
     except (TypeError, ValueError, RuntimeError) as err:
-        raise ValueError(Errors.EL092.format(name=name, error=err)) from err
+        raise ValueError(Errors.EL092.format(name=NAME, error=err)) from err
 
 
-def try_optimizer(pairs: Dict[str, Any]) -> None:
-    """Do a step on a few weights: some settings are only looked at there.
+def try_optimizer(block: Mapping[str, Any]) -> None:
+    """Do a step on a few weights: torch checks some arguments only there.
 
-    pairs (Dict[str, Any]): as `parse_settings`.
-    RAISES (ValueError): EL091 and EL092 for settings that cannot be used.
+    block (Mapping[str, Any]): as for `make_optimizer`.
+    RAISES (ValueError): EL091 and EL092 for a block that cannot be used.
     """
-    name, settings = parse_settings(pairs)
     module = nn.Linear(1, 1)
-    optimizer = make_optimizer(module, name, settings)
+    optimizer = make_optimizer(module, block)
     module(torch.ones(1, 1)).sum().backward()
     try:
         optimizer.step()
     except Exception as err:
-        raise ValueError(Errors.EL092.format(name=name, error=err)) from err
-
-
-def count_numbers(name: str) -> int:
-    """name (str): one of `OPTIMIZERS`. RETURNS (int): numbers that it remembers of each
-    weight at most."""
-    return {"adagrad": 1, "sgd": 1}.get(name, 2)
+        raise ValueError(Errors.EL092.format(name=NAME, error=err)) from err
 
 
 def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
-    """optimizer (torch.optim.Optimizer): any of ours. RETURNS (Dict[str, Tensor]): What
-    it remembers, as "number of the weight.name"."""
+    """optimizer (torch.optim.Optimizer): after any number of steps. RETURNS (Dict[str,
+    Tensor]): its state, as "number of the weight.name"."""
     return {
         f"{i}.{name}": value.detach().cpu()
         for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
@@ -68,26 +63,15 @@ def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
 
 
 def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
-    """Give an optimizer back what `get_tensors` took.
+    """Restore the state that `get_tensors` returned.
 
-    optimizer (torch.optim.Optimizer): of the same kind, for the same weights.
-    tensors (Dict[str, Tensor]): what it remembered.
+    optimizer (torch.optim.Optimizer): for the same weights.
+    tensors (Dict[str, Tensor]): the state.
     """
     state: Dict[int, Dict[str, Tensor]] = {}
     for key, value in tensors.items():
         number, name = key.split(".", 1)
         state.setdefault(int(number), {})[name] = value.clone()
     groups = optimizer.state_dict()["param_groups"]
-    # torch's own method puts each tensor where its weight is.
+    # torch's own method moves each tensor to the device of its weight.
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def parse_settings(pairs: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
-    """pairs (Dict[str, Any]): a block with "name" and settings.
-    RETURNS (Tuple[str, Dict[str, Any]]): the name, the rest.
-    RAISES (ValueError): EL091 if the name is none of `OPTIMIZERS`."""
-    rest = dict(pairs)
-    name = rest.pop("name", "adam")
-    if name not in OPTIMIZERS:
-        raise invalid("training.optimizer", "name", name, f"one of {OPTIMIZERS}")
-    return name, rest

@@ -42,7 +42,7 @@ class Processes(NamedTuple):
         return tensor.tolist()
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes have called it."""
         if self.n_ranks > 1:
             dist.barrier()
 
@@ -51,9 +51,9 @@ class Processes(NamedTuple):
         RETURNS (List[Tensor]): those of all processes, by rank."""
         if self.n_ranks == 1:
             return tensors
-        found: List[Any] = [None] * self.n_ranks
-        dist.all_gather_object(found, tensors)
-        return [tensor for part in found for tensor in part]
+        parts: List[Any] = [None] * self.n_ranks
+        dist.all_gather_object(parts, tensors)
+        return [tensor for part in parts for tensor in part]
 
 
 @contextmanager
@@ -65,10 +65,10 @@ def join_processes(device: str) -> Iterator[Processes]:
     """
     n_ranks = int(os.environ.get("WORLD_SIZE", 1))
     rank = int(os.environ.get("RANK", 0))
-    where = torch.device(device)
+    torch_device = torch.device(device)
     if device == "cuda":
-        where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-        torch.cuda.set_device(where)
+        torch_device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        torch.cuda.set_device(torch_device)
     if n_ranks > 1:
         dist.init_process_group(
             "nccl" if device == "cuda" else "gloo",
@@ -78,7 +78,7 @@ def join_processes(device: str) -> Iterator[Processes]:
             world_size=n_ranks,
         )
     try:
-        yield Processes(rank, n_ranks, where)
+        yield Processes(rank, n_ranks, torch_device)
     finally:
         if n_ranks > 1:
             dist.destroy_process_group()
@@ -90,7 +90,7 @@ def _meet(rank: int, n_ranks: int) -> dist.Store:
     store, _, _ = next(dist.rendezvous("env://", rank, n_ranks, timeout=_TIMEOUT))
     n_restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = dist.PrefixStore(f"start_{n_restarts}", store)
-    store.set(f"process_{rank}", "here")
+    store.set(f"process_{rank}", "started")
     store.wait([f"process_{i}" for i in range(n_ranks)], _START_TIMEOUT)
     return store
 

@@ -1,36 +1,27 @@
-"""The parts of a pretraining run that its config describes: text, shape, model."""
+"""`RunConfig`: the config of a pretraining run, checked before anything is written."""
 
 import json
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil
-from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, Mapping
 
 import torch
 
 from ..bilm.config import BiLMConfig
-from ..bilm.model import BiLM
-from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.formats import find_reader
-from ..errors import Errors, Warnings
-from ..inference.speed import read_total_memory
-from ..language_model.evaluation import sample
-from ..language_model.objective import LanguageModel
+from ..errors import Warnings
 from ..language_model.softmax import make_softmax, split_softmax
-from ..language_model.teacher import TeacherContext, describe_teachers, make_teachers
-from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
-from ..text.corpus import Corpus, cutter_maker, open_sources, read_sequences
+from ..language_model.teacher import describe_teachers
+from ..language_model.vocabulary import SPECIAL_WORDS
 from ..text.languages import require_language
-from ..text.static_vectors import StaticVectors, read_static_vectors
-from .optimizers import count_numbers, parse_settings, try_optimizer
-from .schedule import learn_rate_factor
+from .optimizers import try_optimizer
+from .run_model import make_shape, require_memory
 from .settings import CorpusSettings, TrainingSettings, check_keys, invalid, make_settings
 
 logger = logging.getLogger("spacy_elmo")
 
-# Of a softmax that is made to check its settings: an adaptive one divides it.
-_CHECKED_WIDTH = 16
+# Of the softmax whose settings are checked: an adaptive one divides its width.
+_CHECKED_WIDTH, _CHECKED_WORDS = 16, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,31 +47,22 @@ class RunConfig:
     def check(cls, config: Dict[str, Any]) -> "RunConfig":
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
-        value, EL160 for a model that the machine cannot hold, EL161 for an unknown
-        language, EL180 to EL182 for a teacher."""
+        value, EL073 for the softmax, EL092 for the optimizer, EL160 for a model that the
+        machine cannot hold, EL161 for an unknown language, EL180 to EL182 for a teacher."""
         _check_paths(config["paths"])
         _check_language(config["nlp"])
         training = make_settings(TrainingSettings, config["training"], "training")
-        checked = cls(
-            config["paths"],
-            config["nlp"],
-            config["bilm"],
-            make_settings(CorpusSettings, config["corpus"], "corpus"),
-            training,
-            {},
-        )
-        if checked.training.patience and not checked.corpus.dev:
-            patience = checked.training.patience
-            raise invalid("training", "patience", patience, "0 without a held-out text (paths.dev)")
-        shape = checked.make_shape(Vocabulary(SPECIAL_WORDS), None, n_words=1, vector_width=1)
-        checked.require_memory(shape, len(SPECIAL_WORDS))
-        # What is wrong with these is known only when they are made: now, not after hours
-        # of counting.
-        kind, arguments = split_softmax(checked.training.softmax)
-        make_softmax(kind, _CHECKED_WIDTH, 1_000_000, **arguments)
-        try_optimizer(checked.training.optimizer)
+        corpus = make_settings(CorpusSettings, config["corpus"], "corpus")
+        if training.patience and not corpus.dev:
+            expected = "0 without a held-out text (paths.dev)"
+            raise invalid("training", "patience", training.patience, expected)
+        shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
+        require_memory(shape, len(SPECIAL_WORDS))
+        # Some mistakes show only when these are made: now, not after hours of counting.
+        _try_softmax(training.softmax)
+        try_optimizer(training.optimizer)
         teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
-        return replace(checked, teachers=teachers)
+        return cls(config["paths"], config["nlp"], config["bilm"], corpus, training, teachers)
 
     def require_device(self, device: str) -> None:
         """device (str): "cpu" or "cuda". RAISES (ValueError): EL091 if it is not there, or
@@ -90,118 +72,9 @@ class RunConfig:
         if device == "cpu" and self.training.precision == "fp16":
             raise invalid("training", "precision", "fp16", "fp32 or bf16 on a CPU")
 
-    def require_memory(self, shape: BiLMConfig, n_words: int) -> None:
-        """shape (BiLMConfig): from `make_shape`. n_words (int): words to predict. RAISES
-        (ValueError): EL160 if the machine cannot hold what is trained."""
-        with torch.device("meta"):
-            n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
-        n_weights += n_words * (shape.direction_width + 1)
-        name, _ = parse_settings(self.training.optimizer)
-        # The weight and its gradient, 4 bytes each, and what the optimizer remembers.
-        needed, total = 4 * (2 + count_numbers(name)) * n_weights, read_total_memory()
-        if total and needed > total:
-            raise ValueError(
-                Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)
-            )
-
-    def make_cutter(self, window_share: float) -> Callable[[], Any]:
-        """window_share (float): see `Cutter`. RETURNS (Callable[[], Any]): makes it."""
-        return cutter_maker(
-            self.nlp["lang"],
-            self.nlp.get("tokenizer") or {},
-            max_tokens=self.corpus.max_tokens,
-            window_share=window_share,
-            cut=self.corpus.cut,
-            seed=self.training.seed,
-        )
-
-    def open_corpus(self, output: Path, *, spool: bool = True) -> Corpus:
-        """output (Path): where the standard input is saved. spool (bool): whether to save
-        it; if not, it is saved already. RETURNS (Corpus): the text to train on. RAISES
-        (ValueError): EL080 to EL085, EL101 and EL155 to EL157 for the text, EL089 for the
-        tokenizer."""
-        c, seed = self.corpus, self.training.seed
-        sources, weights = open_sources(c.train, c.sources, output, seed, spool=spool)
-        make_cutter = self.make_cutter(c.window_share)
-        make_cutter()  # what is wrong with it is said here, not by a process that cuts
-        return Corpus(sources, weights, make_cutter, n_workers=c.n_workers)
-
-    def read_dev(self) -> List[List[str]]:
-        """RETURNS (List[List[str]]): the held-out sequences to measure on; none without
-        held-out text. RAISES (ValueError): EL080, EL081 and EL088."""
-        if not self.corpus.dev:
-            return []
-        sequences = list(read_sequences(self.corpus.dev, self.make_cutter(0.0)))
-        if not sequences:
-            raise ValueError(Errors.EL094.format(path=self.corpus.dev))
-        limit, in_order = self.training.eval_sequences, self.training.state_steps > 0
-        return sample(sequences, limit, in_order=in_order)
-
-    def read_vectors(self) -> Optional[StaticVectors]:
-        """RETURNS (Optional[StaticVectors]): the table of `[bilm] input = "vectors"`; None
-        for other inputs. RAISES (ValueError): EL087 if there is none."""
-        if self.bilm.get("input") != "vectors":
-            return None
-        path = self.paths.get("vectors")
-        if not path:
-            raise ValueError(Errors.EL087.format(path=path, problem="set --paths.vectors"))
-        return read_static_vectors(Path(path))
-
-    def find_init(self) -> Optional[CheckpointFiles]:
-        """RETURNS (Optional[CheckpointFiles]): the weights to start from; None if the run
-        starts from random ones. RAISES (ValueError): EL030 to EL038 if they are not there or
-        cannot be read."""
-        if not self.paths.get("init"):
-            return None
-        files = CheckpointFiles.of(self.paths["init"], self.paths.get("init_weights"))
-        find_reader(files).read_config(files)
-        return files
-
-    def make_shape(
-        self, vocabulary: Vocabulary, vectors: Optional[StaticVectors], **sizes: int
-    ) -> BiLMConfig:
-        """vocabulary (Vocabulary): the words to predict. vectors (Optional[StaticVectors]):
-        the given ones. sizes (int): sizes of a table that is not there yet. RETURNS
-        (BiLMConfig): the shape, sizes of tables filled in. RAISES (ValueError): EL010,
-        EL090 and EL091 for an impossible one."""
-        block = dict(self.bilm)
-        if block.get("input") == "words":
-            block["n_words"] = len(vocabulary) - len(SPECIAL_WORDS)
-        if block.get("input") == "vectors":
-            block.update(sizes)
-        if vectors is not None:
-            block["n_words"], block["vector_width"] = vectors.vectors.shape
-        try:
-            return make_settings(BiLMConfig, block, "bilm")
-        except TypeError as err:
-            raise invalid(
-                "bilm", "filters", block.get("filters"), "[[width, number], ...]"
-            ) from err
-
-    def make_model(
-        self, shape: BiLMConfig, vocabulary: Vocabulary, vectors: Optional[StaticVectors]
-    ) -> LanguageModel:
-        """shape (BiLMConfig): from `make_shape`. vocabulary (Vocabulary): the words to
-        predict. vectors (Optional[StaticVectors]): the given ones. RETURNS (LanguageModel):
-        with random weights, always the same ones. RAISES (ValueError): EL160 as
-        `require_memory`."""
-        self.require_memory(shape, len(vocabulary))
-        torch.manual_seed(self.training.seed)
-        bilm = BiLM(shape)
-        if vectors is not None:
-            bilm.word_table.fill(vectors.words, torch.from_numpy(vectors.vectors))
-        elif shape.input == "words":
-            bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
-        kind, arguments = split_softmax(self.training.softmax)
-        softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
-        training = self.training
-        context = TeacherContext(shape, vocabulary, training.batch_tokens, training.state_steps)
-        teachers = make_teachers(training.teachers, context)
-        return LanguageModel(bilm, softmax, training.dropout, teachers)
-
     def count_steps(self, n_targets: int) -> int:
-        """n_targets (int): tokens and ends of sequences of the text; not looked at if
-        `max_steps` is given. RETURNS (int): length of the whole run."""
+        """n_targets (int): tokens and ends of sequences of the text; not used if `max_steps`
+        is given. RETURNS (int): length of the whole run."""
         t = self.training
         return t.max_steps or max(1, ceil(t.max_epochs * n_targets / t.batch_tokens))
 
@@ -211,13 +84,7 @@ class RunConfig:
         text that is less than a step."""
         t, total_steps = self.training, self.count_steps(n_targets)
         if total_steps <= t.warmup_steps:
-            share = learn_rate_factor(
-                total_steps - 1,
-                schedule=t.schedule,
-                warmup_steps=t.warmup_steps,
-                total_steps=total_steps,
-                decay_share=t.decay_share,
-            )
+            share = t.learn_rate_factor(total_steps - 1, total_steps)
             logger.warning(
                 Warnings.WL028.format(
                     warmup_steps=t.warmup_steps, total_steps=total_steps, share=share
@@ -225,22 +92,6 @@ class RunConfig:
             )
         if n_targets < t.batch_tokens:
             logger.warning(Warnings.WL029.format(n_targets=n_targets, batch_tokens=t.batch_tokens))
-
-    def describe_text(self, corpus: Corpus) -> Dict[str, Any]:
-        """corpus (Corpus): the text. RETURNS (Dict[str, Any]): all that its words and
-        their numbers depend on, in JSON's types. Where the files lie does not matter."""
-        about = asdict(self.corpus)
-        for key in ("train", "dev", "n_workers"):
-            del about[key]
-        about["sources"] = {n: s["weight"] for n, s in self.corpus.sources.items()}
-        about["nlp"] = dict(self.nlp)
-        about["seed"] = self.training.seed
-        about["files"] = [
-            [file.name, file.stat().st_size]
-            for source in corpus.sources.values()
-            for file in source.files
-        ]
-        return json.loads(json.dumps(about))
 
     def identity(self, text: Dict[str, Any], n_words: int, shape: BiLMConfig) -> Dict[str, Any]:
         """text (Dict[str, Any]): from `describe_text`. n_words (int): words to predict.
@@ -258,7 +109,14 @@ class RunConfig:
         return json.loads(json.dumps(identity))
 
 
-def _check_paths(paths: Dict[str, Any]) -> None:
+def _try_softmax(block: Dict[str, Any]) -> None:
+    """RAISES (ValueError): EL072 and EL073 for settings that cannot be used."""
+    kind, arguments = split_softmax(block)
+    with torch.device("meta"):  # shapes without memory
+        make_softmax(kind, _CHECKED_WIDTH, _CHECKED_WORDS, **arguments)
+
+
+def _check_paths(paths: Mapping[str, Any]) -> None:
     for key, path in paths.items():
         if path is not None and not isinstance(path, str):
             raise invalid("paths", key, path, "a path, or null for none; ./2024 for a number")
@@ -267,7 +125,7 @@ def _check_paths(paths: Dict[str, Any]) -> None:
         raise invalid("paths", "init_weights", paths["init_weights"], expected)
 
 
-def _check_language(nlp: Dict[str, Any]) -> None:
+def _check_language(nlp: Mapping[str, Any]) -> None:
     check_keys(nlp, ("lang", "tokenizer"), "nlp")
     require_language(nlp.get("lang", ""))
     tokenizer = nlp.get("tokenizer")

@@ -24,6 +24,8 @@ logger = logging.getLogger("spacy_elmo")
 
 TENSORS_FILE = "training.safetensors"
 STATE_FILE = "training.json"
+# The models of a run.
+LAST, BEST = "model-last", "model-best"
 _FOLDER = "checkpoints"
 _PATTERN = "step-?????????"
 # The last one, and the one before in case it is damaged.
@@ -33,11 +35,11 @@ _DAMAGED = (ValueError, OSError, KeyError, TypeError, AttributeError, Safetensor
 
 
 class Checkpoint(NamedTuple):
-    """All that a run needs to go on.
+    """All that a run needs to resume.
 
     folder (Path): with the weights, as `write_native` writes them.
     state (Dict[str, Any]): step, position of the stream, best score, in JSON's types.
-    tensors (Dict[str, Tensor]): what the optimizer and the LSTM remember.
+    tensors (Dict[str, Tensor]): the state of optimizer, teachers and LSTM.
     """
 
     folder: Path
@@ -46,7 +48,7 @@ class Checkpoint(NamedTuple):
 
 
 class RunFolder:
-    """The output of a run: `checkpoints/step-NNNNNNNNN`, and what others put beside.
+    """The output of a run: `checkpoints/step-NNNNNNNNN`, and the files of other modules.
 
     path (Path): the folder; made if it is missing.
     identity (Dict[str, Any]): what must be equal for a checkpoint to be of this run,
@@ -71,7 +73,7 @@ class RunFolder:
         bilm (BiLM): the weights.
         softmax (SoftmaxWeights): the softmax's.
         state (Dict[str, Any]): with "step".
-        tensors (Dict[str, Tensor]): what the optimizer and the LSTM remember.
+        tensors (Dict[str, Tensor]): the state of optimizer, teachers and LSTM.
         meta (Dict[str, Any]): for meta.json.
         RETURNS (Path): its folder.
         """
@@ -79,23 +81,23 @@ class RunFolder:
         def write_more(folder: Path) -> None:
             packed = {name: tensor.contiguous() for name, tensor in tensors.items()}
             (folder / TENSORS_FILE).write_bytes(safetensors.torch.save(packed))
-            about = {"identity": self.identity, "state": state}
+            content = {"identity": self.identity, "state": state}
             # Python's own: srsly's keeps ten decimals of a number.
-            (folder / STATE_FILE).write_text(json.dumps(about), encoding="ascii")
+            (folder / STATE_FILE).write_text(json.dumps(content), encoding="ascii")
             write_digests(folder)
 
         folder = self.folder / f"step-{state['step']:09d}"
         write_native(bilm, folder, softmax=softmax, meta=meta, write_more=write_more)
-        # Those of processes that were killed, too: no other writes here.
+        # Partial ones are of processes that were killed: no other process writes checkpoints.
         for old in [*_list_folders(self.path)[_N_KEPT:], *self.folder.glob(f"{_PATTERN}.partial")]:
             shutil.rmtree(old)
         return folder
 
     def set_aside_after(self, folder: Path) -> None:
-        """Rename the checkpoints that come after the one that is gone on with: they were
+        """Rename the checkpoints that come after the one that the run resumes from: they were
         refused, and the run will come to their steps again.
 
-        folder (Path): the checkpoint's.
+        folder (Path): of the one that it resumes from.
         """
         for later in _list_folders(self.path):
             if later.name > folder.name:
@@ -109,24 +111,24 @@ class RunFolder:
         """
         for folder in _list_folders(self.path):
             try:
-                about = _read_state(folder)
+                content = _read_state(folder)
                 tensors = safetensors.torch.load_file(folder / TENSORS_FILE)
-                problem = self._compare(about)
+                problem = self._compare(content)
                 if problem is None:
-                    return Checkpoint(folder, about["state"], tensors)
+                    return Checkpoint(folder, content["state"], tensors)
             except _DAMAGED as err:
                 problem = f"it cannot be read: {err}".rstrip(".")
             logger.warning(Warnings.WL004.format(folder=folder, problem=problem))
         return None
 
-    def _compare(self, about: Dict[str, Any]) -> Optional[str]:
-        identity, found = self.identity, about["identity"]
-        if _is_older(about):  # its numbers have ten decimals
+    def _compare(self, content: Dict[str, Any]) -> Optional[str]:
+        identity, stored = self.identity, content["identity"]
+        if _is_older(content):  # its numbers have ten decimals
             identity = srsly.json_loads(srsly.json_dumps(identity))
         for key, value in identity.items():
             # A run has nothing under a key that is newer than it is.
-            if found.get(key) != value and (value or found.get(key)):
-                where, before, now = _find_difference(key, found.get(key), value)
+            if stored.get(key) != value and (value or stored.get(key)):
+                where, before, now = _find_difference(key, stored.get(key), value)
                 return f"it is of another run: {where} was {before}, now {now}"
         return None
 
@@ -134,19 +136,19 @@ class RunFolder:
 def _read_state(folder: Path) -> Dict[str, Any]:
     """Read training.json of a checkpoint that is whole."""
     has_digests = check_all_digests(folder)
-    about = read_json_object(folder / STATE_FILE)
-    if not has_digests and not _is_older(about):
+    content = read_json_object(folder / STATE_FILE)
+    if not has_digests and not _is_older(content):
         raise ValueError(f"{DIGESTS_FILE} is missing")
-    for name, expected in about.get("files", {}).items():
+    for name, expected in content.get("files", {}).items():
         path = folder / name
         if not path.exists() or _hash(path) != expected:
             raise ValueError(f"{name} is damaged or missing")
-    return about
+    return content
 
 
-def _is_older(about: Dict[str, Any]) -> bool:
+def _is_older(content: Dict[str, Any]) -> bool:
     """Before there were digests, training.json had those of the other files."""
-    return "files" in about
+    return "files" in content
 
 
 def set_aside(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from wasabi import msg
 
 from ..util.drawing import has_matplotlib
 from .curves import plot_curves
-from .loop import Report
+from .run_progress import Report
 
 LOG_FILE = "log.jsonl"
 CURVES_FILE = "curves.png"

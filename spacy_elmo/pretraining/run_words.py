@@ -96,38 +96,66 @@ def choose_vocabulary(
 
 
 def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
-    """Write vocab.txt and counts.json, unless they are there. The text is counted where
-    something follows from it: not if both vocabulary and number of steps are given. Then each
-    file is opened, so that training does not end in the middle of a text that is none.
+    """Write vocab.txt and counts.json, unless they are there.
 
     config (RunConfig): the run.
     corpus (Corpus): its text.
-    output (Path): the run's folder; one that a run goes on in keeps the words of its
-        checkpoints.
+    output (Path): the run's folder.
     text (Dict[str, Any]): from `describe_text`.
     RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`, and what
         reading a text raises.
     """
+    if has_checkpoints(output):
+        counts = _prepare_to_resume(config, corpus, output)
+    else:
+        counts = _prepare_to_start(config, corpus, output, text)
+    write_checked_json(output / COUNTS_FILE, counts)
+
+
+def _prepare_to_resume(config: RunConfig, corpus: Corpus, output: Path) -> Dict[str, Any]:
+    """Keep the words of the checkpoints. The text is counted only if the length of the run
+    follows from it and is not known."""
     counts = _read_whole_counts(output)
-    trained, is_given = find_words(output), bool(config.corpus.vocabulary)
-    goes_on = has_checkpoints(output)
-    if not goes_on and (counts.get("text") != text or not _has_words(output, counts)):
+    if "n_tokens" not in counts and not config.training.max_steps:
+        counts.update(_totals(count_words(corpus)))
+    words = find_words(output)
+    if words is not None:
+        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, words, is_trained=True)
+    return counts
+
+
+def _prepare_to_start(
+    config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Choose the words. The text is not counted if both they and the number of steps are
+    given; then each file is opened, so that training does not end in the middle at one that
+    is no text."""
+    counts = _read_whole_counts(output)
+    if counts.get("text") != text or not _has_words(output, counts):
         counts = {"text": text}
-    lacks_length = "n_tokens" not in counts and not config.training.max_steps
-    lacks_words = not goes_on and not is_given and "n_tokens" not in counts
-    given = GivenWords(None, []) if goes_on else read_given_words(config.corpus)
+    given = read_given_words(config.corpus)
+    is_given, is_counted = given.vocabulary is not None, "n_tokens" in counts
     counter = WordCounter()
-    if lacks_length or lacks_words:
+    if not is_counted and not (is_given and config.training.max_steps):
         counter = count_words(corpus)
-        counts.update({"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences})
-    elif not goes_on:
+        counts.update(_totals(counter))
+    else:
         for source in corpus.sources.values():
             source.require_readable()
-    if lacks_words or (is_given and not goes_on):
-        trained = choose_vocabulary(counter, config.corpus, given).words
-    if trained is not None:
-        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, trained, goes_on)
-    write_checked_json(output / COUNTS_FILE, counts)
+    if is_given or not is_counted:
+        words = choose_vocabulary(counter, config.corpus, given).words
+        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, words, is_trained=False)
+    return counts
+
+
+def _totals(counter: WordCounter) -> Dict[str, Any]:
+    return {"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences}
+
+
+def read_vocabulary(output: Path) -> Vocabulary:
+    """output (Path): a run's folder. RETURNS (Vocabulary): the words of vocab.txt. RAISES
+    (ValueError): EL070 and EL071 if it cannot be used."""
+    return Vocabulary(read_words(output / VOCAB_FILE))
 
 
 def read_counts(output: Path) -> Dict[str, Any]:

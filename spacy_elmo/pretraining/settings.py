@@ -21,7 +21,7 @@ import torch
 
 from ..errors import Errors
 from ..inference.packed_linear import DTYPES
-from .schedule import SCHEDULES
+from .schedule import SCHEDULES, learn_rate_factor
 
 PRECISIONS = tuple(DTYPES)
 # What no run needs, and what no machine can hold or do.
@@ -42,23 +42,23 @@ class TrainingSettings:
     accumulate (int): pieces in which each process computes its share, to save memory.
     learn_rate (float): the highest one.
     warmup_steps (int): until the highest rate.
-    schedule (str): see `learn_rate_factor`.
+    schedule (str): see `schedule.learn_rate_factor`.
     decay_share (float): of the schedule "trapezoid".
     clip (float): bound of the gradient's norm; 0 for none.
     dropout (float): see `LanguageModel`.
     precision (str): "fp32", "bf16", or "fp16" (GPU only), of the matrix products.
     deterministic (bool): whether a GPU may use only operations that always give the same
         bits, as a CPU does.
-    state_steps (int): 0 if each sequence starts from a zero state; else the steps after
-        which gradients are cut, and the state is carried on in the order of reading (of
-        several files, 16 kB of one at a time).
+    state_steps (int): truncated BPTT length, with the state carried on in the order of
+        reading (of several files, 16 kB of one at a time); 0 if each sequence starts from a
+        zero state.
     eval_frequency (int): between two perplexities of the held-out text.
     eval_sequences (int): of the held-out text, from all over it, or its first ones if the
         state is carried on; 0 for all.
     save_frequency (int): between two checkpoints.
     patience (int): stop so long after the best held-out perplexity; 0 for never.
     log_frequency (int): between two lines.
-    optimizer (Dict[str, Any]): "name", and arguments of torch's class.
+    optimizer (Dict[str, Any]): "name", which is "adam", and arguments of torch's class.
     softmax (Dict[str, Any]): "kind", and its settings.
     teachers (Dict[str, Any]): what else to learn from, by name: "kind", and its settings.
     """
@@ -122,6 +122,17 @@ class TrainingSettings:
         if self.accumulate > self.batch_tokens:
             expected = f"at most the {self.batch_tokens} of batch_tokens"
             raise invalid(section, "accumulate", self.accumulate, expected)
+
+    def learn_rate_factor(self, step: int, total_steps: int) -> float:
+        """step (int): steps done before this one. total_steps (int): of the whole run.
+        RETURNS (float): its learning rate as a share of the highest one."""
+        return learn_rate_factor(
+            step,
+            schedule=self.schedule,
+            warmup_steps=self.warmup_steps,
+            total_steps=total_steps,
+            decay_share=self.decay_share,
+        )
 
     def autocast(self, device: str) -> ContextManager[Any]:
         """device (str): "cpu" or "cuda". RETURNS (ContextManager[Any]): in which products

@@ -1,7 +1,7 @@
 """`BatchStream`: sequences -> the batches of each step, shuffled, resumable anywhere.
 
 Sequences are taken in buffers. A buffer is shuffled by a seed of its own, so nothing of
-it has to be stored: to go on, the buffer under way is read and shuffled once more.
+it has to be stored: to resume, its buffer is read and shuffled once more.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +25,8 @@ class Step(NamedTuple):
 
     batches (List[LMBatch]): its pieces; none if there were too few sequences.
     n_targets (int): predictions of one direction, over all processes and pieces.
-    continues (bool): whether the pieces go on from the state of the last step's.
-    position (Dict[str, Any]): where the stream goes on, in JSON's types.
+    continues (bool): whether the pieces start from the state after the last step's.
+    position (Dict[str, Any]): of the stream after the step, in JSON's types.
     """
 
     batches: List[LMBatch]
@@ -47,8 +47,8 @@ class BatchStream:
     rank (int): of this process.
     n_ranks (int): processes.
     n_pieces (int): pieces that a process cuts its share into.
-    n_steps (int): 0 for sequences that each start from zero; or the words that are
-        read at a time of rows that go on from step to step, in the text's order.
+    n_steps (int): truncated BPTT length: words of each row that a step reads, of rows that
+        continue from step to step in the text's order; 0 for whole sequences, shuffled.
     prefetch (bool): whether the next buffer is read while one is trained on.
     """
 
@@ -72,7 +72,7 @@ class BatchStream:
         self.buffer_tokens = buffer_tokens
         self.seed = seed
         self.n_shares = n_ranks * n_pieces
-        self.mine = range(rank * n_pieces, (rank + 1) * n_pieces)
+        self.shares = range(rank * n_pieces, (rank + 1) * n_pieces)
         self.n_steps = n_steps
         self.prefetch = prefetch
 
@@ -90,8 +90,8 @@ class BatchStream:
         for sequences, after in read_ahead(buffers) if self.prefetch else buffers:
             make = self._streamed if self.n_steps else self._shuffled
             for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
-                here = {"source": before, "buffer": number, "batch": i + 1}
-                yield Step(batches, n_targets, bool(self.n_steps and i), here)
+                after_step = {"source": before, "buffer": number, "batch": i + 1}
+                yield Step(batches, n_targets, bool(self.n_steps and i), after_step)
             number, skip, before = number + 1, 0, after
 
     def _buffers(
@@ -121,7 +121,7 @@ class BatchStream:
         groups = list(plan_batches([len(words) for words in mixed], self.batch_tokens, 1))
         for k in rng.permutation(len(groups))[skip:]:
             group = [mixed[i] for i in groups[k]]
-            shares = [group[share :: self.n_shares] for share in self.mine]
+            shares = [group[share :: self.n_shares] for share in self.shares]
             batches = [make_lm_batch(share, self.vocabulary) for share in shares if share]
             yield batches, sum(len(words) + 1 for words in group)
 
@@ -133,7 +133,7 @@ class BatchStream:
         if n_rows < self.n_shares:
             raise ValueError(Errors.EL099.format(n_sequences=n_rows, n_shares=self.n_shares))
         rows = _split_evenly(sequences, n_rows)
-        shares = [rows[share :: self.n_shares] for share in self.mine]
+        shares = [rows[share :: self.n_shares] for share in self.shares]
         length = min(sum(len(words) + 1 for words in row) for row in rows)
         pieces = [
             make_stream_batches(share, self.n_steps, length, self.vocabulary, skip)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Tuple
 from ..errors import Errors
 from .text_files import open_binary
 
-# Bytes read at a time to find a place again, and those around it that are looked at.
+# Bytes read at a time to find a place again, and those around it that are inspected.
 _PART = 1 << 20
 _N_AROUND = 2048
 # A share of zero bytes that single ones in a text do not come to, and UTF-16 does: its
@@ -85,10 +85,10 @@ def _no_text(path: Path, place: int) -> ValueError:
     with open_binary(path) as file:
         head = file.read(max(len(mark) for mark, *_ in _KINDS))
     guess = guess_encoding(head, sample, start)
-    found = f"0x{sample[place - start]:02x}"
+    byte = f"0x{sample[place - start]:02x}"
     return ValueError(
         Errors.EL155.format(
-            path=path, byte=place, line=line, found=found, guess=guess.kind, remedy=guess.remedy
+            path=path, byte=place, line=line, found=byte, guess=guess.kind, remedy=guess.remedy
         )
     )
 

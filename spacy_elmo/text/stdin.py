@@ -1,4 +1,4 @@
-"""The standard input as a file, so that training can start over and go on."""
+"""The standard input as a file, so that training can start over and resume."""
 
 import logging
 import shutil
@@ -38,13 +38,13 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(path)
-    with atomic_file(path) as beside:
-        with beside.open("wb") as file:
+    with atomic_file(path) as partial:
+        with partial.open("wb") as file:
             shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-        if not beside.stat().st_size:
+        if not partial.stat().st_size:
             raise ValueError(Errors.EL157)
         # Before the text: one without a digest would be taken for that of an older run.
-        write_json(folder / DIGESTS_FILE, {path.name: digest_file(beside)})
+        write_json(folder / DIGESTS_FILE, {path.name: digest_file(partial)})
     try:
         for _ in read_text(path, 0):
             pass

@@ -1,4 +1,4 @@
-"""`TextSource`: texts of many files in a reproducible order that can be gone on from."""
+"""`TextSource`: texts of many files in a reproducible order, from any position on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,41 +66,16 @@ class TextSource:
         YIELDS (Tuple[Chunk, Dict[str, Any]]): a chunk, and the position after it.
         RAISES (ValueError): what the readers raise for damaged files.
         """
-        epoch, n_chunks = position["epoch"], position["n_chunks"]
-        next_file, waiting = position["next_file"], position["open"]
         while True:
-            order = np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.files))
-            opened = [self._open(index, offset) for index, offset in waiting]
-            is_empty = next_file == 0 and not opened
-            while True:
-                while len(opened) < _N_OPEN and next_file < len(order):
-                    opened.append(self._open(int(order[next_file]), 0))
-                    next_file += 1
-                if not opened:
-                    break
-                # A draw of its own for each chunk: no state of a generator to keep.
-                rng = np.random.default_rng([self.seed, 2, n_chunks])
-                sizes = np.cumsum([file.size for file in opened])
-                k = int(np.searchsorted(sizes, rng.random() * sizes[-1], side="right"))
-                file = opened[k]
-                texts = _take(file)
-                if not texts:
-                    del opened[k]
-                    continue
-                is_empty = is_empty and not any(text.strip() for text in texts)
-                n_chunks += 1
-                yield (
-                    Chunk(texts, n_chunks - 1),
-                    {
-                        "epoch": epoch,
-                        "n_chunks": n_chunks,
-                        "next_file": next_file,
-                        "open": [[f.index, f.offset] for f in opened],
-                    },
-                )
+            # Files without text would be read for ever.
+            is_empty = position["next_file"] == 0 and not position["open"]
+            epoch = self._read_epoch(position)
+            for chunk, position in epoch:
+                is_empty = is_empty and not any(text.strip() for text in chunk.texts)
+                yield chunk, position
             if is_empty or not endless:
                 return
-            epoch, next_file, waiting = epoch + 1, 0, []
+            position = {**position, "epoch": position["epoch"] + 1, "next_file": 0, "open": []}
 
     def read_in_order(self) -> Iterator[Tuple[Chunk, None]]:
         """YIELDS (Tuple[Chunk, None]): all chunks once, file after file."""
@@ -123,6 +98,32 @@ class TextSource:
         """
         for index in range(len(self.files)):
             next(self._open(index, 0).texts, None)
+
+    def _read_epoch(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
+        """The rest of an epoch, as `read`."""
+        epoch, n_chunks, next_file = (position[k] for k in ("epoch", "n_chunks", "next_file"))
+        order = np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.files))
+        opened = [self._open(index, offset) for index, offset in position["open"]]
+        while opened or next_file < len(order):
+            while len(opened) < _N_OPEN and next_file < len(order):
+                opened.append(self._open(int(order[next_file]), 0))
+                next_file += 1
+            k = self._draw(opened, n_chunks)
+            texts = _take(opened[k])
+            if not texts:
+                del opened[k]
+                continue
+            n_chunks += 1
+            offsets = [[file.index, file.offset] for file in opened]
+            after = {"epoch": epoch, "n_chunks": n_chunks, "next_file": next_file, "open": offsets}
+            yield Chunk(texts, n_chunks - 1), after
+
+    def _draw(self, opened: List[_OpenFile], n_chunks: int) -> int:
+        """The file that the next chunk comes from: a draw of its own for each chunk, so that
+        there is no state of a generator to keep."""
+        rng = np.random.default_rng([self.seed, 2, n_chunks])
+        sizes = np.cumsum([file.size for file in opened])  # (n_opened,)
+        return int(np.searchsorted(sizes, rng.random() * sizes[-1], side="right"))
 
     def _open(self, index: int, offset: int) -> _OpenFile:
         path = self.files[index]

@@ -27,7 +27,7 @@ def cut_all(
 
     chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
     make_cutter (Callable[[], Cutter]): makes what cuts them; picklable.
-    n_workers (int): processes; 0 to do it here.
+    n_workers (int): processes; 0 to do it in this one.
     YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
     """
     if n_workers == 0:

@@ -16,7 +16,6 @@ from spacy_elmo.language_model.perplexity import Perplexity, Scorer, measure
 from spacy_elmo.language_model.readings import make_lm_batch, make_stream_batches
 from spacy_elmo.language_model.softmax import Softmax
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
-from spacy_elmo.pretraining.initial_state import store_initial_state
 
 from ..support.helpers import SHAPE
 from ..support.packed_oracle import run_packed
@@ -190,28 +189,3 @@ def test_dropout_is_for_training_alone():
     assert float(model(batch)[0].detach()) != float(model(batch)[0].detach())
     model.eval()
     assert float(model(batch)[0].detach()) == float(model(batch)[0].detach())
-
-
-def test_the_stored_state_is_the_mean_after_the_last_word():
-    model = make_model()
-
-    store_initial_state(model, SENTENCES, batch_tokens=4)
-
-    with torch.no_grad():
-        states = [model.read(make_lm_batch([s], VOCABULARY))[1] for s in SENTENCES]
-    for stored, part in ((model.bilm.initial_hidden, 0), (model.bilm.initial_cell, 1)):
-        mean = torch.stack([state[part][:, :, 0] for state in states]).mean(dim=0)
-        torch.testing.assert_close(stored, mean)
-
-
-def test_a_warm_start_is_the_stored_state():
-    model = make_model()
-    store_initial_state(model, SENTENCES, batch_tokens=100)
-    warm, zero = (Embedder(model.bilm, initial_state=kind) for kind in ("warm", "zero"))
-
-    expected = zero.embed_stateful([["a", "b"]], model.bilm.warm_state(1))[0]
-
-    np.testing.assert_allclose(warm.embed([["a", "b"]])[0], expected[0], atol=1e-6)
-    assert abs(warm.embed([["a", "b"]])[0] - zero.embed([["a", "b"]])[0]).max() > 1e-3
-    with pytest.raises(ValueError, match="EL017"):
-        Embedder(model.bilm, initial_state="hot")

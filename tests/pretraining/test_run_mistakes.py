@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
+from spacy_elmo.pretraining.run_text import read_vectors
 
 from ..support.runs import SMALL, all_bytes, train, write_config
 
@@ -69,7 +71,7 @@ def test_configs_of_another_kind_are_refused(tmp_path):
         RunConfig.check(load_config(tmp_path / "x.cfg"))
     (tmp_path / "x.cfg").write_text('[corpus]\ntrain = "x"\n[bilm]\ninput = "vectors"\n')
     with pytest.raises(ValueError, match="EL087.*--paths.vectors"):
-        RunConfig.check(load_config(tmp_path / "x.cfg")).read_vectors()
+        read_vectors(RunConfig.check(load_config(tmp_path / "x.cfg")))
 
 
 def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
@@ -126,8 +128,6 @@ def test_a_softmax_from_the_command_line_brings_its_own_settings(tmp_path, texts
         assert RunConfig.check(config).training.softmax == {"kind": kind}
     softmax = load_config(path, {"training.softmax.kind": "sampled"})["training"]["softmax"]
     assert softmax == {"kind": "sampled", "n_samples": 20}
-    overrides = {"training.optimizer.name": "sgd", "training.optimizer.momentum": 0.9}
-    assert load_config(path, overrides)["training"]["optimizer"] == {"name": "sgd", "momentum": 0.9}
 
 
 def test_another_text_is_described_in_few_words(tmp_path, texts, caplog):
@@ -216,14 +216,26 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(tmp_path, texts):
     assert train(tmp_path, texts, resume=True).step == 12
 
 
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, monkeypatch, kind):
+    made = []
+
+    def keep(*args, **settings):
+        made.append(make_softmax(*args, **settings))
+        return made[-1]
+
+    monkeypatch.setattr("spacy_elmo.pretraining.run_config.make_softmax", keep)
+    training = {**SMALL["training"], "softmax": {"kind": kind}}
+    RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    assert all(weight.is_meta for weight in made[0].parameters())
+
+
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 20_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 20_000)
     with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
         train(tmp_path, texts)
-    # Momentum is one number, Adam's moments are two.
-    monkeypatch.setattr("spacy_elmo.pretraining.run_config.read_total_memory", lambda: 37_000)
-    optimizer = {"optimizer": {"name": "sgd"}, "softmax": {"kind": "full"}}
-    train(tmp_path, texts, training={**SMALL["training"], **optimizer, "max_steps": 1})
+    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 49_000)
+    train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
 
 
 @pytest.mark.slow

@@ -14,9 +14,11 @@ import safetensors.torch
 import torch
 
 from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.ranks import Processes
-from spacy_elmo.pretraining.run import BEST, LAST, Run, pretrain
+from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
+from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
 from spacy_elmo.text.corpus import make_tokenizer
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
@@ -38,7 +40,7 @@ def stopped(texts, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("spacy_elmo.pretraining.run_log.has_matplotlib", lambda: False)
         log = RunLog(folder / "run")
-        pretrain(config, folder / "run", report=log, should_stop=lambda: next(steps) == 4)
+        pretrain(config, folder / "run", on_report=log, should_stop=lambda: next(steps) == 4)
     assert [path.name for path in sorted((folder / "run" / "checkpoints").iterdir())] == [
         "step-000000004",
         "step-000000005",
@@ -88,7 +90,7 @@ def test_a_flipped_bit_changes_no_run(stopped, expected, tmp_path, name, caplog)
     flip(run / name, rng.randrange((run / name).stat().st_size), rng.randrange(8))
 
     with caplog.at_level(logging.WARNING):
-        pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True, report=RunLog(run))
+        pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True, on_report=RunLog(run))
 
     assert all_bytes(run) == expected
     told = {"vocab.txt": "[WL027]", "counts.json": "[WL027]"}
@@ -102,7 +104,7 @@ def test_a_flipped_bit_changes_no_run(stopped, expected, tmp_path, name, caplog)
 
 def describe(run, config):
     """All that a run that goes on has read."""
-    opened = Run(config, run, resume=True, processes=Processes(0, 1, torch.device("cpu")))
+    opened = prepare(config, run, resume=True, processes=Processes(0, 1, torch.device("cpu")))
     checkpoint = opened.checkpoint
     return (
         checkpoint.folder.name,
@@ -186,11 +188,11 @@ def test_a_checkpoint_without_its_digests_is_passed_over(stopped, expected, tmp_
 def test_words_are_counted_again_if_they_were_damaged_before_training(tmp_path, texts, caplog):
     config = RunConfig.check(load_config(write_config(tmp_path, texts)))
     processes = Processes(0, 1, torch.device("cpu"))
-    words = Run(config, tmp_path / "run", resume=False, processes=processes).vocabulary.words
+    words = prepare(config, tmp_path / "run", resume=False, processes=processes).vocabulary.words
     for name in ("vocab.txt", "counts.json"):
         flip(tmp_path / "run" / name, 25, 0)
         with caplog.at_level(logging.WARNING):
-            opened = Run(config, tmp_path / "run", resume=False, processes=processes)
+            opened = prepare(config, tmp_path / "run", resume=False, processes=processes)
         assert opened.vocabulary.words == words
         assert f"{name}' is damaged" in caplog.text and "[WL027]" in caplog.text
 
@@ -208,6 +210,9 @@ def test_a_run_of_an_older_version_goes_on(tmp_path, texts):
         )
     )
     for name, tensor in expected.items():
+        # The mean state after a sequence, which nothing reads any more.
+        if name in ("initial_hidden", "initial_cell"):
+            continue
         torch.testing.assert_close(found[name], tensor, atol=1e-4, rtol=1e-3, msg=name)
 
 
@@ -239,7 +244,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from spacy_elmo.pretraining.run import BEST, LAST
+from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
 from tests.support import faults

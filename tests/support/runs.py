@@ -66,7 +66,7 @@ def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=
         load_config(path),
         tmp_path / output,
         resume=resume,
-        report=lambda report, total: None if reports is None else reports.append(report),
+        on_report=lambda report, total: None if reports is None else reports.append(report),
         should_stop=should_stop,
     )
 

@@ -14,14 +14,14 @@ from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, UNK_WORD, Vocabu
 from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.settings import TrainingSettings
 from spacy_elmo.pretraining.stream import Step
-from spacy_elmo.pretraining.train_step import Engine
+from spacy_elmo.pretraining.trainer import Trainer
 
 from ..support.helpers import SHAPE
 
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, "ham", "eggs"])
 
 
-def make_engine(kind="full"):
+def make_trainer(kind="full"):
     torch.manual_seed(0)
     bilm = BiLM(BiLMConfig(**SHAPE))
     settings = {"cutoffs": [4]} if kind == "adaptive" else {}
@@ -30,7 +30,7 @@ def make_engine(kind="full"):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     idle = make_lm_batch([[UNK_WORD]], VOCABULARY)
     processes = Processes(0, 1, torch.device("cpu"))
-    return Engine(model, optimizer, TrainingSettings(), processes, idle)
+    return Trainer(model, optimizer, TrainingSettings(), processes, idle)
 
 
 def make_step(*sequences):
@@ -41,38 +41,38 @@ def make_step(*sequences):
 @pytest.mark.parametrize("number", [math.inf, math.nan, 3e38])
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
 def test_a_process_without_sequences_adds_nothing(kind, number):
-    engine = make_engine(kind)
+    trainer = make_trainer(kind)
     # As a row of a table that only its batch reads may be.
     with torch.no_grad():
-        engine.model.bilm.char_cnn.embedding.weight.fill_(number)
-    before = {name: weight.clone() for name, weight in engine.model.named_parameters()}
+        trainer.model.bilm.char_cnn.embedding.weight.fill_(number)
+    before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
 
-    losses, norm, _ = engine.step(make_step(), 0, 0.1, None)
+    losses, norm, _ = trainer.step(make_step(), 0, 0.1, None)
 
     assert (losses, norm) == ([0.0], 0.0)
-    for name, weight in engine.model.named_parameters():
+    for name, weight in trainer.model.named_parameters():
         assert torch.equal(weight.nan_to_num(), before[name].nan_to_num()), name
 
 
 def test_a_process_with_sequences_changes_every_weight():
-    engine = make_engine()
-    before = {name: weight.clone() for name, weight in engine.model.named_parameters()}
+    trainer = make_trainer()
+    before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
 
-    losses, norm, _ = engine.step(make_step(["ham", "eggs"], ["eggs"]), 0, 0.1, None)
+    losses, norm, _ = trainer.step(make_step(["ham", "eggs"], ["eggs"]), 0, 0.1, None)
 
     assert losses[0] > 0 and norm > 0
-    for name, weight in engine.model.named_parameters():
+    for name, weight in trainer.model.named_parameters():
         assert not torch.equal(weight, before[name]), name
 
 
 def test_a_step_without_a_finite_gradient_changes_nothing():
-    engine = make_engine()
+    trainer = make_trainer()
     with torch.no_grad():
-        engine.model.bilm.char_cnn.embedding.weight[6] = math.nan
-    before = {name: weight.clone() for name, weight in engine.model.named_parameters()}
+        trainer.model.bilm.char_cnn.embedding.weight[6] = math.nan
+    before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
 
-    _, norm, state = engine.step(make_step(["ham", "\x06"]), 0, 0.1, None)
+    _, norm, state = trainer.step(make_step(["ham", "\x06"]), 0, 0.1, None)
 
     assert not math.isfinite(norm) and state is None
-    for name, weight in engine.model.named_parameters():
+    for name, weight in trainer.model.named_parameters():
         assert torch.equal(weight.nan_to_num(), before[name].nan_to_num()), name

@@ -1,0 +1,126 @@
+"""The model of a pretraining run: its shape, its memory, and the weights it starts from."""
+
+import logging
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+import torch
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import find_reader
+from ..checkpoints.native import META_FILE
+from ..errors import Errors
+from ..inference.speed import read_total_memory
+from ..language_model.loading import copy_softmax_rows, start_bilm
+from ..language_model.objective import LanguageModel
+from ..language_model.softmax import make_softmax, split_softmax
+from ..language_model.teacher import TeacherContext, make_teachers
+from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
+from ..text.static_vectors import StaticVectors
+from ..util.atomic import find_folder
+from ..util.reading import read_json_object
+from .optimizers import NUMBERS_PER_WEIGHT
+from .settings import TrainingSettings, invalid, make_settings
+
+logger = logging.getLogger("spacy_elmo")
+
+
+def make_shape(
+    block: Mapping[str, Any], n_words: int, vectors: Optional[StaticVectors] = None
+) -> BiLMConfig:
+    """block (Mapping[str, Any]): [bilm]. n_words (int): words to predict. vectors
+    (Optional[StaticVectors]): for `input = "vectors"`; None if they are not read yet.
+    RETURNS (BiLMConfig): the shape, sizes of tables filled in. RAISES (ValueError): EL010,
+    EL090 and EL091 for an impossible one."""
+    sizes: Dict[str, Any] = {}
+    if block.get("input") == "words":
+        sizes = {"n_words": n_words - len(SPECIAL_WORDS)}
+    if block.get("input") == "vectors":
+        table_shape = (1, 1) if vectors is None else vectors.vectors.shape
+        sizes = dict(zip(("n_words", "vector_width"), table_shape))
+    try:
+        return make_settings(BiLMConfig, {**block, **sizes}, "bilm")
+    except TypeError as err:
+        expected = "[[width, number], ...]"
+        raise invalid("bilm", "filters", block.get("filters"), expected) from err
+
+
+def require_memory(shape: BiLMConfig, n_words: int) -> None:
+    """shape (BiLMConfig): from `make_shape`. n_words (int): words to predict. RAISES
+    (ValueError): EL160 if the machine cannot hold what is trained."""
+    with torch.device("meta"):
+        n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
+    n_weights += n_words * (shape.direction_width + 1)
+    # The weight, its gradient and the state of the optimizer, 4 bytes each.
+    needed, total = 4 * (2 + NUMBERS_PER_WEIGHT) * n_weights, read_total_memory()
+    if total and needed > total:
+        raise ValueError(
+            Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)
+        )
+
+
+def make_model(
+    training: TrainingSettings,
+    shape: BiLMConfig,
+    vocabulary: Vocabulary,
+    vectors: Optional[StaticVectors],
+    weights: Optional[CheckpointFiles] = None,
+) -> LanguageModel:
+    """training (TrainingSettings): with softmax, teachers and seed. shape (BiLMConfig): from
+    `make_shape`. vocabulary (Vocabulary): the words to predict. vectors
+    (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
+    start from; None for random weights, always the same ones. RETURNS (LanguageModel): the
+    model. RAISES (ValueError): EL160 as `require_memory`, EL097 for weights of another
+    shape."""
+    require_memory(shape, len(vocabulary))
+    torch.manual_seed(training.seed)
+    bilm = BiLM(shape)
+    if vectors is not None:
+        bilm.word_table.fill(vectors.words, torch.from_numpy(vectors.vectors))
+    elif shape.input == "words":
+        bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
+    kind, arguments = split_softmax(training.softmax)
+    softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
+    context = TeacherContext(shape, vocabulary, training.batch_tokens, training.state_steps)
+    teachers = make_teachers(training.teachers, context)
+    model = LanguageModel(bilm, softmax, training.dropout, teachers)
+    if weights is not None:
+        _load_weights(model, vocabulary, weights)
+    return model
+
+
+def find_init(paths: Mapping[str, Any]) -> Optional[CheckpointFiles]:
+    """paths (Mapping[str, Any]): [paths]. RETURNS (Optional[CheckpointFiles]): the weights to
+    start from; None for random ones. RAISES (ValueError): EL030 to EL038 if they are missing
+    or cannot be read."""
+    if not paths.get("init"):
+        return None
+    files = CheckpointFiles.of(paths["init"], paths.get("init_weights"))
+    find_reader(files).read_config(files)
+    return files
+
+
+def _load_weights(model: LanguageModel, vocabulary: Vocabulary, files: CheckpointFiles) -> None:
+    """Load the weights of the biLM, and the rows of the softmax of the words that both have."""
+    start_bilm(model.bilm, files)
+    stored = find_reader(files).read_softmax(files)
+    n_words = 0
+    if stored is not None:
+        n_words = copy_softmax_rows(model.softmax, vocabulary.words, stored)
+    logger.info("Started from %s, softmax rows of %d words", files, n_words)
+
+
+def read_n_tokens_before(checkpoint: Optional[Path], init: Optional[CheckpointFiles]) -> int:
+    """checkpoint (Optional[Path]): folder that the run resumes from. init
+    (Optional[CheckpointFiles]): else the weights that it starts from. RETURNS (int): tokens
+    that those weights were trained on before the run, as far as meta.json tells."""
+    if checkpoint is not None:
+        return read_json_object(checkpoint / META_FILE).get("n_tokens_trained_before", 0)
+    if init is None:
+        return 0
+    path = find_folder(init.path) / META_FILE
+    meta = read_json_object(path) if path.exists() else {}
+    counts = [meta.get(key) for key in ("n_tokens_trained", "n_tokens_trained_before")]
+    return sum(count for count in counts if isinstance(count, int))
