@@ -30,9 +30,6 @@ class BiLM(nn.Module):
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
 
-    initial_hidden: Tensor
-    initial_cell: Tensor
-
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         check_size(config)
@@ -44,15 +41,11 @@ class BiLM(nn.Module):
             self.word_table = WordTable(config)
         self.forward_lstm = LSTMStack(config)
         self.backward_lstm = LSTMStack(config)
-        depth = config.depth
-        # Nothing reads their numbers: saved weights have them.
-        self.register_buffer("initial_hidden", torch.zeros(depth, 2, config.direction_width))
-        self.register_buffer("initial_cell", torch.zeros(depth, 2, config.cell_width))
 
     @property
     def device(self) -> torch.device:
         """RETURNS (torch.device): Where the weights are."""
-        return self.initial_cell.device
+        return self._get_weight().device
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:  # type: ignore[override]
         """As torch's; weights that another thread loads are all in it, or none."""
@@ -135,15 +128,13 @@ class BiLM(nn.Module):
 
     def zero_state(self, n_seqs: int) -> BiLMState:
         """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
-        parts = (self.initial_hidden, self.initial_cell)
-        return BiLMState(*(part.new_zeros(*part.shape[:2], n_seqs, part.size(2)) for part in parts))
+        weight, config = self._get_weight(), self.config
+        sizes = config.direction_width, config.cell_width
+        return BiLMState(*(weight.new_zeros(config.depth, 2, n_seqs, size) for size in sizes))
 
-    def warm_state(self, n_seqs: int) -> BiLMState:
-        """n_seqs (int): number of sequences. RETURNS (BiLMState): the stored state for
-        each: what the LSTMs remember on average after a sequence, zeros if the weights
-        came without one."""
-        parts = (self.initial_hidden, self.initial_cell)
-        return BiLMState(*(part[:, :, None].repeat(1, 1, n_seqs, 1) for part in parts))
+    def _get_weight(self) -> Tensor:
+        """Any: all have one type and device."""
+        return next(self.forward_lstm.parameters())
 
     def _read(
         self, X: Tensor, packing: Packing, state: BiLMState

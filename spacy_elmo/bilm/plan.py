@@ -27,10 +27,7 @@ class TensorHeader(NamedTuple):
 def plan_weights(config: BiLMConfig) -> Dict[str, TensorHeader]:
     """config (BiLMConfig): a shape. RETURNS (Dict[str, TensorHeader]): what the state of such
     a biLM has, by the names of `BiLM.state_dict()`."""
-    depth, width, cell_width = config.depth, config.direction_width, config.cell_width
     shapes = {
-        "initial_hidden": (depth, 2, width),
-        "initial_cell": (depth, 2, cell_width),
         **dict(_plan_cells(config)),
         **dict(_plan_char_cnn(config) if config.input == "characters" else _plan_table(config)),
     }

@@ -1,6 +1,6 @@
 """Fill a module with weights: all of them, in the right shapes, of finite numbers, or none."""
 
-from typing import Dict, Mapping
+from typing import Dict, Mapping, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,18 @@ from .plan import TensorHeader
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 TABLE_KEYS = "word_table.keys"
+# Weights of version 0.1.0 have a state to start sequences from, which was worse than zeros.
+_FORMER = ("initial_hidden", "initial_cell")
 _EXPECTED = {"float32": "floating-point numbers", "int64": "integers of 64 bits"}
+
+
+Value = TypeVar("Value")
+
+
+def drop_former(state: Mapping[str, Value]) -> Dict[str, Value]:
+    """state (Mapping[str, Value]): something by the names of weights. RETURNS
+    (Dict[str, Value]): without what only older versions have."""
+    return {name: value for name, value in state.items() if name not in _FORMER}
 
 
 def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:
@@ -94,7 +105,7 @@ def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> No
     RAISES (ValueError): EL020 to EL022 as `check_headers`, EL106 for what is no number in
         the module's type, EL114 for keys of a word table that do not ascend.
     """
-    expected = module.state_dict()
+    expected, state = module.state_dict(), drop_former(state)
     check_headers(get_headers(expected), get_headers(state), source)
     cast = {name: state[name].to(tensor.dtype) for name, tensor in expected.items()}
     for name, tensor in cast.items():

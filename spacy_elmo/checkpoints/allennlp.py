@@ -23,7 +23,7 @@ from ..util.digests import check_digests
 from .allennlp_layout import EMBEDDING, PROJECTION, WORD_PROJECTION, plan_datasets, to_state
 from .allennlp_options import config_from_options, read_options_file
 from .checkpoint_files import CheckpointFiles
-from .formats import CheckpointReader, SoftmaxWeights, no_initial_state, read_words
+from .formats import CheckpointReader, SoftmaxWeights, read_words
 from .hdf5 import HDF5Dataset, HDF5File, find_dataset, h5py, list_datasets, open_hdf5
 from .hdf5_numbers import check_sizes, read_numbers
 from .tensors import StateDict
@@ -131,7 +131,7 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     if config.input == "words":
         words = _read_table_words(options_path.parent)
         state.update(_fill_table(config, words, state.pop(EMBEDDING)))
-    return {**no_initial_state(config), **state}
+    return state
 
 
 def _open(path: Path) -> ContextManager[HDF5File]:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-import torch
-
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.state_checks import load_weights
@@ -119,12 +117,3 @@ def read_words(path: Path) -> List[str]:
 def write_words(path: Path, words: Sequence[str]) -> None:
     """path (Path): file for `read_words`. words (Sequence[str]): without line breaks."""
     write_file(path, "".join(f"{word}\n" for word in words).encode("utf-8"))
-
-
-def no_initial_state(config: BiLMConfig) -> StateDict:
-    """config (BiLMConfig): a shape. RETURNS (StateDict): the stored state of weights that
-    come without one: zeros."""
-    return {
-        "initial_hidden": torch.zeros(config.depth, 2, config.direction_width),
-        "initial_cell": torch.zeros(config.depth, 2, config.cell_width),
-    }

@@ -12,13 +12,13 @@ import torch
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.plan import plan_weights
-from ..bilm.state_checks import check_headers
+from ..bilm.state_checks import check_headers, drop_former
 from ..errors import Errors
 from ..util.digests import check_digests
 from ..util.reading import ContentError, parse_json_object, read_file, read_json_object
 from ..util.showing import show_names, show_reason
 from .checkpoint_files import CheckpointFiles
-from .formats import CheckpointReader, SoftmaxWeights, no_initial_state, read_words, write_words
+from .formats import CheckpointReader, SoftmaxWeights, read_words, write_words
 from .tensors import StateDict, read_headers, read_metadata, read_tensors, write_tensors
 from .writing import checkpoint_folder
 
@@ -51,11 +51,8 @@ def read_native_config(files: CheckpointFiles) -> BiLMConfig:
     """
     folder = files.folder
     config = _read_shape(folder / CONFIG_FILE)
-    found = read_headers(folder / WEIGHTS_FILE)
-    expected = plan_weights(config)
-    for name in set(no_initial_state(config)) - set(found):
-        expected.pop(name)
-    check_headers(expected, found, str(folder / WEIGHTS_FILE))
+    headers = drop_former(read_headers(folder / WEIGHTS_FILE))
+    check_headers(plan_weights(config), headers, str(folder / WEIGHTS_FILE))
     check_digests(folder, [CONFIG_FILE])
     if (folder / META_FILE).exists():
         check_digests(folder, [META_FILE])
@@ -93,7 +90,7 @@ def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
     """
     folder = files.folder
     check_digests(folder, [WEIGHTS_FILE])
-    return {**no_initial_state(config), **read_tensors(folder / WEIGHTS_FILE)}
+    return drop_former(read_tensors(folder / WEIGHTS_FILE))
 
 
 def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:

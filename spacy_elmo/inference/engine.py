@@ -85,7 +85,7 @@ class InferenceEngine:
     ) -> None:
         self._snapshot = Snapshot(bilm)
         bilm = self._snapshot.freeze(bilm)
-        if bilm.initial_cell.dtype != torch.float32:
+        if next(bilm.parameters()).dtype != torch.float32:
             bilm = deepcopy(bilm).float()
         self.config = bilm.config
         self.word_cache = WordCache(word_cache)

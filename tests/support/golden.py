@@ -27,8 +27,7 @@ def hash_file(path):
 
 
 def read_oracle_model(folder):
-    """RETURNS options and weights as the oracle wants them (those of bilm-tf), and the stored
-    state of each direction and layer."""
+    """RETURNS options and weights as the oracle wants them (those of bilm-tf)."""
     config = json.loads((folder / "config.json").read_text("utf-8"))
     arrays = safetensors.numpy.load_file(folder / "model.safetensors")
     arrays = {name: array.astype("float64") for name, array in arrays.items()}
@@ -47,14 +46,7 @@ def read_oracle_model(folder):
         "max_characters_per_token": config["max_chars"],
     }
     weights = {**_convert_cnn(arrays, config), **_convert_lstm(arrays, config)}
-    state = [
-        [
-            (arrays["initial_hidden"][layer, direction], arrays["initial_cell"][layer, direction])
-            for layer in range(config["depth"])
-        ]
-        for direction in (0, 1)
-    ]
-    return {"lstm": lstm, "char_cnn": char_cnn}, weights, state
+    return {"lstm": lstm, "char_cnn": char_cnn}, weights
 
 
 def _convert_cnn(arrays, config):
@@ -93,14 +85,12 @@ def _convert_lstm(arrays, config):
 
 
 def make_fixture(folder=WEIGHTS, path=FIXTURE):
-    """Write the layers of the sentences, (n_layers, n_tokens, width) each, from zeros and,
-    of the first, from the stored state."""
-    options, weights, state = read_oracle_model(folder)
+    """Write the layers of the sentences, (n_layers, n_tokens, width) each."""
+    options, weights = read_oracle_model(folder)
     arrays = {
         f"zero_{i}": oracle.embed(options, weights, words)[0].astype("float32")
         for i, words in enumerate(SENTENCES)
     }
-    arrays["warm_0"] = oracle.embed(options, weights, SENTENCES[0], state)[0].astype("float32")
     path.parent.mkdir(exist_ok=True)
     np.savez_compressed(path, weights=hash_file(folder / "model.safetensors"), **arrays)
 
