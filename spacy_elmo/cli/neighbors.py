@@ -41,8 +41,9 @@ def neighbors(
     static vectors (table 4 of the paper)."""
 
     from ..checkpoints.loaders import load_embedder
-    from ..experiments.contexts import find_contexts, nearest_words, render_html, summarise
+    from ..experiments.contexts import find_contexts, nearest_words, summarise
     from ..experiments.figures import plot_contexts
+    from ..experiments.html_pages import render_contexts
     from ..experiments.results import get_effort, write_result
     from ..text.static_vectors import read_static_vectors
     from ..util.atomic import write_file
@@ -68,7 +69,7 @@ def neighbors(
         summary = summarise(found, static)
         if html is not None:
             html.parent.mkdir(parents=True, exist_ok=True)
-            write_file(html, render_html(found, static).encode("utf-8"))
+            write_file(html, render_contexts(found, static).encode("utf-8"))
         if output is not None:
             plot_contexts(summary, output)
         if json is not None:

@@ -21,7 +21,7 @@ from .figures import (
     plot_weights,
 )
 from .paper_figures import PAPER
-from .report_blocks import Block, Heading, Picture, Section, Table, Text, to_html
+from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .summary import find_passing, show
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
 
@@ -74,8 +74,7 @@ def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Bl
     try:
         blocks = _MAKERS[kind](result, folder)
         blocks = [Heading(result["title"]), *blocks, Text(_describe(result))]
-        # Numbers in the place of words: found before anything is written.
-        to_html("", [Section("", blocks)])
+        require_texts(blocks)
         return blocks
     except _INCOMPLETE as err:
         error = f"{type(err).__name__}: {err}"
