@@ -11,18 +11,18 @@ import spacy_elmo
 ROOT = Path(spacy_elmo.__file__).parent
 # What is for users' own Python, beside the components and commands: each has an example.
 SHOWN = {
-    "bilm.embedder.Embedder.embed",
-    "bilm.embedder.Embedder.embed_stateful",
-    "layer_weights.collect_weights",
-    "lm_pipe.ElmoLM",
-    "loaders.load_embedder",
-    "loaders.pipe_config",
-    "neighbors.find_contexts",
-    "pipeline.Elmo",
-    "presets.make_config",
-    "search.index.SearchIndex",
-    "spans.build_sentence_spans_v1",
-    "spans.build_window_spans_v1",
+    "checkpoints.loaders.load_embedder",
+    "checkpoints.loaders.pipe_config",
+    "experiments.contexts.find_contexts",
+    "inference.embedder.Embedder.embed",
+    "inference.embedder.Embedder.embed_stateful",
+    "layers.spans.build_sentence_spans_v1",
+    "layers.spans.build_window_spans_v1",
+    "pipeline.elmo.Elmo",
+    "pipeline.elmo_lm.ElmoLM",
+    "pipeline.layer_weights.collect_weights",
+    "pipeline.presets.make_config",
+    "search.search_index.SearchIndex",
 }
 
 

@@ -19,7 +19,7 @@ def pretrain(
     ctx: typer.Context,
     config: Path = typer.Argument(..., help="Config, see `init-config --pretraining`"),
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
-    resume: bool = typer.Option(False, "--resume", help="Go on with the run in OUTPUT"),
+    resume: bool = typer.Option(False, "--resume", help="Resume the run in OUTPUT"),
     max_minutes: float = typer.Option(
         0.0, min=0.0, help="End with a checkpoint after so long; 0: never"
     ),
@@ -50,22 +50,17 @@ def pretrain(
         settings = read_pretraining_config(config, ctx.args)
         stopper = _Stopper(max_minutes)
         progress = run(
-            settings,
-            output,
-            resume=resume,
-            device=device,
-            report=log,
-            should_stop=stopper,
+            settings, output, resume=resume, device=device, report=log, should_stop=stopper
         )
     if log.is_first:
         msg.good(f"Step {progress.step}: wrote {output / 'model-last'}")
         if stopper.is_over and progress.step < log.total_steps:
-            msg.info(f"Stopped before step {log.total_steps}: `--resume` goes on with the run.")
+            msg.info(f"Stopped before step {log.total_steps}: resume with `--resume`.")
 
 
 class _Stopper:
-    """Whether a signal came or the time is over; asked after every step. A signal before the
-    first step ends the command at once: there is nothing to save."""
+    """Whether training should stop, asked after every step: after a signal, or when the time is
+    up. A signal before the first step ends the command at once: there is nothing to save."""
 
     def __init__(self, max_minutes: float) -> None:
         if math.isnan(max_minutes):

@@ -121,15 +121,7 @@ class SearchIndex:
             backend or language that is not possible, EL045 if there is no faiss.
         RAISES (OSError): if the folder cannot be made.
         """
-        n_layers = embedder.bilm.config.n_layers
-        require_layer(layer, n_layers)
-        require_known("weighting", weighting, WEIGHTINGS)
-        require_known("backend", backend, BACKENDS)
-        require_backend(backend)
-        require_lang(lang)
-        path = str(Path(weights).resolve()) if weights else ""
-        key = embedder.hash_weights().hex()
-        meta = IndexMeta(layer % n_layers, weighting, backend, lang, path, key)
+        meta = _make_meta(embedder, layer, weighting, backend, lang, weights)
         if (folder / META_FILE).exists():
             index = cls.open(folder, embedder)
             _require_same(folder, index.meta, meta)
@@ -297,11 +289,26 @@ class SearchIndex:
             remove_others(self.folder, names)
 
 
-def _require_same(folder: Path, before: IndexMeta, now: IndexMeta) -> None:
+def _make_meta(
+    embedder: Embedder, layer: int, weighting: str, backend: str, lang: str, weights: str
+) -> IndexMeta:
+    """RETURNS (IndexMeta): Of an empty index, with all settings checked."""
+    n_layers = embedder.bilm.config.n_layers
+    require_layer(layer, n_layers)
+    require_known("weighting", weighting, WEIGHTINGS)
+    require_known("backend", backend, BACKENDS)
+    require_backend(backend)
+    require_lang(lang)
+    path = str(Path(weights).resolve()) if weights else ""
+    weights_hash = embedder.hash_weights().hex()
+    return IndexMeta(layer % n_layers, weighting, backend, lang, path, weights_hash)
+
+
+def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
     for key in ("biLM", "layer", "weighting", "backend", "lang"):
-        was, value = getattr(before, key), getattr(now, key)
-        if was != value:
-            raise ValueError(Errors.EL044.format(path=folder, key=key, before=was, now=value))
+        before, now = getattr(stored, key), getattr(wanted, key)
+        if before != now:
+            raise ValueError(Errors.EL044.format(path=folder, key=key, before=before, now=now))
 
 
 def _require_empty(folder: Path) -> None:
