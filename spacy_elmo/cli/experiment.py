@@ -78,7 +78,7 @@ def _run_all(
     from .run_bars import RunBars, format_score
 
     bars = RunBars(len(runs), settings.max_steps)
-    made = run_all(runs, settings, output, cache=cache, n_jobs=n_jobs, tell=bars.tell)
+    made = run_all(runs, settings, output, cache=cache, n_jobs=n_jobs, report=bars.report)
     results: List[Dict[str, Any]] = []
     with closing(bars), closing(made):
         for result in made:
@@ -115,11 +115,16 @@ def _draw(suite: str, summary: Dict[str, Any], output: Path) -> None:
 
 
 def _format(summary: Dict[str, Any]) -> str:
-    from ..experiments.summary import show
+    from ..experiments.summary import format_scores
 
     header = [summary["title"], "docs", f"{summary['score']}, dev", "test"]
     rows = [
-        [row["title"], f"{row['n_docs']:,.0f}", show(row["dev"]), show(row["test"])]
+        [
+            row["title"],
+            f"{row['n_docs']:,.0f}",
+            format_scores(row["dev"]),
+            format_scores(row["test"]),
+        ]
         for row in summary["rows"]
     ]
     return table(rows, header=header, divider=True)

@@ -14,7 +14,7 @@ def report(
         ..., help="Folder with results, however deep", exists=True, file_okay=False
     ),
     output: Path = typer.Argument(
-        ..., help="Markdown file to write; a page goes beside it", dir_okay=False
+        ..., help="Markdown file to write; an HTML page of the same name is added", dir_okay=False
     ),
     title: str = typer.Option("Experiments", help="Heading"),
 ) -> None:
@@ -26,7 +26,7 @@ def report(
     from ..util.atomic import write_file
 
     if output.suffix == ".html":
-        raise typer.BadParameter("name the Markdown file; the page goes beside it")
+        raise typer.BadParameter("name the Markdown file; the HTML page gets the same name")
     page = output.with_suffix(".html")
     with exit_on_error(), writing(output):
         for path in (output, page):

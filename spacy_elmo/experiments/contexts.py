@@ -1,4 +1,4 @@
-"""Nearest contexts of a word in its sentence, beside nearest words of static vectors
+"""Nearest contexts of a word in its sentence, and nearest words by static vectors
 (Peters et al. 2018, table 4)."""
 
 from dataclasses import dataclass, replace

@@ -22,7 +22,7 @@ from .figures import (
 )
 from .paper_figures import PAPER
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
-from .summary import find_passing, show
+from .summary import find_passing, format_scores
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
 
 Result = Dict[str, Any]
@@ -40,7 +40,7 @@ _TITLES = {
     "search": "Semantic search",
 }
 _PLACES = ("input", "output")
-# What a result raises that lacks something, or holds something else.
+# Raised by a result that is incomplete or has other types.
 _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Words of a context to show on each side.
 _N_AROUND = 8
@@ -61,10 +61,10 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
     for kind, title in _TITLES.items():
         # What the mixes learned is part of the runs that compare places.
         source = "placement" if kind == "weights" else kind
-        own = [path for path, result in results.items() if result["experiment"] == source]
-        if own:
+        paths = [path for path, result in results.items() if result["experiment"] == source]
+        if paths:
             blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
-            for path in own:
+            for path in paths:
                 blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
     return sections
@@ -84,18 +84,18 @@ def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Bl
 def _describe(result: Result) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     settings = result.get("settings", {})
-    about = [f"{result['date']}", versions]
+    notes = [f"{result['date']}", versions]
     if settings:
-        about.append(
-            f"{settings['max_steps']} updates at most, looks at dev every "
+        notes.append(
+            f"{settings['max_steps']} updates at most, evaluation every "
             f"{settings['eval_frequency']}, patience {settings['patience']}"
         )
     weights_hash = result.get("biLM", settings.get("biLM"))
     if weights_hash:
-        about.append(f"biLM {weights_hash}")
+        notes.append(f"biLM {weights_hash}")
     if "seconds" in result:
-        about.append(f"{result['seconds']:,.0f} s")
-    return f"({'; '.join(about)})"
+        notes.append(f"{result['seconds']:,.0f} s")
+    return f"({'; '.join(notes)})"
 
 
 def _make_name(result: Result, kind: str) -> str:
@@ -115,8 +115,8 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
     cells = [
         (
             row["title"],
-            show(row["dev"]),
-            show(row["test"]),
+            format_scores(row["dev"]),
+            format_scores(row["test"]),
             *(_compare(mean(row[split]), plain) if row is not rows[0] else ("-", "-")),
             str(len(row["seeds"])),
         )
@@ -145,7 +145,7 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
         (
             f"{share:.0%}",
             f"{by_place[titles[0], share]['n_docs']:,.0f}",
-            *(show(by_place[title, share][split]) for title in titles),
+            *(format_scores(by_place[title, share][split]) for title in titles),
         )
         for share in shares
     ]
@@ -170,10 +170,10 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
 def _make_weights(result: Result, folder: Path) -> List[Block]:
     mixes = []
     for row in result["rows"]:
-        own = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
-        for i, mix in enumerate(own[0] if own else []):
-            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in own))]
-            gamma = mean(seed[i]["gamma"] for seed in own)
+        by_seed = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
+        for i, mix in enumerate(by_seed[0] if by_seed else []):
+            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in by_seed))]
+            gamma = mean(seed[i]["gamma"] for seed in by_seed)
             place = f"{row['title']}: {mix['place']}"
             mixes.append({**mix, "place": place, "shares": shares, "gamma": gamma})
     path = folder / _make_name(result, "weights")
@@ -230,14 +230,14 @@ def _make_neighbors(result: Result, folder: Path) -> List[Block]:
         words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
         blocks.append(Text(f"Nearest words by static vectors: {words}."))
     for query in result["queries"]:
-        rows = [(f"{context['similarity']:.2f}", _show(context)) for context in query["contexts"]]
-        blocks.append(Table(("cosine", _show(query)), rows))
+        rows = [(f"{context['similarity']:.2f}", _mark(context)) for context in query["contexts"]]
+        blocks.append(Table(("cosine", _mark(query)), rows))
     path = folder / _make_name(result, "neighbors")
     plot_contexts(result, path)
     return [*blocks, Picture(path, f"{result['title']}: two principal components")]
 
 
-def _show(token: Dict[str, Any]) -> str:
+def _mark(token: Dict[str, Any]) -> str:
     return mark_word(token["words"], token["position"], n_around=_N_AROUND)
 
 

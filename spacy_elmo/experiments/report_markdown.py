@@ -1,4 +1,4 @@
-"""A report as Markdown, with its pictures beside it."""
+"""A report as Markdown, with its pictures in files."""
 
 from pathlib import Path
 from typing import Sequence

@@ -3,7 +3,7 @@
 from typing import Any, Collection, Dict, List, NamedTuple, Tuple
 
 from .figures import name_layers
-from .summary import show
+from .summary import format_scores
 
 # What layers are compared with, as `train_senses` and `probe_layers` name it.
 SENSE_BASELINES = {"first sense": "first", "most frequent": "frequent"}
@@ -34,13 +34,13 @@ def tabulate_senses(result: Dict[str, Any]) -> Cells:
         "the same, from forms alone": ("forms",),
     }
 
-    def read(split: str, path: Tuple[str, ...]) -> str:
+    def get_share(split: str, path: Tuple[str, ...]) -> str:
         value = result[split]
         for key in path:
             value = value[key]
         return f"{value:.1%}"
 
-    rows = [(name, *(read(split, path) for split in splits)) for name, path in keys.items()]
+    rows = [(name, *(get_share(split, path) for split in splits)) for name, path in keys.items()]
     return Cells(("right senses", *splits), rows)
 
 
@@ -52,5 +52,5 @@ def tabulate_probe(result: Dict[str, Any]) -> Cells:
         for name, key in PROBE_BASELINES.items()
     ]
     for name, scores in zip(name_layers(len(result["layers"])), result["layers"]):
-        rows.append((name, *(show(scores[split]) for split in splits)))
+        rows.append((name, *(format_scores(scores[split]) for split in splits)))
     return Cells(("layer", *splits), rows)

@@ -1,4 +1,4 @@
-"""`IndexMeta`: what index.json says. Whatever it says is checked before it is used."""
+"""`IndexMeta`: the content of index.json, which is checked before it is used."""
 
 import re
 from dataclasses import dataclass, fields, replace
@@ -98,7 +98,7 @@ def read_meta(folder: Path) -> IndexMeta:
     """Read index.json.
 
     folder (Path): of an index.
-    RETURNS (IndexMeta): what it says.
+    RETURNS (IndexMeta): its content.
     RAISES (ValueError): EL043 if there is none, EL140 if it is damaged, or written by
         another version.
     """
@@ -113,15 +113,15 @@ def read_meta(folder: Path) -> IndexMeta:
     if content.pop("version", None) != _VERSION:
         raise damaged(folder, f"{META_FILE} is of another version")
     try:
-        found = _make(IndexMeta, content)
-        return replace(found, parts=tuple(_make(Part, part) for part in found.parts))
+        meta = _make(IndexMeta, content)
+        return replace(meta, parts=tuple(_make(Part, part) for part in meta.parts))
     except (ValueError, TypeError) as err:
         raise damaged(folder, f"{META_FILE}: {err}") from err
 
 
 def get_stamp(folder: Path) -> Tuple[int, ...]:
-    """folder (Path): of an index. RETURNS (Tuple[int, ...]): another one for each index.json
-    that was written; what it says may be the same again."""
+    """folder (Path): of an index. RETURNS (Tuple[int, ...]): a different one for each index.json
+    that was written, even with the same content."""
     try:
         status = (folder / META_FILE).stat()
     except OSError:

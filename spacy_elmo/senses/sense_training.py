@@ -131,7 +131,7 @@ def _add(sums: Sums, inventory: Inventory, embedded: _Embedded) -> None:
     for each in seen:
         for key in each.instance.keys:
             sums.add(key, each.layers)
-    # What open-class words are not marked have no sense: auxiliaries, particles, names.
+    # Open-class words without a mark have no sense: auxiliaries, particles, names.
     marked = {i for place in sentence.instances for i in range(place.start, place.end)}
     for i, word in enumerate(sentence.words):
         if i not in marked and inventory.has_form(word):

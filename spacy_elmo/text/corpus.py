@@ -122,16 +122,16 @@ def open_sources(
                 raise ValueError(Errors.EL088)
             path = str((spool_stdin if spool else spool_path)(spool_folder))
         return {"train": TextSource(path, seed)}, {"train": 1.0}
-    found: Dict[str, TextSource] = {}
+    opened: Dict[str, TextSource] = {}
     weights: Dict[str, float] = {}
     for i, (name, source) in enumerate(sources.items()):
         is_block = isinstance(source, Mapping) and set(source) == {"path", "weight"}
         weight = source["weight"] if is_block else None
         if not isinstance(weight, (int, float)) or not 0 < weight < inf:
             raise ValueError(Errors.EL085.format(name=name, found=source))
-        found[name] = TextSource(str(source["path"]), seed + i)
+        opened[name] = TextSource(str(source["path"]), seed + i)
         weights[name] = float(weight)
-    return found, weights
+    return opened, weights
 
 
 def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[List[str]]:

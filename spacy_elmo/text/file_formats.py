@@ -1,7 +1,7 @@
 """Formats of text: each reads a file's texts from a position on.
 
 A reader is a callable `(path, offset) -> Iterator[(text, offset)]`: it yields texts, each
-with the position after it; from that position another call goes on. 0 is the start.
+with the position after it, from which another call resumes. 0 is the start.
 """
 
 import json
@@ -78,7 +78,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     try:
         with open_binary(path) as file:
             docs = DocBin().from_bytes(file.read())
-    # A file of another kind can fail anywhere in there.
+    # Any error may come of a file of another kind.
     except Exception as err:
         raise ValueError(Errors.EL083.format(path=path, error=err or type(err).__name__)) from err
     strings = StringStore(docs.strings)
@@ -104,8 +104,8 @@ def _lines(
     path: Path, offset: int, max_line: int, *, is_cut: bool = True
 ) -> Iterator[Tuple[bytes, int]]:
     """Read lines, and the byte after each. One of more bytes is cut behind a space; if it is
-    not to be cut, its beginning tells that it is longer, and is the last."""
-    # What is yielded depends on where it begins alone: a run goes on with the same parts.
+    not to be cut, only its beginning is yielded, with a byte too many, as the last line."""
+    # The parts depend on the offset alone: a run that resumes reads the same parts.
     rest = b""
     try:
         with open_binary(path) as file:

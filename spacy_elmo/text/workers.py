@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 from .cutting import Cutter
 from .texts import Chunk
 
-# Chunks under way for each worker: enough that none has to wait, few enough to hold.
+# Pending chunks for each worker: enough that none has to wait, few enough for memory.
 _CHUNKS_AHEAD = 8
 
 _cutter: Optional[Cutter] = None
@@ -38,17 +38,17 @@ def cut_all(
     # Spawned: torch's threads, and the parent's memory, stay out of the workers.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(n_workers, context, _start, (make_cutter,)) as pool:
-        under_way: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
+        pending: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
         try:
             for chunk, position in chunks:
-                under_way.append((pool.submit(_cut, chunk), position))
-                if len(under_way) >= n_workers * _CHUNKS_AHEAD:
-                    future, earlier = under_way.popleft()
+                pending.append((pool.submit(_cut, chunk), position))
+                if len(pending) >= n_workers * _CHUNKS_AHEAD:
+                    future, earlier = pending.popleft()
                     yield future.result(), earlier
-            for future, position in under_way:
+            for future, position in pending:
                 yield future.result(), position
         finally:
-            for future, _ in under_way:
+            for future, _ in pending:
                 future.cancel()
 
 
@@ -62,7 +62,7 @@ def _start(make_cutter: Callable[[], Cutter]) -> None:
 
 
 def _end_with_parent() -> None:
-    """A trainer that was killed tells nobody: its workers would wait for ever."""
+    """Without this, the workers of a trainer that is killed would wait for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -16,6 +16,7 @@ from spacy_elmo.checkpoints.native import matches_native
 from spacy_elmo.experiments import figures
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, make_config
+from spacy_elmo.util import drawing
 
 from ..support.helpers import assert_close, make_nlp
 
@@ -221,6 +222,6 @@ def test_words_are_compared_in_the_top_layer():
 
 
 def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "Figure", None)
+    monkeypatch.setattr(drawing, "Figure", None)
     with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
         figures.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
