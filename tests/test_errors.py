@@ -46,7 +46,7 @@ CONFTEST = """
 import sys
 sys.path.insert(0, {root!r})
 from spacy.errors import ErrorsWithCodes
-from tests.message_use import MessageUse
+from tests.support.message_use import MessageUse
 from spacy_elmo_messages import Errors
 
 def pytest_configure(config):

@@ -80,8 +80,9 @@ class IndexMeta:
     def list_contents(self) -> List[Tuple[str, str]]:
         """RETURNS (List[Tuple[str, str]]): Kind and digest of each valid file."""
         encoder = [("transform", self.transform), ("counts", self.counts)]
-        own = [(kind, digest) for kind, digest in encoder if digest is not None]
-        return own + [(kind, getattr(p, kind)) for p in self.parts for kind in ("words", "vectors")]
+        encoder_files = [(kind, digest) for kind, digest in encoder if digest is not None]
+        sources = [(kind, getattr(p, kind)) for p in self.parts for kind in ("words", "vectors")]
+        return encoder_files + sources
 
     def list_names(self) -> Set[str]:
         """RETURNS (Set[str]): Names of the valid files."""

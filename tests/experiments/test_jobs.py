@@ -234,14 +234,14 @@ import os, sys
 from pathlib import Path
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.runs import Run
-from spacy_elmo.experiments.settings import RunSettings
+from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.variants import choose_variants
 if __name__ == "__main__":
     corpus, weights, output = sys.argv[1:]
     settings = RunSettings(corpus, "tagger", weights=weights, max_steps=100_000, eval_frequency=5)
     runs = [Run(variant, 1.0, 0) for variant in choose_variants("gain", 2)]
-    tell = lambda progress: print(progress, flush=True)
-    list(run_all(runs, settings, Path(output), n_jobs=2, report=tell))
+    report = lambda progress: print(progress, flush=True)
+    list(run_all(runs, settings, Path(output), n_jobs=2, report=report))
 """
 
 

@@ -302,8 +302,8 @@ def make_corpus(path, n_workers=0, sources=None, **cutting):
 
 WORKER = """
 import os, sys
-from spacy_elmo.corpora.corpus import Corpus, cutter_maker
-from spacy_elmo.corpora.texts import TextSource
+from spacy_elmo.text.corpus import Corpus, cutter_maker
+from spacy_elmo.text.texts import TextSource
 
 def make():
     print(os.getpid(), flush=True)
@@ -464,10 +464,10 @@ def test_reading_vectors_makes_no_components(tmp_path):
 
 MEMORY = """
 import resource, sys
-from spacy_elmo.corpora.corpus import Corpus, cutter_maker
-from spacy_elmo.corpora.texts import TextSource
+from spacy_elmo.text.corpus import Corpus, cutter_maker
+from spacy_elmo.text.texts import TextSource
 from spacy_elmo.pretraining.stream import BatchStream
-from spacy_elmo.pretraining.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from spacy_elmo.registry import corpus_readers
 
 # Long words, and few different ones at a time: many bytes, little to cut.
