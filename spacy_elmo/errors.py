@@ -292,7 +292,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL094 = "There is no text in {path}: all files are empty. Check its paths."
     EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
     EL096 = (
-        "Cannot resume from any checkpoint in '{path}'; see the warnings above. Restore one, "
+        "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
         "undo the changes to the config, or start in another folder, if you like from the "
         "weights alone with `--paths.init FOLDER`."
     )

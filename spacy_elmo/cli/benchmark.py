@@ -30,9 +30,7 @@ def benchmark(
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
     from ..checkpoints.loaders import load_embedder
-    from ..experiments.figures import plot_speed
     from ..inference.speed import measure_speed
-    from ..util.atomic import write_json
     from ..util.drawing import require_drawable
 
     sizes = _read_numbers(batch_sizes)
@@ -49,11 +47,7 @@ def benchmark(
             n_repeats=repeats,
         )
         _print(result)
-        if json is not None:
-            write_json(json, result)
-            msg.good(f"Wrote {json}")
-        plot_speed(result, output)
-        msg.good(f"Wrote {output}")
+        _write(result, output, json)
 
 
 def _read_numbers(text: str) -> List[int]:
@@ -89,6 +83,17 @@ def _print(result: Dict[str, Any]) -> None:
         (_list_errors(result), errors),
     ):
         print(table(rows, divider=True, header=header))
+
+
+def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
+    from ..experiments.figures import plot_speed
+    from ..util.atomic import write_json
+
+    if json is not None:
+        write_json(json, result)
+        msg.good(f"Wrote {json}")
+    plot_speed(result, output)
+    msg.good(f"Wrote {output}")
 
 
 def _list_facts(result: Dict[str, Any]) -> List[Tuple[str, Any]]:

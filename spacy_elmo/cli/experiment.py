@@ -13,6 +13,7 @@ from .outputs import writing
 if TYPE_CHECKING:
     from ..experiments.run_settings import RunSettings
     from ..experiments.runs import Run
+    from ..experiments.variants import Variant
 
 
 def experiment(
@@ -41,9 +42,8 @@ def experiment(
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Resumes where it was stopped."""
-    from ..experiments.run_settings import RunSettings, read_settings
+    from ..experiments.run_settings import RunSettings
     from ..experiments.runs import Run, get_depth
-    from ..experiments.summary import describe_suite
     from ..experiments.variants import choose_variants
     from ..util.drawing import require_matplotlib
 
@@ -56,8 +56,7 @@ def experiment(
         parts = _read_shares(shares) if suite == "samples" else [1.0]
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in variants]
         results = _run_all(runs, settings, output, cache, n_jobs)
-        task = title or corpus.resolve().name
-        _write(suite, describe_suite(task, variants, results, read_settings(output)), output)
+        _write(suite, title or corpus.resolve().name, variants, results, output)
 
 
 @contextmanager
@@ -89,12 +88,21 @@ def _run_all(
     return results
 
 
-def _write(suite: str, summary: Dict[str, Any], output: Path) -> None:
+def _write(
+    suite: str,
+    task: str,
+    variants: "List[Variant]",
+    results: List[Dict[str, Any]],
+    output: Path,
+) -> None:
     from ..experiments.results import write_result
+    from ..experiments.run_settings import read_settings
+    from ..experiments.summary import describe_suite
 
+    summary = describe_suite(task, variants, results, read_settings(output))
     # Printed first: if the disk is full, only the file is lost.
     print(_format(summary))
-    write_result(output / f"{suite}.json", suite, summary["title"], summary)
+    write_result(output / f"{suite}.json", suite, task, summary)
     _draw(suite, summary, output)
     msg.good(f"Wrote {output / suite}.json and {output / suite}.png")
 

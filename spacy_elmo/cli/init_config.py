@@ -49,19 +49,11 @@ def init_config(
     with exit_on_error():
         _require_free(output, force)
         if pretraining:
-            text, summary = _make_pretraining(
-                "standard" if preset is None else preset, lang, options, weights
-            )
+            text, summary = _make_pretraining(preset, lang, options, weights)
             command = "elmo pretrain {} OUTPUT --paths.train TEXT"
         else:
             text, summary = _make_training(
-                "task_mix" if preset is None else preset,
-                pipeline,
-                lang,
-                options,
-                weights,
-                cache,
-                log_mixes,
+                preset, pipeline, lang, options, weights, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
         _write(output, text)
@@ -71,11 +63,12 @@ def init_config(
 
 
 def _make_pretraining(
-    preset: str, lang: str, options: Optional[Path], weights: Optional[Path]
+    preset: Optional[str], lang: str, options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[str, str]:
     """RETURNS (Tuple[str, str]): The config, and a summary of it."""
     from ..pretraining.config_files import make_pretraining_config
 
+    preset = "standard" if preset is None else preset
     config = make_pretraining_config(
         preset,
         lang=lang,
@@ -87,7 +80,7 @@ def _make_pretraining(
 
 
 def _make_training(
-    preset: str,
+    preset: Optional[str],
     pipeline: str,
     lang: str,
     options: Optional[Path],
@@ -98,6 +91,7 @@ def _make_training(
     """RETURNS (Tuple[str, str]): The config, and a summary of it."""
     from ..pipeline.presets import make_config
 
+    preset = "task_mix" if preset is None else preset
     loader, paths = _find_loader(options, weights)
     config = make_config(
         preset,

@@ -50,12 +50,17 @@ def pretrain(
         settings = read_pretraining_config(config, ctx.args)
         stopper = _Stopper(max_minutes)
         progress = run(
-            settings, output, resume=resume, device=device, report=log, should_stop=stopper
+            settings,
+            output,
+            resume=resume,
+            device=device,
+            report=log,
+            should_stop=stopper,
         )
     if log.is_first:
         msg.good(f"Step {progress.step}: wrote {output / 'model-last'}")
         if stopper.is_over and progress.step < log.total_steps:
-            msg.info(f"Stopped before step {log.total_steps}: resume with `--resume`.")
+            msg.info(f"Stopped before step {log.total_steps}: `--resume` resumes the run.")
 
 
 class _Stopper:

@@ -76,7 +76,7 @@ def find_contexts(
         passed over.
     n (int): sentences to keep.
     layer (int): of the biLM; -1 is the top one.
-    same_word (bool): whether only tokens with the query's letters count, in any case.
+    same_word (bool): whether only the query's word counts, in upper or lower case.
     RETURNS (List[Query]): in the order of the queries.
     RAISES (ValueError): EL094 if there are no sentences, EL057 if no sentence has the word
         that `same_word` asks for.

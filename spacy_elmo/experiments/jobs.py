@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
-from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Set
+from typing import Generator, Iterator, List, Optional, Sequence, Set
 
 import torch
 from thinc.api import NumpyOps, set_current_ops
@@ -23,6 +23,7 @@ from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
 from .progress import Progress, Report
+from .results import Result
 from .run_settings import RunSettings
 from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
 from .subsets import find_splits, read_docs
@@ -33,8 +34,6 @@ logger = logging.getLogger("spacy_elmo")
 _THREADS = "OMP_NUM_THREADS"
 # Seconds between two reads of the progress queue.
 _INTERVAL = 0.2
-
-Result = Dict[str, Any]
 
 
 def _ignore(progress: Progress) -> None:

@@ -22,10 +22,9 @@ from .figures import (
 )
 from .paper_figures import PAPER
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
+from .results import Result
 from .summary import find_passing, format_scores
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
-
-Result = Dict[str, Any]
 
 _TITLES = {
     "gain": "With ELMo and without",

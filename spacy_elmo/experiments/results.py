@@ -11,6 +11,9 @@ from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
 from ..util.reading import read_json
 
+# Of a run or an experiment: what its file has.
+Result = Dict[str, Any]
+
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:
     """Write what `spacy elmo report` reads.
@@ -40,7 +43,7 @@ def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 
-def read_results(folder: Path) -> Dict[Path, Dict[str, Any]]:
+def read_results(folder: Path) -> Dict[Path, Result]:
     """Read what `write_result` wrote; other JSON files are skipped, and so are the
     temporary folders of unfinished runs (NAME.partial).
 

@@ -3,9 +3,8 @@
 from statistics import mean, stdev
 from typing import Any, Dict, List, Sequence
 
+from .results import Result
 from .variants import Variant
-
-Result = Dict[str, Any]
 
 
 def describe_suite(

@@ -1,8 +1,9 @@
 """Results -> the cells of tables, for the terminal and for reports."""
 
-from typing import Any, Collection, Dict, List, NamedTuple, Tuple
+from typing import Collection, List, NamedTuple, Tuple
 
 from .figures import name_layers
+from .results import Result
 from .summary import format_scores
 
 # What layers are compared with, as `train_senses` and `probe_layers` name it.
@@ -23,7 +24,7 @@ def name_options(options: Collection[str]) -> List[str]:
     return [*name_layers(len(options) - 1), "average"]
 
 
-def tabulate_senses(result: Dict[str, Any]) -> Cells:
+def tabulate_senses(result: Result) -> Cells:
     """result (Dict[str, Any]): from `train_senses`. RETURNS (Cells): shares of right senses."""
     splits = [split for split in ("tune", "test") if result[split]]
     layers = list(result["tune"]["layers"])
@@ -44,7 +45,7 @@ def tabulate_senses(result: Dict[str, Any]) -> Cells:
     return Cells(("right senses", *splits), rows)
 
 
-def tabulate_probe(result: Dict[str, Any]) -> Cells:
+def tabulate_probe(result: Result) -> Cells:
     """result (Dict[str, Any]): from `probe_layers`. RETURNS (Cells): accuracies in percent."""
     splits = result["splits"]
     rows = [

@@ -1,7 +1,7 @@
 """Formats of text: each reads a file's texts from a position on.
 
 A reader is a callable `(path, offset) -> Iterator[(text, offset)]`: it yields texts, each
-with the position after it, from which another call resumes. 0 is the start.
+with the position after it; another call reads on from that position. 0 is the start.
 """
 
 import json
@@ -92,7 +92,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
 
 
 def _join_words(docs: DocBin, i: int, strings: StringStore) -> str:
-    """The text of a doc. Annotations, and what users put there, are not looked at."""
+    """The text of a doc. Annotations, and what users put there, are not read."""
     words = [strings[key] for key in docs.tokens[i][:, docs.attrs.index(ORTH)].tolist()]
     # spaCy writes a space behind each word where it does not know.
     known = not docs.flags[i].get("has_unknown_spaces")
@@ -105,7 +105,7 @@ def _lines(
 ) -> Iterator[Tuple[bytes, int]]:
     """Read lines, and the byte after each. One of more bytes is cut behind a space; if it is
     not to be cut, only its beginning is yielded, with a byte too many, as the last line."""
-    # The parts depend on the offset alone: a run that resumes reads the same parts.
+    # What is yielded depends on its start alone: a resumed run reads the same parts.
     rest = b""
     try:
         with open_binary(path) as file:

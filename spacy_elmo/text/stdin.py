@@ -1,4 +1,4 @@
-"""The standard input as a file, so that it can be read again and a run can resume."""
+"""The standard input as a file, so that training can start over and resume."""
 
 import logging
 import shutil
@@ -28,8 +28,8 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
     RETURNS (Path): the file. If it is there already, nothing is read, and a warning WL011
         says so.
-    RAISES (ValueError): EL157 if it is empty, EL155 if it is not in UTF-8; nothing is
-        saved then. EL104 if the existing file is damaged.
+    RAISES (ValueError): EL157 if nothing comes, EL155 if it is not in UTF-8; nothing is
+        saved then. EL104 if what is there is damaged.
     """
     path = spool_path(folder)
     if path.exists():
@@ -38,13 +38,13 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(path)
-    with atomic_file(path) as temporary:
-        with temporary.open("wb") as file:
+    with atomic_file(path) as partial:
+        with partial.open("wb") as file:
             shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-        if not temporary.stat().st_size:
+        if not partial.stat().st_size:
             raise ValueError(Errors.EL157)
         # Before the text: one without a digest would be taken for that of an older run.
-        write_json(folder / DIGESTS_FILE, {path.name: digest_file(temporary)})
+        write_json(folder / DIGESTS_FILE, {path.name: digest_file(partial)})
     try:
         for _ in read_text(path, 0):
             pass

@@ -24,7 +24,7 @@ except ImportError:  # the extra "zstd"
 
 logger = logging.getLogger("spacy_elmo")
 
-# Raised by reading damaged files.
+# What reading a damaged file raises.
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else []))
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
@@ -39,9 +39,9 @@ def find_files(path: str, known: List[str]) -> List[Path]:
         format, EL101 for a pipe or a device: text is read more than once.
     """
     if os.path.isdir(path):
-        present = sorted(p for p in Path(path).rglob("*") if p.is_file() and not _is_hidden(p))
-        files = [p for p in present if get_format(p) in known]
-        others = [p.name for p in present if get_format(p) not in known]
+        visible = sorted(p for p in Path(path).rglob("*") if p.is_file() and not _is_hidden(p))
+        files = [p for p in visible if get_format(p) in known]
+        others = [p.name for p in visible if get_format(p) not in known]
         if others:
             logger.warning(
                 Warnings.WL012.format(

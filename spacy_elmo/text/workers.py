@@ -1,14 +1,12 @@
 """Cut chunks in other processes, in the order they came."""
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing.connection import wait
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
+from ..util.child_processes import end_with_parent
 from .cutting import Cutter
 from .texts import Chunk
 
@@ -27,7 +25,7 @@ def cut_all(
 
     chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
     make_cutter (Callable[[], Cutter]): makes what cuts them; picklable.
-    n_workers (int): processes; 0 to do it here.
+    n_workers (int): processes; 0 to do it in this one.
     YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
     """
     if n_workers == 0:
@@ -54,19 +52,11 @@ def cut_all(
 
 def _start(make_cutter: Callable[[], Cutter]) -> None:
     global _cutter
-    # Ctrl-C and SIGTERM reach the whole group: the trainer decides when it ends.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Without this, the workers of a trainer that is killed would wait for ever.
+    end_with_parent()
+    # SIGTERM reaches the whole process group, as Ctrl-C does: the trainer decides when to end.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _cutter = make_cutter()
-
-
-def _end_with_parent() -> None:
-    """Without this, the workers of a trainer that is killed would wait for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
 
 
 def _cut(chunk: Chunk) -> List[List[str]]:
