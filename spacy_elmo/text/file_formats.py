@@ -104,7 +104,7 @@ def _lines(
     path: Path, offset: int, max_line: int, *, is_cut: bool = True
 ) -> Iterator[Tuple[bytes, int]]:
     """Read lines, and the byte after each. One of more bytes is cut behind a space; if it is
-    not to be cut, only its beginning is yielded, with a byte too many, as the last line."""
+    not to be cut, its beginning tells that it is longer, and is the last."""
     # What is yielded depends on its start alone: a resumed run reads the same parts.
     rest = b""
     try:
