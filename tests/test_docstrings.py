@@ -11,18 +11,18 @@ import spacy_elmo
 ROOT = Path(spacy_elmo.__file__).parent
 # What is for users' own Python, beside the components and commands: each has an example.
 SHOWN = {
+    "inference.embedder.Embedder.embed",
+    "inference.embedder.Embedder.embed_stateful",
+    "pipeline.layer_weights.collect_weights",
+    "pipeline.elmo_lm.ElmoLM",
     "checkpoints.loaders.load_embedder",
     "checkpoints.loaders.pipe_config",
     "experiments.contexts.find_contexts",
-    "inference.embedder.Embedder.embed",
-    "inference.embedder.Embedder.embed_stateful",
-    "layers.spans.build_sentence_spans_v1",
-    "layers.spans.build_window_spans_v1",
     "pipeline.elmo.Elmo",
-    "pipeline.elmo_lm.ElmoLM",
-    "pipeline.layer_weights.collect_weights",
     "pipeline.presets.make_config",
     "search.search_index.SearchIndex",
+    "layers.spans.build_sentence_spans_v1",
+    "layers.spans.build_window_spans_v1",
 }
 
 
