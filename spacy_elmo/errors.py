@@ -419,8 +419,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "new or empty folder."
     )
     EL142 = (
-        "'{path}' is not what was written: its content does not fit the digest in its first line. "
-        'Restore it; if you changed it on purpose, remove its line "digest".'
+        "'{path}' is not what was written: its content does not fit the digest that it begins "
+        'with. Restore it; if you changed it on purpose, remove its line "digest".'
     )
     EL143 = "Another process is writing to '{path}'. Wait until it ends, or give another folder."
     EL144 = (
