@@ -60,7 +60,7 @@ def pretrain(
     if log.is_first:
         msg.good(f"Step {progress.step}: wrote {output / 'model-last'}")
         if stopper.is_over and progress.step < log.total_steps:
-            msg.info(f"Stopped before step {log.total_steps}: `--resume` resumes the run.")
+            msg.info(f"Stopped before step {log.total_steps}: continue with `--resume`.")
 
 
 class _Stopper:
