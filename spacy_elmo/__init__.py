@@ -1,35 +1,92 @@
-"""ELMo for spaCy: contextual word vectors from a bidirectional language model.
+"""ELMo for spaCy: contextual word vectors from a bidirectional language model (biLM).
 
-The rooms, from left (text) to right (vectors):
+The rooms, from the bottom; each imports only those above it in this list:
 
-    characters, batch   strings -> character ids, distinct words per batch
-    bilm                the network and `Embedder`, its one forward pass
-    checkpoints         weights on disk: our own folder, AllenNLP / bilm-tf HDF5
-    spans               docs -> the sequences that the biLM reads
-    layers              Thinc: biLM layers, scalar mix, listener
-    architectures       what a config can name
-    loaders             where weights come from
-    pipeline            the component "elmo"
-    cli                 `python -m spacy elmo ...`
+    errors, registry   messages; extension points for other packages
+    util               atomic writes, safe reads, digests, locks, checks of settings
+    bilm               the network as defined, in plain torch
+    text               raw text to sequences of words
+    inference          words to layers: `Embedder`, fast, without gradients
+    checkpoints        weights on disk: our format, AllenNLP / bilm-tf, loaders
+    layers             Thinc layers: biLM, scalar mix, listener
+    language_model     a biLM with its softmax: losses, exact perplexity, evaluation
+    search             semantic search: sentence vectors and an index of them
+    senses             word senses: inventory, training, choice
+    teachers           further training signals of pretraining
+    pretraining        raw text to a trained biLM: a run, its config, checkpoints and log
+    pipeline           the components elmo, elmo_lm and elmo_senses, and what a config names
+    experiments        the comparisons of Peters et al. 2018, probes, reports
+    cli                `python -m spacy elmo ...`
 
-Importing the package imports none of them.
+docs/design.md has the rules and the reasons. The names in `__all__` are imported at their
+first use: importing the package imports neither torch nor spaCy.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from .checkpoints.loaders import load_embedder, pipe_config
+    from .experiments.contexts import find_contexts
+    from .inference.embedder import Embedder
+    from .pipeline.architectures import (
+        build_elmo_listener_v1,
+        build_elmo_tok2vec_v1,
+        build_elmo_v1,
+    )
+    from .pipeline.elmo import Elmo
+    from .pipeline.elmo_lm import ElmoLM
+    from .pipeline.elmo_senses import ElmoSenses
+    from .pipeline.layer_weights import collect_weights
+    from .pipeline.presets import make_config
+    from .search.search_index import SearchIndex
 
 try:
     __version__ = version("spacy-elmo")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0.0.0"
 
-__all__ = ["__version__", "load_embedder", "pipe_config"]
+__all__ = [
+    "Elmo",
+    "ElmoLM",
+    "ElmoSenses",
+    "Embedder",
+    "SearchIndex",
+    "__version__",
+    "build_elmo_listener_v1",
+    "build_elmo_tok2vec_v1",
+    "build_elmo_v1",
+    "collect_weights",
+    "find_contexts",
+    "load_embedder",
+    "make_config",
+    "pipe_config",
+]
+
+# PEP 562: torch is only paid for by those who ask for it.
+_MODULES = {
+    "Elmo": "pipeline.elmo",
+    "ElmoLM": "pipeline.elmo_lm",
+    "ElmoSenses": "pipeline.elmo_senses",
+    "Embedder": "inference.embedder",
+    "SearchIndex": "search.search_index",
+    "build_elmo_listener_v1": "pipeline.architectures",
+    "build_elmo_tok2vec_v1": "pipeline.architectures",
+    "build_elmo_v1": "pipeline.architectures",
+    "collect_weights": "pipeline.layer_weights",
+    "find_contexts": "experiments.contexts",
+    "load_embedder": "checkpoints.loaders",
+    "make_config": "pipeline.presets",
+    "pipe_config": "checkpoints.loaders",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # PEP 562: torch is only paid for by those who ask for it.
-    if name in ("load_embedder", "pipe_config"):
-        from .checkpoints import loaders
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
-        return getattr(loaders, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

@@ -87,7 +87,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "whole config written by `python -m spacy elmo init-config config.cfg --weights {path}`."
     )
     EL024 = (
-        "The bundled weights are not in '{path}': install the package once more. Or load "
+        "The bundled weights are not in '{path}': install the package again. Or load "
         'others with `nlp.get_pipe("elmo").load("folder")`, after `nlp.add_pipe("elmo", '
         'config=spacy_elmo.pipe_config("folder"))`; or name a loader in '
         "[initialize.components.elmo.loader] and call `nlp.initialize()`."
@@ -108,7 +108,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
     EL033 = (
         "The weights in '{path}' cannot be read: {error}. The file is damaged, cut off, or "
-        "in another format; get it once more."
+        "in another format; get it again."
     )
     EL034 = (
         "'{path}' exists and is no checkpoint of ours, so it is not replaced. Give another "
@@ -152,7 +152,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "Searching this index needs the package faiss-cpu. Install it with "
         '`pip install "spacy-elmo[search]"`.'
     )
-    EL046 = "There is no word in the query. Give some text."
+    EL046 = "The query has no words. Give some text."
     EL047 = (
         "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
         "experiment`, and give its folder."
@@ -160,7 +160,7 @@ class Errors(metaclass=ErrorsWithCodes):
     # What is read of docs
     EL050 = (
         "The tokens of a doc ('{text}') were changed after elmo ran, so its vectors do not "
-        'belong to them. Run elmo once more: `doc = nlp.get_pipe("elmo")(doc)`.'
+        'belong to them. Run elmo again: `doc = nlp.get_pipe("elmo")(doc)`.'
     )
     EL051 = (
         "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
@@ -265,7 +265,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "Reading '{path}' needs the package backports.zstd. Install it with "
         '`pip install "spacy-elmo[zstd]"`.'
     )
-    EL083 = "'{path}' cannot be read: {error}. The file is damaged or cut off; get it once more."
+    EL083 = "'{path}' cannot be read: {error}. The file is damaged or cut off; get it again."
     EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
     EL085 = (
         "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
@@ -275,7 +275,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
         "with vectors, as `python -m spacy init vectors` writes it."
     )
-    EL088 = "The standard input can be trained on, not measured on. Give a file in place of '-'."
+    EL088 = "The standard input cannot be evaluated on. Give a file instead of '-'."
     EL089 = (
         "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
         'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
@@ -314,8 +314,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL103 = "'{path}' cannot be read: {error}. It is damaged, cut off or another kind of file."
     EL104 = (
-        "'{path}' is not what was written: its digest is another than in '{digests}'. Copy or "
-        "download the whole folder once more; if you changed the file on purpose, remove its "
+        "'{path}' is not what was written: its digest differs from the one in '{digests}'. Copy or "
+        "download the whole folder again; if you changed the file on purpose, remove its "
         "digests.json."
     )
     # Files of weights
@@ -333,43 +333,43 @@ class Errors(metaclass=ErrorsWithCodes):
         "the first, {value}, at {place}. Nothing was written. Write 32 bits: leave out `--half`."
     )
     EL108 = (
-        "'{name}' in {path} is {kind}, so its numbers could come from outside of the file. Only "
-        "datasets that hold their own numbers are read: get the file once more, or have these "
+        "'{name}' in {path} is {kind}, so its numbers could come from outside the file. Only "
+        "datasets that hold their own numbers are read: get the file again, or have these "
         "copied into it."
     )
     EL109 = (
         "'{name}' in {path} is stored in a way that is not read: {problem}. Only plain, gzip "
-        "and shuffled datasets are: get the file once more, or write another with "
+        "and shuffled datasets are: get the file again, or write another with "
         "`h5repack -f NONE -l CONTI`."
     )
     EL110 = "'{path}' is no file of biLM weights: it has {found}, more than the {most} expected."
     EL111 = (
-        "'{name}' in {path} is not what was written: its numbers have another digest than the "
-        "file says. The file is damaged; get it once more."
+        "'{name}' in {path} is not what was written: its numbers do not fit the digest in "
+        "the file. The file is damaged; get it again."
     )
     EL112 = (
         "The softmax in '{path}' cannot be made: {problem}. If its kind comes from another "
-        "package, install that; if not, get the file once more."
+        "package, install that; if not, get the file again."
     )
     EL113 = (
-        "'{path}' cannot be written: {error}. What was there before is kept. Make room, or give "
-        "another path."
+        "'{path}' cannot be written: {error}. The previous content is kept. Free some disk "
+        "space, or give another path."
     )
     EL114 = (
         "The integers of '{name}' in {source} are not in ascending order, so words would not be "
-        "found. The file is damaged; get it once more."
+        "found. The file is damaged; get it again."
     )
     # Text
     EL155 = (
         "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
         "like {guess}. {remedy}."
     )
-    EL156 = "'{path}' has a NUL character in {place}. Remove it."
-    EL157 = "Nothing came through the standard input. Pipe a text, or give a path in place of '-'."
+    EL156 = "'{path}' contains a NUL character in {place}. Remove it."
+    EL157 = "The standard input is empty. Pipe a text into it, or give a path instead of '-'."
     # Commands and their files
     EL158 = (
-        "A file cannot be read or written: {error}. Is the path right, is it yours, is there "
-        "room on the disk? What was there before is untouched."
+        "A file cannot be read or written: {error}. Check the path, its permissions and "
+        "the free disk space. Existing files are unchanged."
     )
     EL159 = (
         "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
@@ -415,41 +415,38 @@ class Errors(metaclass=ErrorsWithCodes):
         "it again with `python -m spacy elmo index TEXT {path}`."
     )
     EL141 = (
-        "'{path}' holds other things than an index, such as {examples}. Give a new or an empty "
-        "folder."
+        "'{path}' contains other files than those of an index, such as {examples}. Give a "
+        "new or empty folder."
     )
     EL142 = (
-        "'{path}' is not what was written: the digest that it begins with is another. Restore "
-        'it; if you changed it on purpose, remove its line "digest".'
+        "'{path}' is not what was written: its content does not fit the digest that it begins "
+        'with. Restore it; if you changed it on purpose, remove its line "digest".'
     )
-    EL143 = (
-        "Another process writes into '{path}' at this moment. Wait until it ends, or give "
-        "another folder."
-    )
+    EL143 = "Another process is writing to '{path}'. Wait until it ends, or give another folder."
     EL144 = (
         "The index in '{path}' was made with the weights in '{weights}', which is no folder "
         "here. Give the folder with `--weights`."
     )
     EL145 = (
-        "'{path}' cannot be written: {error}. Make room, or give another place, and start the "
-        "same command again."
+        "'{path}' cannot be written: {error}. Free some disk space, or give another path, and "
+        "start the same command again."
     )
     EL146 = (
         "A process of the experiment ended before its run did: it was killed, or the machine "
         "has too little memory. Finished runs are kept: start the same command again, if need "
         "be with fewer `--n-jobs`."
     )
-    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it once more."
-    EL148 = "'{path}' cannot be trained or measured on: {error}. Is it the right file?"
+    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it again."
+    EL148 = "'{path}' cannot be used for training or evaluation: {error}. Is it the right file?"
     EL149 = (
-        "'{path}' is no result that can be shown: {error}. Remove it, or make it again with the "
+        "'{path}' is not a usable result: {error}. Remove it, or create it again with the "
         "command that wrote it."
     )
     EL150 = (
-        "'{path}' holds other things than a pipeline, such as {examples}, so it is not "
+        "'{path}' contains other files than those of a pipeline, such as {examples}, so it is not "
         "replaced. Give a new folder, or that of a pipeline."
     )
-    EL151 = "A seed of {seed} is not possible, expected a whole number from 0 to {most}."
+    EL151 = "The seed {seed} is not possible, expected an integer from 0 to {most}."
     # Components
     EL115 = (
         "A component listens to '{upstream}' for rows of width {expected}, but a doc "
@@ -459,7 +456,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL116 = (
         "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of "
-        "something else. Write and send them once more."
+        "something else. Write and send them again."
     )
     EL117 = (
         "The senses were trained on layer {layer} of width {expected}; the component upstream has "
@@ -518,13 +515,13 @@ class Warnings(metaclass=ErrorsWithCodes):
         "said once."
     )
     WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
-    WL005 = "Step {step} is left out: the gradient's norm is {norm}."
+    WL005 = "Step {step} is skipped: the norm of the gradient is {norm}."
     WL006 = (
-        "Above {max_types} distinct words, those seen at most {n_times} times were "
-        "forgotten while counting."
+        "There are more than {max_types} distinct words: those seen at most {n_times} times were "
+        "dropped while counting."
     )
-    WL007 = "The cache '{path}' is damaged ({error}); it is started over."
-    WL008 = "Layers cannot be kept in '{path}' ({error}); training goes on without."
+    WL007 = "The cache '{path}' is damaged ({error}) and starts empty."
+    WL008 = "Layers cannot be kept in '{path}' ({error}); training continues without them."
     WL009 = (
         "No font here has all the letters of {path}; boxes stand for them. Install one that "
         "does, such as Noto Sans CJK."
@@ -538,7 +535,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Left out in '{path}': {n_files}, such as {examples}, of another format than {known}. "
         "Rename what is text."
     )
-    WL027 = "'{path}' is damaged ({problem}); it is made anew."
+    WL027 = "'{path}' is damaged ({problem}) and is created again."
     WL028 = (
         "The learning rate rises for {warmup_steps} steps ([training] warmup_steps), but the run "
         "has only {total_steps}: it comes to {share:.0%} of learn_rate. Train longer, lower "
@@ -553,8 +550,8 @@ class Warnings(metaclass=ErrorsWithCodes):
         "'{path}' has a model, but no checkpoint to resume from: the run starts over. The model "
         "is kept as '{kept}'."
     )
-    WL023 = "The result '{path}' is damaged or of another run; the run is made again."
-    WL024 = "Another process writes into '{path}'; waiting until it ends."
+    WL023 = "The result '{path}' is damaged or belongs to another run; the run is repeated."
+    WL024 = "Another process is writing to '{path}'; waiting until it ends."
     WL016 = (
         "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "
         "look the same to it, here and from now on. If '{upstream}' is disabled: "

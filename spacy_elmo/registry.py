@@ -3,7 +3,7 @@
 import catalogue
 
 # Group "spacy_elmo_checkpoint_readers": objects of type
-# `spacy_elmo.checkpoints.CheckpointReader`, asked in the order of their names.
+# `spacy_elmo.checkpoints.formats.CheckpointReader`, asked in the order of their names.
 checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_points=True)
 
 # Group "spacy_elmo_softmaxes": callables `(width, n_words, **settings) -> nn.Module` with

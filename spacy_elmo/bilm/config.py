@@ -139,11 +139,11 @@ class BiLMConfig:
         other (BiLMConfig): The shape to compare with.
         RETURNS (List[str]): Lines of the form "key: ours, theirs", in field order.
         """
-        mine, theirs = self.to_dict(), other.to_dict()
+        values, others = self.to_dict(), other.to_dict()
         return [
-            f"{f.name}: {mine[f.name]}, {theirs[f.name]}"
+            f"{f.name}: {values[f.name]}, {others[f.name]}"
             for f in fields(self)
-            if mine[f.name] != theirs[f.name]
+            if values[f.name] != others[f.name]
         ]
 
 

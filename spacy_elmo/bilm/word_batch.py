@@ -13,7 +13,7 @@ N_BOUNDARIES = 2
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Sequences as the biLM eats them, without padding.
+    """Sequences as the biLM reads them, without padding.
 
     words (List[str]): Distinct words; 0 is the begin, 1 the end of a sequence.
     word_ids (NDArray): Indices into `words`, one sequence after the other, each

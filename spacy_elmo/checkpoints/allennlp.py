@@ -53,11 +53,11 @@ def find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
     """
     if files.weights_path is not None:
         return files.path, files.weights_path
-    found = sorted(p for p in files.folder.glob("*.hdf5") if not _is_softmax(p))
-    if len(found) != 1:
-        names = ", ".join(p.name for p in found) or "none"
+    paths = sorted(p for p in files.folder.glob("*.hdf5") if not _is_softmax(p))
+    if len(paths) != 1:
+        names = ", ".join(p.name for p in paths) or "none"
         raise ValueError(Errors.EL035.format(path=files.path, found=names))
-    return files.folder / OPTIONS_FILE, found[0]
+    return files.folder / OPTIONS_FILE, paths[0]
 
 
 def _is_softmax(path: Path) -> bool:
@@ -141,8 +141,7 @@ def _open(path: Path) -> ContextManager[HDF5File]:
 
 
 def _find(file: HDF5File, name: str) -> Optional[HDF5Dataset]:
-    found = find_dataset(file, name)
-    return found or find_dataset(file, name.replace(_CELL, _ONLY_CELL))
+    return find_dataset(file, name) or find_dataset(file, name.replace(_CELL, _ONLY_CELL))
 
 
 def _find_weights(
@@ -187,7 +186,7 @@ def _fill_table(config: BiLMConfig, words: List[str], embedding: Tensor) -> Stat
 
 
 def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
-    """Read the softmax beside the weights: a file *softmax*.hdf5, with vocab.txt.
+    """Read the softmax in the folder of the weights: a file *softmax*.hdf5, with vocab.txt.
 
     files (CheckpointFiles): the folder; a pair of files has no softmax.
     RETURNS (Optional[SoftmaxWeights]): weights, float32; None if there are none.

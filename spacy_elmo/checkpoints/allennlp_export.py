@@ -27,7 +27,7 @@ _N_CHARACTERS = 262
 
 def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] = None) -> None:
     """Write options.json and weights.hdf5, and with a softmax softmax_weights.hdf5 and
-    vocab.txt: into a folder beside it, which then takes its name.
+    vocab.txt. The write is atomic.
 
     bilm (BiLM): what to write; it must read characters.
     folder (Path): where; must not exist.
@@ -42,13 +42,13 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
         raise ValueError(Errors.EL039.format(input=bilm.config.input))
     if softmax is not None and set(softmax.state) != {"weight", "bias"}:
         raise ValueError(Errors.EL076.format(kind=softmax.kind))
-    with checkpoint_folder(folder, is_ours=_never) as beside:
-        srsly.write_json(beside / OPTIONS_FILE, make_options(bilm.config))
-        _write(beside / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
+    with checkpoint_folder(folder, is_ours=_never) as temporary:
+        srsly.write_json(temporary / OPTIONS_FILE, make_options(bilm.config))
+        _write(temporary / WEIGHTS_FILE, to_arrays(bilm.config, bilm.state_dict()))
         if softmax is not None:
             weight, bias = (_to_array(softmax.state[name]) for name in ("weight", "bias"))
-            _write(beside / SOFTMAX_FILE, {SOFTMAX_WEIGHT: weight, SOFTMAX_BIAS: bias})
-            write_words(beside / VOCAB_FILE, softmax.words)
+            _write(temporary / SOFTMAX_FILE, {SOFTMAX_WEIGHT: weight, SOFTMAX_BIAS: bias})
+            write_words(temporary / VOCAB_FILE, softmax.words)
 
 
 def make_options(config: BiLMConfig) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""HDF5 files of strangers: datasets by their names, nothing from outside of the file.
+"""Untrusted HDF5 files: datasets by their names, nothing from outside the file.
 
 HDF5 lets a file name others that hold its numbers (external storage, virtual datasets,
 links), which its library reads without asking. It also lists a group whose index loops
@@ -98,21 +98,21 @@ def find_dataset(file: HDF5File, name: str) -> Optional[HDF5Dataset]:
     RAISES (ValueError): EL108 if it or a group above it is a link, or its numbers are
         somewhere else; EL033 if the file is damaged.
     """
-    found, parts = file.root, name.split("/")
+    entry, parts = file.root, name.split("/")
     for i, part in enumerate(parts):
-        if not isinstance(found, h5py.h5g.GroupID):
+        if not isinstance(entry, h5py.h5g.GroupID):
             return None
         place = "/".join(parts[: i + 1])
-        found = _open_entry(file.path, found, part.encode("utf-8"), place)
-    if not isinstance(found, h5py.h5d.DatasetID):
+        entry = _open_entry(file.path, entry, part.encode("utf-8"), place)
+    if not isinstance(entry, h5py.h5d.DatasetID):
         return None
-    _require_own_numbers(file.path, name, found)
+    _require_own_numbers(file.path, name, entry)
     with translate_errors(file.path):
-        return HDF5Dataset(file.path, name, found.shape or (), _name_dtype(found), found)
+        return HDF5Dataset(file.path, name, entry.shape or (), _name_dtype(entry), entry)
 
 
 def _open_entry(path: Path, group: Any, name: bytes, place: str) -> Any:
-    """What stands in a group under a name: h5py's identifier, None for nothing."""
+    """The entry of a group: h5py's identifier, None if there is none."""
     with translate_errors(path):
         if not group.links.exists(name):
             return None
@@ -124,8 +124,8 @@ def _open_entry(path: Path, group: Any, name: bytes, place: str) -> Any:
 
 
 def _require_own_numbers(path: Path, name: str, dataset: Any) -> None:
-    # Before anything else of it is asked: even the shape of a virtual dataset may be
-    # looked for in other files.
+    # Before anything else is read: even the shape of a virtual dataset may come from other
+    # files.
     with translate_errors(path):
         settings = dataset.get_create_plist()
         is_virtual = settings.get_layout() == h5py.h5d.VIRTUAL
@@ -136,12 +136,12 @@ def _require_own_numbers(path: Path, name: str, dataset: Any) -> None:
 
 
 def _name_dtype(dataset: Any) -> str:
-    found = dataset.get_type()
+    dtype = dataset.get_type()
     for name in _FLOATS:
-        if any(found.equal(h5py.h5t.py_create(np.dtype(order + name))) for order in "<>"):
+        if any(dtype.equal(h5py.h5t.py_create(np.dtype(order + name))) for order in "<>"):
             return np.dtype(name).name
     try:
-        name = str(found.dtype)
+        name = str(dtype.dtype)
     except (TypeError, ValueError):
         return "other"
     # Floating-point numbers of another layout, which HDF5 would convert.
@@ -168,13 +168,13 @@ def list_datasets(file: HDF5File) -> List[str]:
             _refuse_count(file.path, f"more than {_MOST_ENTRIES} entries", _MOST_ENTRIES)
         for entry in entries:
             name = prefix + _show(entry)
-            found = _open_entry(file.path, group, entry, name)
-            if not isinstance(found, h5py.h5g.GroupID):
+            opened = _open_entry(file.path, group, entry, name)
+            if not isinstance(opened, h5py.h5g.GroupID):
                 names.append(name)
             elif name.count("/") == _MOST_DEPTH:
                 _refuse_count(file.path, f"groups {_MOST_DEPTH + 1} deep", _MOST_DEPTH)
             else:
-                groups.append((f"{name}/", found))
+                groups.append((f"{name}/", opened))
     return names
 
 

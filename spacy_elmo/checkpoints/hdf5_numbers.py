@@ -51,12 +51,12 @@ def check_sizes(file: HDF5File, datasets: Sequence[HDF5Dataset]) -> None:
         counts = _count_chunks(dataset.shape, chunk)
         n_chunks += math.prod(counts)
         n_bytes += math.prod(counts) * math.prod(chunk or dataset.shape) * _item_size(dataset)
-    for found, unit, most in (
+    for amount, unit, most in (
         (n_bytes, "bytes of numbers", _MOST_RATIO * file.size + _FREE_BYTES),
         (n_chunks, "blocks", file.size // _CHUNK_BYTES + _FREE_CHUNKS),
     ):
-        if found > most:
-            text = f"{found} {unit} in {file.size} bytes"
+        if amount > most:
+            text = f"{amount} {unit} in {file.size} bytes"
             raise ValueError(Errors.EL110.format(path=file.path, found=text, most=most))
 
 
@@ -151,10 +151,10 @@ def _undo(content: bytes, filters: Sequence[int], n_bytes: int, item_size: int) 
 def _decompress(content: bytes, n_bytes: int) -> bytes:
     stream = zlib.decompressobj()
     # One more than expected, to meet the checksum at the end; a bomb goes no further.
-    found = stream.decompress(content, n_bytes + 1)
+    result = stream.decompress(content, n_bytes + 1)
     if not stream.eof:
         raise ValueError(f"a block is cut off, or has more than {n_bytes} bytes")
-    return found
+    return result
 
 
 def make_digest(array: NDArray) -> bytes:
@@ -170,11 +170,11 @@ def _read_digest(dataset: Any) -> bytes:
     if not h5py.h5a.exists(dataset, name):
         return b""
     attribute = h5py.h5a.open(dataset, name)
-    found = attribute.get_type()
+    dtype = attribute.get_type()
     n_bytes = 2 * _DIGEST_BYTES
-    if not isinstance(found, h5py.h5t.TypeStringID) or found.is_variable_str():
+    if not isinstance(dtype, h5py.h5t.TypeStringID) or dtype.is_variable_str():
         raise ValueError(f"the attribute {DIGEST} is no text")
-    if found.get_size() != n_bytes or attribute.shape != ():
+    if dtype.get_size() != n_bytes or attribute.shape != ():
         raise ValueError(f"the attribute {DIGEST} has not {n_bytes} letters")
     value = np.empty((), f"S{n_bytes}")
     attribute.read(value)

@@ -27,7 +27,7 @@ WEIGHTS_FILE = "model.safetensors"
 META_FILE = "meta.json"
 SOFTMAX_FILE = "softmax.safetensors"
 VOCAB_FILE = "vocab.txt"
-# What descriptions of before these keys mean without them.
+# Keys that older descriptions lack: their defaults hold.
 _LATER_KEYS = {"n_words", "vector_width"}
 _MOST_JSON = 1_000_000
 _MOST_SETTINGS = 10_000
@@ -99,7 +99,7 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     files (CheckpointFiles): the folder.
     RETURNS (Optional[SoftmaxWeights]): weights, float32; None if the folder has none.
     RAISES (ValueError): EL033 and EL070 if a file cannot be read, EL104 and EL106 if it is
-        not what was written, EL112 if it does not say what it is.
+        not what was written, EL112 if its kind or settings are unusable.
     """
     folder = files.folder
     path = folder / SOFTMAX_FILE
@@ -122,7 +122,7 @@ def _parse_settings(path: Path, text: str) -> Dict[str, Any]:
 
 
 def read_meta(folder: Path) -> Dict[str, Any]:
-    """Read what a checkpoint tells about itself.
+    """Read the notes of a checkpoint.
 
     folder (Path): the checkpoint's.
     RETURNS (Dict[str, Any]): the content of meta.json; nothing if there is none.
@@ -145,30 +145,29 @@ def write_native(
     dtype: torch.dtype = torch.float32,
     write_more: Optional[Callable[[Path], None]] = None,
 ) -> None:
-    """Write a checkpoint: into a folder beside it, which then takes its name. The same
-    arguments give the same bytes.
+    """Write a checkpoint atomically. The same arguments give the same bytes.
 
     bilm (BiLM): what to write.
     folder (Path): where; replaced if it holds a checkpoint of ours.
     softmax (Optional[SoftmaxWeights]): what it was trained with, if that is to be kept.
-    meta (Optional[Dict[str, Any]]): what to tell readers of meta.json.
+    meta (Optional[Dict[str, Any]]): content of meta.json.
     dtype (torch.dtype): type of the stored numbers.
     write_more (Optional[Callable[[Path], None]]): writes further files into the folder
-        before it takes its name.
+        before it is renamed.
     RAISES (ValueError): EL034 if the folder exists and is something else, EL106 and EL107
         for weights that are no numbers of the type, EL113 if the folder cannot be written.
-        What was there before is kept then.
+        The old folder is kept then.
     """
-    with checkpoint_folder(folder, lambda path: matches_native(CheckpointFiles(path))) as beside:
-        srsly.write_json(beside / CONFIG_FILE, bilm.config.to_dict())
-        srsly.write_json(beside / META_FILE, meta or {})
-        write_tensors(beside / WEIGHTS_FILE, bilm.state_dict(), dtype)
+    with checkpoint_folder(folder, lambda path: matches_native(CheckpointFiles(path))) as temporary:
+        srsly.write_json(temporary / CONFIG_FILE, bilm.config.to_dict())
+        srsly.write_json(temporary / META_FILE, meta or {})
+        write_tensors(temporary / WEIGHTS_FILE, bilm.state_dict(), dtype)
         if softmax is not None:
             notes = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
-            write_tensors(beside / SOFTMAX_FILE, softmax.state, dtype, notes)
-            write_words(beside / VOCAB_FILE, softmax.words)
+            write_tensors(temporary / SOFTMAX_FILE, softmax.state, dtype, notes)
+            write_words(temporary / VOCAB_FILE, softmax.words)
         if write_more is not None:
-            write_more(beside)
+            write_more(temporary)
 
 
 native_reader = CheckpointReader(

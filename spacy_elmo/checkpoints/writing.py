@@ -1,4 +1,4 @@
-"""Write the folder of a checkpoint: whole, with digests, or not at all."""
+"""Write the folder of a checkpoint atomically, with digests."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,21 +11,21 @@ from ..util.digests import write_digests
 
 @contextmanager
 def checkpoint_folder(folder: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """Have a folder written that takes its name at the end, with the digests of its files.
+    """Write a folder atomically, with the digests of its files.
 
     folder (Path): where.
-    is_ours (Callable[[Path], bool]): whether a folder may be replaced. Asked of what has this
-        name, and of NAME.previous, which would be deleted.
-    YIELDS (Path): an empty folder to write into.
+    is_ours (Callable[[Path], bool]): whether a folder may be replaced. Called with the folder,
+        and with NAME.previous, which would be deleted.
+    YIELDS (Path): an empty temporary folder to write to.
     RAISES (ValueError): EL034 if the folder exists and may not be replaced, EL113 if it
-        cannot be written; what was there before is kept then.
+        cannot be written; the old folder is kept then.
     """
     try:
         for path in (folder, name_previous(folder)):
             if path.exists() and not is_ours(path):
                 raise ValueError(Errors.EL034.format(path=path))
-        with atomic_folder(folder) as beside:
-            yield beside
-            write_digests(beside)
+        with atomic_folder(folder) as temporary:
+            yield temporary
+            write_digests(temporary)
     except OSError as err:
         raise ValueError(Errors.EL113.format(path=folder, error=err.strerror or err)) from err

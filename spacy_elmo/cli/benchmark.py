@@ -1,7 +1,7 @@
 """`python -m spacy elmo benchmark`: how fast this machine is, on one's own text."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 from wasabi import msg, table
@@ -30,29 +30,24 @@ def benchmark(
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
     from ..checkpoints.loaders import load_embedder
-    from ..experiments.figures import plot_speed
     from ..inference.speed import measure_speed
-    from ..util.atomic import write_json
     from ..util.drawing import require_drawable
 
     sizes = _read_numbers(batch_sizes)
+    names = list(dict.fromkeys(name.strip() for name in precisions.split(",")))
     with exit_on_error():
         require_writable(output, json)
         require_drawable(output)
         result = measure_speed(
             load_embedder(weights).bilm,
             _read_sentences(text, lang, tokens),
-            precisions=list(dict.fromkeys(name.strip() for name in precisions.split(","))),
+            precisions=names,
             batch_sizes=sizes,
             n_threads=threads,
             n_repeats=repeats,
         )
-        print(_format(result))
-        if json is not None:
-            write_json(json, result)
-            msg.good(f"Wrote {json}")
-        plot_speed(result, output)
-        msg.good(f"Wrote {output}")
+        _print(result)
+        _write(result, output, json)
 
 
 def _read_numbers(text: str) -> List[int]:
@@ -79,23 +74,45 @@ def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
     return sentences
 
 
-_RATES = ("precision", "sentences", "tokens/s", "of the limit", "of packed", "of reading")
+def _print(result: Dict[str, Any]) -> None:
+    rates = ("precision", "sentences", "tokens/s", "of the limit", "of packed", "of reading")
+    errors = ("precision", "empty cache", "largest error", "least cosine")
+    for rows, header in (
+        (_list_facts(result), ("this machine", "")),
+        (_list_rates(result), rates),
+        (_list_errors(result), errors),
+    ):
+        print(table(rows, divider=True, header=header))
 
 
-def _format(result: Dict[str, Any]) -> str:
-    limits, each = result["limits"], result["operations_per_token"]
-    facts = [
+def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
+    from ..experiments.figures import plot_speed
+    from ..util.atomic import write_json
+
+    if json is not None:
+        write_json(json, result)
+        msg.good(f"Wrote {json}")
+    plot_speed(result, output)
+    msg.good(f"Wrote {output}")
+
+
+def _list_facts(result: Dict[str, Any]) -> List[Tuple[str, Any]]:
+    limits, n_operations = result["limits"], result["operations_per_token"]
+    return [
         ("threads", result["n_threads"]),
         ("tokens read", f"{result['n_tokens']:,}"),
         ("largest products", f"{limits['products'] / 1e9:.0f} G operations/s"),
         ("the same, packed", f"{limits['packed_products'] / 1e9:.0f} G operations/s"),
         ("memory reading", f"{limits['reading'] / 1e9:.0f} GB/s"),
-        ("operations of a token", f"{each / 1e6:.1f} M"),
-        ("limit", f"{limits['products'] / each:,.0f} tokens/s"),
+        ("operations of a token", f"{n_operations / 1e6:.1f} M"),
+        ("limit", f"{limits['products'] / n_operations:,.0f} tokens/s"),
         ("hits of the word cache", f"{result['hit_rate']:.0%} on the first pass"),
         ("peak memory", f"{result['memory'] / 2**20:,.0f} MiB"),
     ]
-    rates = [
+
+
+def _list_rates(result: Dict[str, Any]) -> List[Tuple[Any, ...]]:
+    return [
         (
             row["precision"],
             row["batch_size"],
@@ -106,7 +123,10 @@ def _format(result: Dict[str, Any]) -> str:
         )
         for row in result["rows"]
     ]
-    exact = [
+
+
+def _list_errors(result: Dict[str, Any]) -> List[Tuple[str, ...]]:
+    return [
         (
             name,
             f"{result['cold'][name]:,.0f}",
@@ -115,14 +135,3 @@ def _format(result: Dict[str, Any]) -> str:
         )
         for name, error in result["errors"].items()
     ]
-    return "\n".join(
-        [
-            table(facts, divider=True, header=("this machine", "")),
-            table(rates, divider=True, header=_RATES),
-            table(
-                exact,
-                divider=True,
-                header=("precision", "empty cache", "largest error", "least cosine"),
-            ),
-        ]
-    )

@@ -1,4 +1,4 @@
-"""What the commands share."""
+"""Functions that several commands use."""
 
 import os
 import re
@@ -17,13 +17,13 @@ MOST_THREADS = 1024
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print a message of ours and exit with 1, instead of a traceback."""
+    """Print an error as a message and exit with 1, without a traceback."""
     try:
         yield
     except ValueError as err:
         msg.fail(str(err), exits=1)
     except OSError as err:
-        # One that is open already, as on a full disk, has no name here.
+        # The error of a file that is already open, as on a full disk, has no name.
         where = f" ('{err.filename}')" if err.filename else ""
         msg.fail(Errors.EL158.format(error=f"{err.strerror or err}{where}"), exits=1)
     except (MemoryError, RuntimeError) as err:
@@ -35,10 +35,10 @@ def exit_on_error() -> Iterator[None]:
 
 
 def require_writable(*paths: Optional[Path]) -> None:
-    """Look before the work whether files can be written after it.
+    """Check before the work that its results can be written.
 
-    paths (Optional[Path]): files, or None for those that are not wanted. Folders above them
-        may be missing: writing makes them.
+    paths (Optional[Path]): files, or None for those that are not wanted. Missing parent
+        folders are fine: they are created with the file.
     RAISES (ValueError): EL165 if one cannot be written.
     """
     for path in paths:
@@ -54,8 +54,8 @@ def _find_problem(path: Path) -> Optional[str]:
     while not place.exists() and place != place.parent:
         place = place.parent
     if place != path and not place.is_dir():
-        return f"'{place}' is no folder"
-    return None if os.access(place, os.W_OK) else f"'{place}' is not yours to write to"
+        return f"'{place}' is not a folder"
+    return None if os.access(place, os.W_OK) else f"'{place}' is not writable"
 
 
 def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:

@@ -1,7 +1,7 @@
 """`python -m spacy elmo evaluate`: the exact perplexity of a text."""
 
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, Optional
 
 import typer
 from wasabi import msg, table
@@ -45,11 +45,15 @@ def evaluate(
             limit=limit,
             lang=lang,
         )
-        rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
-        print(table(rows, divider=True, header=("exact perplexity", "")))
+        _print(result)
         if output is not None:
             write_json(output, result)
             msg.good(f"Wrote {output}")
+
+
+def _print(result: Dict[str, Any]) -> None:
+    rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
+    print(table(rows, divider=True, header=("exact perplexity", "")))
 
 
 def _format(value: object) -> str:

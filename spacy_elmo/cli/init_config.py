@@ -1,12 +1,15 @@
 """`python -m spacy elmo init-config`: write a training config."""
 
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import typer
 from wasabi import msg
 
 from .common import exit_on_error, require_writable
+
+if TYPE_CHECKING:
+    from ..bilm.config import BiLMConfig
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
@@ -43,43 +46,72 @@ def init_config(
 
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
-    from ..checkpoints.loaders import read_config
-    from ..pipeline.presets import make_config
-    from ..pretraining.config_files import make_pretraining_config
-
     with exit_on_error():
         _require_free(output, force)
-        path = options or weights
-        shape = None
-        if path is not None:
-            shape = read_config(path, weights if options else None)
         if pretraining:
-            preset = "standard" if preset is None else preset
-            init_weights = weights if options else None
-            config = make_pretraining_config(
-                preset, lang=lang, shape=shape, init=path, init_weights=init_weights
-            )
-            made, command = f"preset {preset}", "elmo pretrain {} OUTPUT --paths.train TEXT"
+            text, summary = _make_pretraining(preset, lang, options, weights)
+            command = "elmo pretrain {} OUTPUT --paths.train TEXT"
         else:
-            preset = "task_mix" if preset is None else preset
-            loader, paths = _find_loader(preset, options, weights)
-            names = [name.strip() for name in pipeline.split(",") if name.strip()]
-            config = make_config(
-                preset,
-                names,
-                lang=lang,
-                shape=shape,
-                loader=loader,
-                paths=paths,
-                cache=cache,
-                log_mixes=log_mixes,
+            text, summary = _make_training(
+                preset, pipeline, lang, options, weights, cache, log_mixes
             )
-            made = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
             command = "init fill-config {0} {0}"
-        _write(output, config.to_str())
+        _write(output, text)
     if output != _STDOUT:
-        msg.good(f"Wrote {output}", made)
+        msg.good(f"Wrote {output}", summary)
         msg.info(f"Next: python -m spacy {command.format(output)}")
+
+
+def _make_pretraining(
+    preset: Optional[str], lang: str, options: Optional[Path], weights: Optional[Path]
+) -> Tuple[str, str]:
+    """RETURNS (Tuple[str, str]): The config, and a summary of it."""
+    from ..pretraining.config_files import make_pretraining_config
+
+    preset = "standard" if preset is None else preset
+    config = make_pretraining_config(
+        preset,
+        lang=lang,
+        shape=_read_shape(options, weights),
+        init=options or weights,
+        init_weights=weights if options else None,
+    )
+    return config.to_str(), f"preset {preset}"
+
+
+def _make_training(
+    preset: Optional[str],
+    pipeline: str,
+    lang: str,
+    options: Optional[Path],
+    weights: Optional[Path],
+    cache: Optional[str],
+    log_mixes: Optional[str],
+) -> Tuple[str, str]:
+    """RETURNS (Tuple[str, str]): The config, and a summary of it."""
+    from ..pipeline.presets import make_config
+
+    preset = "task_mix" if preset is None else preset
+    loader, paths = _find_loader(options, weights)
+    config = make_config(
+        preset,
+        [name.strip() for name in pipeline.split(",") if name.strip()],
+        lang=lang,
+        shape=_read_shape(options, weights),
+        loader=loader,
+        paths=paths,
+        cache=cache,
+        log_mixes=log_mixes,
+    )
+    return config.to_str(), f"preset {preset}, pipeline {config['nlp']['pipeline']}"
+
+
+def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[BiLMConfig]":
+    from ..checkpoints.loaders import read_config
+
+    if options is not None:
+        return read_config(options, weights)
+    return None if weights is None else read_config(weights)
 
 
 def _require_free(output: Path, force: bool) -> None:
@@ -104,7 +136,7 @@ def _write(output: Path, text: str) -> None:
 
 
 def _find_loader(
-    preset: str, options: Optional[Path], weights: Optional[Path]
+    options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[Optional[Dict[str, Any]], Dict[str, str]]:
     """The loader's block, None to leave the preset's own, and values of [paths]."""
     if weights is None:

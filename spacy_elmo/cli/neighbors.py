@@ -4,7 +4,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
 from wasabi import color, msg
@@ -39,44 +39,74 @@ def neighbors(
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
-
     from ..checkpoints.loaders import load_embedder
-    from ..experiments.contexts import find_contexts, nearest_words, render_html, summarise
-    from ..experiments.figures import plot_contexts
-    from ..experiments.results import get_effort, write_result
-    from ..text.static_vectors import read_static_vectors
-    from ..util.atomic import write_file
+    from ..experiments.contexts import find_contexts, summarise
+    from ..experiments.results import get_effort
     from ..util.checks import require_layer
-    from ..util.drawing import require_drawable
 
     start = time.perf_counter()
     with exit_on_error():
-        require_writable(html, output, json)
-        if output is not None:
-            require_drawable(output)
+        _require_places(html, output, json)
         tokenize, sequences = _open(corpus, lang, limit)
-        queries = [_find(tokenize(sentence), token) for sentence in sentences]
-        static = nearest_words(read_static_vectors(vectors), token, n) if vectors else []
+        asked = [_find(tokenize(sentence), token) for sentence in sentences]
+        static = _find_static(vectors, token, n)
         embedder = load_embedder(weights or None)
         require_layer(layer, embedder.bilm.config.n_layers)
-        found = find_contexts(embedder, queries, sequences, n=n, layer=layer, same_word=same_word)
-        if vectors:
-            names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
-            print(color(f"Static vectors: {token}", bold=True))
-            print("  " + (names or "unknown"))
-        _print(found)
-        summary = summarise(found, static)
-        if html is not None:
-            html.parent.mkdir(parents=True, exist_ok=True)
-            write_file(html, render_html(found, static).encode("utf-8"))
-        if output is not None:
-            plot_contexts(summary, output)
-        if json is not None:
-            effort = get_effort(start, embedder.hash_weights())
-            write_result(json, "neighbors", title or token, {**summary, **effort})
-        for path in (html, output, json):
-            if path is not None:
-                msg.good(f"Wrote {path}")
+        queries = find_contexts(embedder, asked, sequences, n=n, layer=layer, same_word=same_word)
+        _print(queries)
+        _write_pictures(queries, static, html, output)
+        result = {**summarise(queries, static), **get_effort(start, embedder.hash_weights())}
+        _write_result(json, title or token, result)
+
+
+def _require_places(html: Optional[Path], output: Optional[Path], json: Optional[Path]) -> None:
+    from ..util.drawing import require_drawable
+
+    require_writable(html, output, json)
+    if output is not None:
+        require_drawable(output)
+
+
+def _find_static(vectors: Optional[Path], token: str, n: int) -> List[Tuple[str, float]]:
+    """The nearest words by static vectors, which are printed; none without a table."""
+    from ..experiments.contexts import nearest_words
+    from ..text.static_vectors import read_static_vectors
+
+    if vectors is None:
+        return []
+    static = nearest_words(read_static_vectors(vectors), token, n)
+    names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
+    print(color(f"Static vectors: {token}", bold=True))
+    print("  " + (names or "unknown"))
+    return static
+
+
+def _write_pictures(
+    queries: "Sequence[Query]",
+    static: Sequence[Tuple[str, float]],
+    html: Optional[Path],
+    output: Optional[Path],
+) -> None:
+    from ..experiments.contexts import summarise
+    from ..experiments.figures import plot_contexts
+    from ..experiments.html_pages import render_contexts
+    from ..util.atomic import write_file
+
+    if html is not None:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        write_file(html, render_contexts(queries, static).encode("utf-8"))
+        msg.good(f"Wrote {html}")
+    if output is not None:
+        plot_contexts(summarise(queries, static), output)
+        msg.good(f"Wrote {output}")
+
+
+def _write_result(json: Optional[Path], title: str, result: Dict[str, Any]) -> None:
+    from ..experiments.results import write_result
+
+    if json is not None:
+        write_result(json, "neighbors", title, result)
+        msg.good(f"Wrote {json}")
 
 
 def _print(queries: "Sequence[Query]") -> None:

@@ -1,4 +1,4 @@
-"""What commands write: places are tried before the work, so that it is not lost for them."""
+"""Output paths of commands, tried before the work so that its results can be written."""
 
 import tempfile
 from contextlib import contextmanager
@@ -29,8 +29,8 @@ def require_pipeline_folder(path: Path) -> None:
     """Check that a pipeline can be written, in the place of another one or of nothing.
 
     path (Path): its folder.
-    RAISES (ValueError): EL145 if it cannot, EL150 if there are other things, which would
-        have to be removed.
+    RAISES (ValueError): EL145 if it cannot, EL150 if there are other files, which would
+        be removed.
     """
     foreign = _find_foreign(path) if path.is_dir() else [path.name] if path.exists() else []
     if foreign:
@@ -41,14 +41,14 @@ def require_pipeline_folder(path: Path) -> None:
 
 
 def _find_foreign(folder: Path) -> List[str]:
-    """RETURNS (List[str]): Names in a folder that spaCy did not write there."""
+    """RETURNS (List[str]): Names in a folder that are no part of a saved pipeline."""
     names = {path.name for path in folder.iterdir()}
     if not {"meta.json", "config.cfg"} <= names:
         return sorted(names)
     pipes = read_json_object(folder / "meta.json").get("pipeline") or []
-    own = {"meta.json", "config.cfg", "tokenizer", "vocab"}
+    common = {"meta.json", "config.cfg", "tokenizer", "vocab"}
     # A component writes a folder of its name, or a file such as sentencizer.json.
-    return sorted(n for n in names - own if n not in pipes and Path(n).stem not in pipes)
+    return sorted(n for n in names - common if n not in pipes and Path(n).stem not in pipes)
 
 
 def _try(folder: Path) -> None:
@@ -58,7 +58,7 @@ def _try(folder: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """path (Path): what is written. RAISES (ValueError): EL145 if the system says no."""
+    """path (Path): what is written. RAISES (ValueError): EL145 for an error of the system."""
     try:
         yield
     except OSError as err:

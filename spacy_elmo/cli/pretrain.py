@@ -64,8 +64,8 @@ def pretrain(
 
 
 class _Stopper:
-    """Whether a signal came or the time is over; asked after every step. A signal before the
-    first step ends the command at once: there is nothing to save."""
+    """Whether training should stop, asked after every step: after a signal, or when the time is
+    up. A signal before the first step ends the command at once: there is nothing to save."""
 
     def __init__(self, max_minutes: float) -> None:
         if math.isnan(max_minutes):

@@ -14,18 +14,19 @@ def report(
         ..., help="Folder with results, however deep", exists=True, file_okay=False
     ),
     output: Path = typer.Argument(
-        ..., help="Markdown file to write; a page goes beside it", dir_okay=False
+        ..., help="Markdown file to write; an HTML page of the same name is added", dir_okay=False
     ),
     title: str = typer.Option("Experiments", help="Heading"),
 ) -> None:
     """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
+    from ..experiments.html_pages import render_report
     from ..experiments.paper_report import make_sections
-    from ..experiments.report_blocks import to_html, to_markdown
+    from ..experiments.report_markdown import to_markdown
     from ..experiments.results import read_results
     from ..util.atomic import write_file
 
     if output.suffix == ".html":
-        raise typer.BadParameter("name the Markdown file; the page goes beside it")
+        raise typer.BadParameter("name the Markdown file; the HTML page gets the same name")
     page = output.with_suffix(".html")
     with exit_on_error(), writing(output):
         for path in (output, page):
@@ -33,5 +34,5 @@ def report(
         sections = make_sections(read_results(folder), output.parent / "figures")
         markdown = to_markdown(title, sections, output.parent)
         write_file(output, markdown.encode("utf-8"))
-        write_file(page, to_html(title, sections).encode("utf-8"))
+        write_file(page, render_report(title, sections).encode("utf-8"))
         msg.good(f"Wrote {output} and {page}")

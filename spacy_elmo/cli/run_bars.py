@@ -1,4 +1,4 @@
-"""What is seen of runs while they train: a bar for each, or lines where there is no terminal."""
+"""The progress of runs: a bar for each, or lines where there is no terminal."""
 
 import sys
 from typing import Any, Dict, Optional, Set
@@ -22,24 +22,24 @@ class RunBars:
         self._bars: Dict[str, Any] = {}
         self._started: Set[str] = set()
 
-    def tell(self, told: Progress) -> None:
-        """told (Progress): what a run tells."""
+    def report(self, progress: Progress) -> None:
+        """progress (Progress): of a run."""
         if self.is_terminal:
-            self._draw(told)
-        elif told.is_new:
-            score = format_score(told.score)
-            self.write(f"{told.run}: update {told.step:,} of {self.max_steps:,}, {score}")
-        elif told.run not in self._started:
-            self.write(f"{told.run}: started")
-        self._started.add(told.run)
+            self._draw(progress)
+        elif progress.is_new:
+            score = format_score(progress.score)
+            self.write(f"{progress.run}: update {progress.step:,} of {self.max_steps:,}, {score}")
+        elif progress.run not in self._started:
+            self.write(f"{progress.run}: started")
+        self._started.add(progress.run)
 
-    def _draw(self, told: Progress) -> None:
-        if told.run not in self._bars:
+    def _draw(self, progress: Progress) -> None:
+        if progress.run not in self._bars:
             settings = {"total": self.max_steps, "unit": "update", "leave": False}
-            self._bars[told.run] = tqdm(desc=told.run, **settings)
-        bar = self._bars[told.run]
-        bar.set_postfix_str(format_score(told.score), refresh=False)
-        bar.n = told.step
+            self._bars[progress.run] = tqdm(desc=progress.run, **settings)
+        bar = self._bars[progress.run]
+        bar.set_postfix_str(format_score(progress.score), refresh=False)
+        bar.n = progress.step
         bar.refresh()
 
     def end(self, run: str, text: str) -> None:

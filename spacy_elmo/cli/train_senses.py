@@ -2,13 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 import typer
 from wasabi import msg, table
 
 from .common import exit_on_error
 from .outputs import require_output, require_pipeline_folder, writing
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from ..senses.annotated import Sentence
 
 
 def train_senses(
@@ -27,21 +32,10 @@ def train_senses(
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
-
-    import spacy
-    from tqdm import tqdm
-
-    from ..checkpoints.loaders import pipe_config
-    from ..experiments.results import get_effort, write_result
-    from ..experiments.tables import tabulate_senses
-    from ..layers.elmo_layers import get_embedder
     from ..senses.annotated import read_sentences
-    from ..senses.sense_model import SenseModel
     from ..senses.sense_training import require_docs
-    from ..senses.sense_training import train_senses as fit
-    from ..senses.wordnet import read_wordnet, require_wordnet
+    from ..senses.wordnet import require_wordnet
     from ..text.corpus import make_tokenizer
-    from ..util.atomic import atomic_folder
 
     start = time.perf_counter()
     with exit_on_error():
@@ -50,27 +44,67 @@ def train_senses(
         require_pipeline_folder(output)
         make_tokenizer(lang, {})
         require_wordnet(wordnet)
-        tested = list(read_sentences(test)) if test is not None else []
+        test_sentences = list(read_sentences(test)) if test is not None else []
         require_docs(read_sentences(train))
-        nlp = spacy.blank(lang)
-        shape = pipe_config(weights) if weights else {}
-        elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": True})
-        if weights:
-            elmo.load(weights)
-        pipe: Any = nlp.add_pipe("elmo_senses")
-        inventory = read_wordnet(wordnet)
-        embedder = get_embedder(elmo.model)
-        sentences = tqdm(read_sentences(train), unit=" sentences")
-        centroids, report = fit(embedder, inventory, sentences, tested)
-        pipe.model = SenseModel(inventory, centroids)
-        effort = get_effort(start, embedder.hash_weights())
-        # Before anything is written: a full disk takes the files alone.
-        cells = tabulate_senses(report)
-        print(table(cells.rows, header=cells.header, divider=True))
-        with writing(output), atomic_folder(output.resolve()) as folder:
-            nlp.to_disk(folder)
-        msg.good(f"Wrote {output}")
-        if json is not None:
-            with writing(json):
-                write_result(json, "senses", title or train.stem, {**report, **effort})
-            msg.good(f"Wrote {json}")
+        nlp = _make_pipeline(lang, weights)
+        report = _fit(nlp, wordnet, read_sentences(train), test_sentences, start)
+        _write(nlp, report, output, json, title or train.stem)
+
+
+def _make_pipeline(lang: str, weights: str) -> "Language":
+    """RETURNS (Language): elmo with its weights, and elmo_senses without senses."""
+    import spacy
+
+    from ..checkpoints.loaders import pipe_config
+
+    nlp = spacy.blank(lang)
+    shape = pipe_config(weights) if weights else {}
+    elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": True})
+    if weights:
+        elmo.load(weights)
+    nlp.add_pipe("elmo_senses")
+    return nlp
+
+
+def _fit(
+    nlp: "Language",
+    wordnet: Path,
+    train: "Iterator[Sentence]",
+    test: "List[Sentence]",
+    start: float,
+) -> Dict[str, Any]:
+    """Train the component elmo_senses. RETURNS (Dict[str, Any]): accuracies and effort."""
+    from tqdm import tqdm
+
+    from ..experiments.results import get_effort
+    from ..layers.elmo_layers import get_embedder
+    from ..senses.sense_model import SenseModel
+    from ..senses.sense_training import train_senses as fit
+    from ..senses.wordnet import read_wordnet
+
+    inventory = read_wordnet(wordnet)
+    elmo: Any = nlp.get_pipe("elmo")
+    elmo_senses: Any = nlp.get_pipe("elmo_senses")
+    embedder = get_embedder(elmo.model)
+    centroids, report = fit(embedder, inventory, tqdm(train, unit=" sentences"), test)
+    elmo_senses.model = SenseModel(inventory, centroids)
+    return {**report, **get_effort(start, embedder.hash_weights())}
+
+
+def _write(
+    nlp: "Language", report: Dict[str, Any], output: Path, json: Optional[Path], title: str
+) -> None:
+    from ..experiments.results import write_result
+    from ..experiments.tables import tabulate_senses
+    from ..util.atomic import atomic_folder
+
+    # Printed first: if the disk is full, only the files are lost.
+    cells = tabulate_senses(report)
+    print(table(cells.rows, header=cells.header, divider=True))
+    with writing(output), atomic_folder(output.resolve()) as folder:
+        nlp.to_disk(folder)
+    msg.good(f"Wrote {output}")
+    if json is not None:
+        with writing(json):
+            write_result(json, "senses", title, report)
+        msg.good(f"Wrote {json}")

@@ -1,1 +1,2 @@
-"""The paper's experiments on one's own data: what to compare, runs, subsets, summaries."""
+"""The comparisons of Peters et al. 2018 on one's own data: variants, training runs, probes,
+nearest contexts, results, tables, figures and reports."""

@@ -1,11 +1,10 @@
-"""Nearest contexts of a word in its sentence, beside nearest words of static vectors
+"""Nearest contexts of a word in its sentence, and nearest words by static vectors
 (Peters et al. 2018, table 4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappush, heappushpop
-from html import escape
 from itertools import count
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +76,7 @@ def find_contexts(
         passed over.
     n (int): sentences to keep.
     layer (int): of the biLM; -1 is the top one.
-    same_word (bool): whether only tokens with the query's letters count, in any case.
+    same_word (bool): whether only the query's word counts, in upper or lower case.
     RETURNS (List[Query]): in the order of the queries.
     RAISES (ValueError): EL094 if there are no sentences, EL057 if no sentence has the word
         that `same_word` asks for.
@@ -85,58 +84,75 @@ def find_contexts(
         >>> from spacy_elmo import load_embedder
         >>> sentences = [["the", "bank", "lends"], ["a", "river", "bank"], ["ham"]]
         >>> query = ["a", "sea", "bank"], 2
-        >>> found = find_contexts(load_embedder(), [query], sentences, n=1, same_word=True)
-        >>> found[0].contexts[0].words
+        >>> queries = find_contexts(load_embedder(), [query], sentences, n=1, same_word=True)
+        >>> queries[0].contexts[0].words
         ['a', 'river', 'bank']
     """
     asked = [list(words) for words, _ in queries]
-    vectors = [
-        normalise(array[layer])[position]
-        for array, (_, position) in zip(embedder.embed(asked), queries)
+    searches = [
+        _Search(Query(words, position, normalise(layers[layer])[position], []), n, same_word)
+        for words, (_, position), layers in zip(asked, queries, embedder.embed(asked))
     ]
-    found = [Query(words, p, v, []) for words, (_, p), v in zip(asked, queries, vectors)]
-    heaps: List[List[Tuple[float, int, Context]]] = [[] for _ in found]
-    order, n_read = count(), 0
-    wanted = {query.word.lower() for query in found} if same_word else None
+    only = {search.query.word.lower() for search in searches} if same_word else None
+    for part in minibatch(_select(sentences, asked, only), _N_SENTENCES):
+        for words, layers in zip(part, embedder.embed(part)):
+            X = normalise(layers[layer])  # (n_words, width)
+            for search in searches:
+                search.offer(words, X)
+    return [search.finish() for search in searches]
 
-    def choose() -> Iterator[List[str]]:
-        nonlocal n_read
-        for words in sentences:
-            n_read += 1
-            is_wanted = wanted is None or any(word.lower() in wanted for word in words)
-            if words and is_wanted and list(words) not in asked:
-                yield list(words)
 
-    for part in minibatch(choose(), _N_SENTENCES):
-        for words, array in zip(part, embedder.embed(part)):
-            X = normalise(array[layer])
-            for query, heap in zip(found, heaps):
-                context = _find_best(query, words, X, same_word)
-                if context is not None:
-                    item = (context.similarity, -next(order), context)
-                    (heappush if len(heap) < n else heappushpop)(heap, item)
-    if not n_read:
+def _select(
+    sentences: Iterable[Sequence[str]], asked: List[List[str]], only: Optional[Set[str]]
+) -> Iterator[List[str]]:
+    """YIELDS (List[str]): sentences with words that are no query's own; with one of the words
+    in `only`, if that is given."""
+    is_empty = True
+    for sentence in sentences:
+        is_empty = False
+        words = list(sentence)
+        is_possible = only is None or any(word.lower() in only for word in words)
+        if words and is_possible and words not in asked:
+            yield words
+    if is_empty:
         raise ValueError(Errors.EL094.format(path="the corpus"))
-    for query, heap in zip(found, heaps):
-        if not heap:
-            raise ValueError(Errors.EL057.format(word=query.word))
-        query.contexts = [context for *_, context in sorted(heap, key=_by_rank, reverse=True)]
-    return found
 
 
-def _by_rank(item: Tuple[float, int, Context]) -> Tuple[float, int]:
-    return item[:2]
+class _Search:
+    """The nearest contexts of a query so far, in a heap: the farthest of them comes first.
 
+    query (Query): what is searched for.
+    n (int): contexts to keep.
+    same_word (bool): as in `find_contexts`.
+    """
 
-def _find_best(query: Query, words: List[str], X: NDArray, same_word: bool) -> Optional[Context]:
-    similarities = X @ query.vector
-    allowed = np.array([not same_word or w.lower() == query.word.lower() for w in words])
-    if not allowed.any():
-        return None
-    position = int(np.where(allowed, similarities, -np.inf).argmax())
-    return Context(
-        words, position, float(similarities[position]), similarities.tolist(), X[position].copy()
-    )
+    def __init__(self, query: Query, n: int, same_word: bool) -> None:
+        self.query = query
+        self.n = n
+        self.same_word = same_word
+        # The numbers decide between equals: the earlier one stays.
+        self._numbers = count(0, -1)
+        self._heap: List[Tuple[float, int, Context]] = []
+
+    def offer(self, words: List[str], X: NDArray) -> None:
+        """words (List[str]): of a sentence. X (NDArray): vectors of length 1, shape (n_words,
+        width)."""
+        similarities = X @ self.query.vector  # (n_words,)
+        word = self.query.word.lower()
+        allowed = np.array([not self.same_word or w.lower() == word for w in words])
+        if not allowed.any():
+            return
+        i = int(np.where(allowed, similarities, -np.inf).argmax())
+        context = Context(words, i, float(similarities[i]), similarities.tolist(), X[i].copy())
+        item = (context.similarity, next(self._numbers), context)
+        (heappush if len(self._heap) < self.n else heappushpop)(self._heap, item)
+
+    def finish(self) -> Query:
+        """RETURNS (Query): With its contexts. RAISES (ValueError): EL057 if there are none."""
+        if not self._heap:
+            raise ValueError(Errors.EL057.format(word=self.query.word))
+        ranked = sorted(self._heap, key=lambda item: item[:2], reverse=True)
+        return replace(self.query, contexts=[context for *_, context in ranked])
 
 
 def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[str, float]]:
@@ -200,47 +216,3 @@ def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> 
             for query in queries
         ],
     }
-
-
-def render_html(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> str:
-    """Write a page in displaCy's style: for each query its contexts, each token coloured
-    by how near it is to the query's.
-
-    queries (Sequence[Query]): from `find_contexts`.
-    static (Sequence[Tuple[str, float]]): from `nearest_words`; none to leave them out.
-    RETURNS (str): HTML that needs no other file.
-    """
-    parts = [_HEAD]
-    if static:
-        word = queries[0].word
-        names = ", ".join(
-            f"{escape(other)} <small>{cosine:.2f}</small>" for other, cosine in static
-        )
-        parts.append(f"<h2>Static vectors: “{escape(word)}”</h2><p>{names}</p>")
-    for query in queries:
-        parts.append(f"<h2>{_render_words(query.words, query.position, None)}</h2><table>")
-        for context in query.contexts:
-            words = _render_words(context.words, context.position, context.similarities)
-            parts.append(f"<tr><td>{context.similarity:.2f}</td><td>{words}</td></tr>")
-        parts.append("</table>")
-    return "\n".join([*parts, "</body></html>"])
-
-
-def _render_words(words: Sequence[str], position: int, shares: Optional[Sequence[float]]) -> str:
-    spans = []
-    for i, word in enumerate(words):
-        strength = 0.0 if shares is None else max(0.0, min(1.0, shares[i]))
-        text = f"<mark style='background:rgba(255,150,50,{strength:.2f})'>{escape(word)}</mark>"
-        spans.append(f"<b>{text}</b>" if i == position else text)
-    return " ".join(spans)
-
-
-_HEAD = """<!DOCTYPE html>
-<html lang="und"><head><meta charset="utf-8"><title>Nearest contexts</title><style>
-body { font-family: -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; margin: 2rem;
-  line-height: 1.8; max-width: 60rem }
-mark { padding: 0.25em 0.3em; border-radius: 0.35em; color: inherit }
-b mark { outline: 2px solid #c60 }
-td { padding: 0.2rem 0.6rem; vertical-align: top }
-h2 { font-weight: normal; font-size: 1.2rem; margin-top: 2rem }
-</style></head><body>"""

@@ -104,16 +104,16 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     save_figure(figure, path)
 
 
-def plot_scores(found: Dict[str, Any], path: Path) -> None:
+def plot_scores(result: Dict[str, Any], path: Path) -> None:
     """Draw the score of each variant, a dot for each seed and a diamond for the mean.
 
-    found (Dict[str, Any]): from `describe_suite`.
+    result (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
     require_matplotlib()
-    splits = [split for split in ("dev", "test") if found["rows"][0][split]]
-    rows = found["rows"][::-1]
+    splits = [split for split in ("dev", "test") if result["rows"][0][split]]
+    rows = result["rows"][::-1]
     figure = Figure(figsize=(3 + 4 * len(splits), 1.5 + 0.4 * len(rows)), layout="constrained")
     for i, split in enumerate(splits):
         axes = figure.add_subplot(1, len(splits), i + 1)
@@ -123,9 +123,9 @@ def plot_scores(found: Dict[str, Any], path: Path) -> None:
             axes.scatter(row[split], [place] * len(row[split]), color="C0", s=12, zorder=3)
         axes.set_ylim(-0.5, len(rows) - 0.5)
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
-        axes.set_xlabel(f"{found['score']} ({split})")
+        axes.set_xlabel(f"{result['score']} ({split})")
         axes.grid(alpha=0.3)
-    figure.suptitle(found["title"])
+    figure.suptitle(result["title"])
     save_figure(figure, path)
 
 
@@ -160,45 +160,45 @@ def plot_layers(
     save_figure(figure, path)
 
 
-def plot_samples(found: Dict[str, Any], path: Path) -> None:
+def plot_samples(result: Dict[str, Any], path: Path) -> None:
     """Draw scores by the size of the training set, as figure 1 of Peters et al. 2018.
 
-    found (Dict[str, Any]): from `describe_suite`.
+    result (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    split = "test" if found["rows"][0]["test"] else "dev"
+    split = "test" if result["rows"][0]["test"] else "dev"
     lines: Dict[str, List[Any]] = {}
-    for row in found["rows"]:
+    for row in result["rows"]:
         lines.setdefault(row["title"], []).append((100 * row["share"], row[split]))
     axes, figure = _draw_lines(lines)
-    ticks = sorted({100 * row["share"] for row in found["rows"]})
+    ticks = sorted({100 * row["share"] for row in result["rows"]})
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{tick:g} %" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlabel("of the training set")
-    axes.set_ylabel(f"{found['score']} ({split})")
-    axes.set_title(found["title"])
+    axes.set_ylabel(f"{result['score']} ({split})")
+    axes.set_title(result["title"])
     save_figure(figure, path)
 
 
-def plot_updates(found: Dict[str, Any], path: Path) -> None:
+def plot_updates(result: Dict[str, Any], path: Path) -> None:
     """Draw dev scores by updates, on the whole training set.
 
-    found (Dict[str, Any]): from `describe_suite`.
+    result (Dict[str, Any]): from `describe_suite`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
-    most = max(row["share"] for row in found["rows"])
+    most = max(row["share"] for row in result["rows"])
     lines = {
         row["title"]: [(line["step"], line["scores"]) for line in row["curve"]]
-        for row in found["rows"]
+        for row in result["rows"]
         if row["share"] == most
     }
     axes, figure = _draw_lines(lines)
     axes.set_xlabel("updates")
-    axes.set_ylabel(f"{found['score']} (dev)")
-    axes.set_title(found["title"])
+    axes.set_ylabel(f"{result['score']} (dev)")
+    axes.set_title(result["title"])
     save_figure(figure, path)
 
 
@@ -224,17 +224,17 @@ def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
     return axes, figure
 
 
-def plot_contexts(found: Dict[str, Any], path: Path) -> None:
+def plot_contexts(result: Dict[str, Any], path: Path) -> None:
     """Draw queries and their contexts in two dimensions, a colour for each query.
 
-    found (Dict[str, Any]): from `neighbors.summarise`.
+    result (Dict[str, Any]): from `contexts.summarise`.
     path (Path): file to write; its ending chooses the format.
     RAISES (ValueError): EL062 without matplotlib.
     """
     require_matplotlib()
     figure = Figure(figsize=(11, 8), layout="constrained")
     axes = figure.add_subplot()
-    for i, query in enumerate(found["queries"]):
+    for i, query in enumerate(result["queries"]):
         for item in (query, *query["contexts"]):
             is_query = item is query
             x, y = item["point"]

@@ -1,4 +1,4 @@
-"""Many runs: they resume, may be made at once, and end with who started them."""
+"""Many runs: resumable, in parallel processes that end with the process that started them."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
-from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Set
+from typing import Generator, Iterator, List, Optional, Sequence, Set
 
 import torch
 from thinc.api import NumpyOps, set_current_ops
@@ -22,7 +22,8 @@ from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
-from .progress import Progress, Tell
+from .progress import Progress, Report
+from .results import Result
 from .run_settings import RunSettings
 from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
 from .subsets import find_splits, read_docs
@@ -31,14 +32,12 @@ from .variants import get_score
 logger = logging.getLogger("spacy_elmo")
 
 _THREADS = "OMP_NUM_THREADS"
-# Seconds between two looks at what the runs tell.
+# Seconds between two reads of the progress queue.
 _INTERVAL = 0.2
-
-Result = Dict[str, Any]
 
 
 def _ignore(progress: Progress) -> None:
-    """Stand for nobody who wants to know."""
+    """The default of `report`."""
 
 
 def run_all(
@@ -48,18 +47,17 @@ def run_all(
     *,
     cache: Optional[Path] = None,
     n_jobs: int = 1,
-    tell: Tell = _ignore,
+    report: Report = _ignore,
 ) -> Generator[Result, None, None]:
-    """Make the runs whose results are not there yet. All that can be checked is checked
-    before the first.
+    """Make the runs that have no result yet. All settings are checked before the first.
 
     runs (Sequence[Run]): what to run.
     settings (RunSettings): for all.
     output (Path): folder, of which each run gets a file NAME.json.
     cache (Optional[Path]): folder for the biLM's layers, which all runs share.
     n_jobs (int): runs at once, each with its share of the processors.
-    tell (Callable[[Progress], None]): called as the runs go.
-    YIELDS (Dict[str, Any]): result of each run, those that were there first.
+    report (Callable[[Progress], None]): called with the progress of each run.
+    YIELDS (Dict[str, Any]): result of each run, existing ones first.
     RAISES (ValueError): EL061 for a component without a tok2vec, EL065 for other settings,
         EL066 for a missing corpus, EL161 for an unknown language, EL143 if another process
         makes runs there, EL146 if the process of a run was killed, EL148 for a corpus that
@@ -74,7 +72,7 @@ def run_all(
         yield from (result for result in done if result is not None)
         missing = [run for run, result in zip(runs, done) if result is None]
         if missing:
-            yield from _run_missing(missing, settings, output, cache, n_jobs, tell)
+            yield from _run_missing(missing, settings, output, cache, n_jobs, report)
 
 
 def _check(runs: Sequence[Run], settings: RunSettings) -> None:
@@ -109,7 +107,7 @@ def _run_missing(
     output: Path,
     cache: Optional[Path],
     n_jobs: int,
-    tell: Tell,
+    report: Report,
 ) -> Iterator[Result]:
     n_threads = max(1, (os.cpu_count() or 1) // n_jobs)
     # Spawned: torch's threads do not survive a fork.
@@ -122,7 +120,7 @@ def _run_missing(
     ):
         try:
             pending = {pool.submit(_run_job, run, settings, output, cache) for run in runs}
-            yield from _follow(pending, queue, tell)
+            yield from _follow(pending, queue, report)
         except BaseException as err:
             # Runs end at once: results are written whole or not at all.
             stop.close()
@@ -138,13 +136,13 @@ def _run_missing(
 
 
 def _follow(
-    pending: Set["Future[Result]"], queue: "Queue[Progress]", tell: Tell
+    pending: Set["Future[Result]"], queue: "Queue[Progress]", report: Report
 ) -> Iterator[Result]:
     while pending:
         done, pending = wait(pending, _INTERVAL, FIRST_COMPLETED)
         try:
             while True:
-                tell(queue.get_nowait())
+                report(queue.get_nowait())
         except Empty:
             pass
         for future in done:
@@ -153,30 +151,30 @@ def _follow(
 
 @contextmanager
 def _limited_threads(n_threads: int) -> Iterator[None]:
-    """What NumPy's products of child processes may use is read when they start."""
-    before = os.environ.get(_THREADS)
+    """Limit the threads of NumPy's products in child processes, which read this at their start."""
+    previous = os.environ.get(_THREADS)
     os.environ[_THREADS] = str(n_threads)
     try:
         yield
     finally:
         del os.environ[_THREADS]
-        if before is not None:
-            os.environ[_THREADS] = before
+        if previous is not None:
+            os.environ[_THREADS] = previous
 
 
-_tell: Tell = _ignore
+_report: Report = _ignore
 
 
 def _set_up_job(n_threads: int, queue: "Queue[Progress]", stopped: Connection) -> None:
-    global _tell
+    global _report
     end_with_parent(stopped)
-    # What is not told in the end need not be waited for.
+    # Progress that nobody reads any more must not delay the end.
     queue.cancel_join_thread()
-    _tell = queue.put
+    _report = queue.put
     torch.set_num_threads(n_threads)
     # NumPy's own products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
     set_current_ops(NumpyOps(use_blis=False))
 
 
 def _run_job(run: Run, settings: RunSettings, output: Path, cache: Optional[Path]) -> Result:
-    return run_one(run, settings, output, cache, _tell)
+    return run_one(run, settings, output, cache, _report)

@@ -48,13 +48,8 @@ def probe_layers(
     """
     for seed in seeds:
         require_seed(seed)
-    if not hasattr(Token, attr):
-        raise ValueError(Errors.EL041.format(split="train", attr=attr))
-    data = {name: _read(embedder, docs, attr) for name, docs in splits.items()}
+    data = _embed_splits(embedder, splits, attr)
     train = data["train"]
-    for name, split in data.items():
-        if not split.labels:
-            raise ValueError(Errors.EL041.format(split=name, attr=attr))
     labels = {label: i for i, label in enumerate(sorted(set(train.labels)))}
     targets = {
         # A label that is not in training is never right.
@@ -65,8 +60,8 @@ def probe_layers(
     layers: List[Dict[str, List[float]]] = []
     for layer in range(train.vectors.shape[1]):
         X = _standardise({name: split.vectors[:, layer] for name, split in data.items()})
-        found = [_fit(X, targets, len(labels), seed) for seed in seeds]
-        layers.append({name: [scores[name] for scores in found] for name in scored})
+        by_seed = [_fit(X, targets, len(labels), seed) for seed in seeds]
+        layers.append({name: [scores[name] for scores in by_seed] for name in scored})
     return {
         "n_labels": len(labels),
         "n_tokens": {name: len(split.labels) for name, split in data.items()},
@@ -77,7 +72,19 @@ def probe_layers(
     }
 
 
-def _read(embedder: Embedder, docs: Sequence[Doc], attr: str) -> _Split:
+def _embed_splits(
+    embedder: Embedder, splits: Mapping[str, Sequence[Doc]], attr: str
+) -> Dict[str, _Split]:
+    if not hasattr(Token, attr):
+        raise ValueError(Errors.EL041.format(split="train", attr=attr))
+    data = {name: _embed(embedder, docs, attr) for name, docs in splits.items()}
+    for name, split in data.items():
+        if not split.labels:
+            raise ValueError(Errors.EL041.format(split=name, attr=attr))
+    return data
+
+
+def _embed(embedder: Embedder, docs: Sequence[Doc], attr: str) -> _Split:
     vectors: List[NDArray] = []
     words: List[str] = []
     labels: List[str] = []

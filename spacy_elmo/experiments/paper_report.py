@@ -21,11 +21,10 @@ from .figures import (
     plot_weights,
 )
 from .paper_figures import PAPER
-from .report_blocks import Block, Heading, Picture, Section, Table, Text, to_html
-from .summary import find_passing, show
+from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
+from .results import Result
+from .summary import find_passing, format_scores
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
-
-Result = Dict[str, Any]
 
 _TITLES = {
     "gain": "With ELMo and without",
@@ -40,7 +39,7 @@ _TITLES = {
     "search": "Semantic search",
 }
 _PLACES = ("input", "output")
-# What a result raises that lacks something, or holds something else.
+# Raised by a result that is incomplete or has other types.
 _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Words of a context to show on each side.
 _N_AROUND = 8
@@ -61,10 +60,10 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
     for kind, title in _TITLES.items():
         # What the mixes learned is part of the runs that compare places.
         source = "placement" if kind == "weights" else kind
-        own = [path for path, result in results.items() if result["experiment"] == source]
-        if own:
+        paths = [path for path, result in results.items() if result["experiment"] == source]
+        if paths:
             blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
-            for path in own:
+            for path in paths:
                 blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
     return sections
@@ -74,8 +73,7 @@ def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Bl
     try:
         blocks = _MAKERS[kind](result, folder)
         blocks = [Heading(result["title"]), *blocks, Text(_describe(result))]
-        # Numbers in the place of words: found before anything is written.
-        to_html("", [Section("", blocks)])
+        require_texts(blocks)
         return blocks
     except _INCOMPLETE as err:
         error = f"{type(err).__name__}: {err}"
@@ -85,18 +83,18 @@ def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Bl
 def _describe(result: Result) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     settings = result.get("settings", {})
-    about = [f"{result['date']}", versions]
+    notes = [f"{result['date']}", versions]
     if settings:
-        about.append(
-            f"{settings['max_steps']} updates at most, looks at dev every "
+        notes.append(
+            f"{settings['max_steps']} updates at most, evaluation every "
             f"{settings['eval_frequency']}, patience {settings['patience']}"
         )
     weights_hash = result.get("biLM", settings.get("biLM"))
     if weights_hash:
-        about.append(f"biLM {weights_hash}")
+        notes.append(f"biLM {weights_hash}")
     if "seconds" in result:
-        about.append(f"{result['seconds']:,.0f} s")
-    return f"({'; '.join(about)})"
+        notes.append(f"{result['seconds']:,.0f} s")
+    return f"({'; '.join(notes)})"
 
 
 def _make_name(result: Result, kind: str) -> str:
@@ -116,8 +114,8 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
     cells = [
         (
             row["title"],
-            show(row["dev"]),
-            show(row["test"]),
+            format_scores(row["dev"]),
+            format_scores(row["test"]),
             *(_compare(mean(row[split]), plain) if row is not rows[0] else ("-", "-")),
             str(len(row["seeds"])),
         )
@@ -146,7 +144,7 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
         (
             f"{share:.0%}",
             f"{by_place[titles[0], share]['n_docs']:,.0f}",
-            *(show(by_place[title, share][split]) for title in titles),
+            *(format_scores(by_place[title, share][split]) for title in titles),
         )
         for share in shares
     ]
@@ -171,10 +169,10 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
 def _make_weights(result: Result, folder: Path) -> List[Block]:
     mixes = []
     for row in result["rows"]:
-        own = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
-        for i, mix in enumerate(own[0] if own else []):
-            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in own))]
-            gamma = mean(seed[i]["gamma"] for seed in own)
+        by_seed = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
+        for i, mix in enumerate(by_seed[0] if by_seed else []):
+            shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in by_seed))]
+            gamma = mean(seed[i]["gamma"] for seed in by_seed)
             place = f"{row['title']}: {mix['place']}"
             mixes.append({**mix, "place": place, "shares": shares, "gamma": gamma})
     path = folder / _make_name(result, "weights")
@@ -231,14 +229,14 @@ def _make_neighbors(result: Result, folder: Path) -> List[Block]:
         words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
         blocks.append(Text(f"Nearest words by static vectors: {words}."))
     for query in result["queries"]:
-        rows = [(f"{context['similarity']:.2f}", _show(context)) for context in query["contexts"]]
-        blocks.append(Table(("cosine", _show(query)), rows))
+        rows = [(f"{context['similarity']:.2f}", _mark(context)) for context in query["contexts"]]
+        blocks.append(Table(("cosine", _mark(query)), rows))
     path = folder / _make_name(result, "neighbors")
     plot_contexts(result, path)
     return [*blocks, Picture(path, f"{result['title']}: two principal components")]
 
 
-def _show(token: Dict[str, Any]) -> str:
+def _mark(token: Dict[str, Any]) -> str:
     return mark_word(token["words"], token["position"], n_around=_N_AROUND)
 
 

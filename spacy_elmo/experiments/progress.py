@@ -1,4 +1,4 @@
-"""What a run tells while it trains: where it stands, and its curve."""
+"""What a run reports while it trains: its progress, and its learning curve."""
 
 import time
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -13,9 +13,9 @@ _INTERVAL = 0.5
 
 
 class Progress(NamedTuple):
-    """run (str): which it is. step (int): updates so far. score (Optional[float]): of the
-    last look at dev, from 0 to 1; None before the first. is_new (bool): whether the look was
-    at this step."""
+    """run (str): title of the run. step (int): updates so far. score (Optional[float]): of the
+    last evaluation on dev, from 0 to 1; None before the first. is_new (bool): whether that
+    evaluation was at this step."""
 
     run: str
     step: int
@@ -23,27 +23,27 @@ class Progress(NamedTuple):
     is_new: bool = False
 
 
-Tell = Callable[[Progress], None]
+Report = Callable[[Progress], None]
 
 
 class RunLog:
     """A logger of spaCy's training loop.
 
-    run (str): which it is.
+    run (str): title of the run.
     score (str): the key of the score.
-    tell (Callable[[Progress], None]): called at the start, at each look at dev, and in
-        between twice a second.
-    curve (List[Dict[str, Any]]): of each look at dev "step", "epoch" and "score".
+    report (Callable[[Progress], None]): called at the start, at each evaluation on dev, and
+        in between twice a second.
+    curve (List[Dict[str, Any]]): of each evaluation on dev "step", "epoch" and "score".
     """
 
-    def __init__(self, run: str, score: str, tell: Tell) -> None:
+    def __init__(self, run: str, score: str, report: Report) -> None:
         self.run = run
         self.score = score
         self.curve: List[Dict[str, Any]] = []
-        self._tell = tell
+        self._report = report
         self._last = Progress(run, 0)
         self._time = time.monotonic()
-        tell(self._last)
+        report(self._last)
 
     def __call__(
         self, nlp: Language, stdout: Optional[IO] = None, stderr: Optional[IO] = None
@@ -53,16 +53,16 @@ class RunLog:
         return self._log, _do_nothing
 
     def _log(self, info: Optional[Dict[str, Any]]) -> None:
-        """info (Optional[Dict[str, Any]]): at a look at dev; None otherwise."""
+        """info (Optional[Dict[str, Any]]): of an evaluation on dev; None if there was none."""
         if info is not None:
-            self._look(info)
+            self._evaluate(info)
         else:
             self._last = self._last._replace(step=self._last.step + 1, is_new=False)
         if info is not None or time.monotonic() - self._time > _INTERVAL:
             self._time = time.monotonic()
-            self._tell(self._last)
+            self._report(self._last)
 
-    def _look(self, info: Dict[str, Any]) -> None:
+    def _evaluate(self, info: Dict[str, Any]) -> None:
         score = info["other_scores"].get(self.score)
         self._last = Progress(self.run, info["step"], score, is_new=True)
         # A dev set without labels has none.
@@ -70,11 +70,11 @@ class RunLog:
             self.curve.append({"step": info["step"], "epoch": info["epoch"], "score": score})
 
     def register(self) -> Dict[str, str]:
-        """Have a config find this log, in place of an earlier one. RETURNS (Dict[str, str]):
+        """Register this log for a config, replacing an earlier one. RETURNS (Dict[str, str]):
         its [training.logger]."""
         registry.loggers.register(LOGGER, func=lambda: self)
         return {"@loggers": LOGGER}
 
 
 def _do_nothing() -> None:
-    """Stand for an end at which there is nothing to do."""
+    """The end of training needs no log."""

@@ -11,6 +11,9 @@ from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
 from ..util.reading import read_json
 
+# Of a run or an experiment: what its file has.
+Result = Dict[str, Any]
+
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:
     """Write what `spacy elmo report` reads.
@@ -40,26 +43,26 @@ def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 
-def read_results(folder: Path) -> Dict[Path, Dict[str, Any]]:
-    """Read what `write_result` wrote; other JSON files are passed over, and what a run that
-    has not ended needs (NAME.partial).
+def read_results(folder: Path) -> Dict[Path, Result]:
+    """Read what `write_result` wrote; other JSON files are skipped, and so are the
+    temporary folders of unfinished runs (NAME.partial).
 
     folder (Path): with results, however deep.
     RETURNS (Dict[Path, Dict[str, Any]]): by file, in the order of their names.
     RAISES (ValueError): EL047 if there is nothing, EL100 to EL103 or EL142 if a file cannot
         be read or is not what was written.
     """
-    found = {}
+    results = {}
     for path in sorted(folder.rglob("*.json")):
         if any(parent.suffix == ".partial" for parent in path.relative_to(folder).parents):
             continue
         content = read_json(path)
-        # Other programs have keys of this name, too: ours is 32 characters long.
+        # Other programs use this key, too; our digests have 32 characters.
         is_ours = isinstance(content, dict) and len(str(content.get("digest"))) == 32
         if is_ours or (isinstance(content, dict) and "experiment" in content):
             content = read_checked_json(path)
             if "experiment" in content:
-                found[path] = content
-    if not found:
+                results[path] = content
+    if not results:
         raise ValueError(Errors.EL047.format(path=folder))
-    return found
+    return results

@@ -26,7 +26,7 @@ class RunSettings:
     weights (str): folder of the biLM; "" for the bundled one.
     max_steps (int): updates at most.
     patience (int): updates without a better dev score; 0 for no end but `max_steps`.
-    eval_frequency (int): updates between looks at dev.
+    eval_frequency (int): updates between evaluations on dev.
     """
 
     corpus: str
@@ -38,35 +38,35 @@ class RunSettings:
     eval_frequency: int = 100
 
     def fix(self, output: Path) -> None:
-        """Note the settings in a folder, or hold them against what it says.
+        """Write the settings into a folder, or compare them with those that it has.
 
         RAISES (ValueError): EL065 if the folder has runs with others, EL066 for a missing
             corpus, EL103 or EL142 if settings.json is damaged.
         """
-        path, now = output / SETTINGS_FILE, {**asdict(self), **self._hash()}
+        path, settings = output / SETTINGS_FILE, {**asdict(self), **self._hash()}
         if not path.exists():
-            write_checked_json(path, now)
-        before = read_settings(output)
-        for key, value in now.items():
-            if key not in _PATHS and before.get(key) != value:
+            write_checked_json(path, settings)
+        stored = read_settings(output)
+        for key, value in settings.items():
+            if key not in _PATHS and stored.get(key) != value:
                 raise ValueError(
                     Errors.EL065.format(
                         path=output,
                         key=key,
-                        before=before.get(key),
+                        before=stored.get(key),
                         now=value,
                         example=output / Path(self.corpus).resolve().name,
                     )
                 )
 
     def _hash(self) -> Dict[str, str]:
-        """Of what lies at the paths: it may have changed."""
+        """Digests of the files, which may change under the same path."""
         splits = find_splits(Path(self.corpus))
         digests = {split: digest_file(path) for split, path in splits.items()}
         return {**digests, "biLM": load_embedder(self.weights or None).hash_weights().hex()[:16]}
 
 
 def read_settings(output: Path) -> Dict[str, Any]:
-    """output (Path): folder of runs. RETURNS (Dict[str, Any]): what `RunSettings.fix` noted.
+    """output (Path): folder of runs. RETURNS (Dict[str, Any]): what `RunSettings.fix` wrote.
     RAISES (ValueError): EL100 to EL103 or EL142 if it cannot be read."""
     return read_checked_json(output / SETTINGS_FILE)

@@ -19,13 +19,13 @@ from ..bilm.config import BiLMConfig
 from ..checkpoints.loaders import read_config
 from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
-from .progress import RunLog, Tell
+from .progress import Report, RunLog
 from .results import get_origin
 from .run_settings import RunSettings
 from .subsets import find_splits, write_subset
 from .variants import Variant, get_score, make_variant
 
-# Of what a run leaves.
+# Of the result of a run.
 RESULT_KEYS = {
     "variant", "share", "seed", "score", "dev", "test", "curve", "mixes", "n_docs", "seconds",
     "date", "versions", "settings",
@@ -61,25 +61,25 @@ def make_title(variant: str, share: float, seed: int) -> str:
 
 
 def run_one(
-    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], tell: Tell
+    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], report: Report
 ) -> Dict[str, Any]:
-    """Train a pipeline, evaluate the best one, and write OUTPUT/NAME.json. What it needs
-    meanwhile lies in OUTPUT/NAME.partial.
+    """Train a pipeline, evaluate the best one, and write OUTPUT/NAME.json. Its
+    temporary files lie in OUTPUT/NAME.partial.
 
-    tell (Callable[[Progress], None]): called as it goes.
+    report (Callable[[Progress], None]): called with the progress.
     RETURNS (Dict[str, Any]): what is written, with `RESULT_KEYS`: "score" is the key of the
         score, "dev" and "test" hold scores; test is None without test.spacy.
     """
     start = time.perf_counter()
     splits = find_splits(Path(settings.corpus))
     score = get_score(settings.component)
-    log = RunLog(run.title, score, tell)
+    log = RunLog(run.title, score, report)
     path = get_workplace(output, run)
     shutil.rmtree(path, ignore_errors=True)
     (path / "out").mkdir(parents=True)
     n_docs = write_subset(splits["train"], path / "train.spacy", run.share, run.seed)
     nlp = init_nlp(_make_config(run, settings, path, cache, log))
-    # Its table goes nowhere: the log has all of it.
+    # Its table is discarded: the log has all of it.
     train(nlp, path / "out", stdout=io.StringIO(), stderr=io.StringIO())
     best = spacy.load(path / "out" / "model-best")
     result = {
@@ -102,7 +102,7 @@ def run_one(
 
 
 def get_workplace(output: Path, run: Run) -> Path:
-    """RETURNS (Path): The folder that a run needs until it ends."""
+    """RETURNS (Path): The folder of a run's temporary files."""
     return output / f"{run.name}.partial"
 
 

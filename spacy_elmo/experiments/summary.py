@@ -3,9 +3,8 @@
 from statistics import mean, stdev
 from typing import Any, Dict, List, Sequence
 
+from .results import Result
 from .variants import Variant
-
-Result = Dict[str, Any]
 
 
 def describe_suite(
@@ -39,7 +38,7 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
     results (Sequence[Result]): from `run_all`.
     RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
         "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
-        by seed; test is empty without one), "curve" (of each look at dev: "step",
+        by seed; test is empty without one), "curve" (of each evaluation on dev: "step",
         "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
@@ -79,10 +78,10 @@ def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
     curves = [{line["step"]: line["score"] for line in result["curve"]} for result in group]
     steps = sorted({step for curve in curves for step in curve})
 
-    def read(curve: Dict[int, float], step: int) -> float:
+    def score_at(curve: Dict[int, float], step: int) -> float:
         return 100 * curve[max(s for s in curve if s <= step)]
 
-    return [{"step": s, "scores": [read(curve, s) for curve in curves]} for s in steps]
+    return [{"step": s, "scores": [score_at(curve, s) for curve in curves]} for s in steps]
 
 
 def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
@@ -96,7 +95,7 @@ def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
     return next(passed, -1)
 
 
-def show(values: Sequence[float]) -> str:
+def format_scores(values: Sequence[float]) -> str:
     """values (Sequence[float]): of the seeds. RETURNS (str): mean, and the standard
     deviation if there are several; "-" for none."""
     if not values:

@@ -1,9 +1,10 @@
 """Results -> the cells of tables, for the terminal and for reports."""
 
-from typing import Any, Collection, Dict, List, NamedTuple, Tuple
+from typing import Collection, List, NamedTuple, Tuple
 
 from .figures import name_layers
-from .summary import show
+from .results import Result
+from .summary import format_scores
 
 # What layers are compared with, as `train_senses` and `probe_layers` name it.
 SENSE_BASELINES = {"first sense": "first", "most frequent": "frequent"}
@@ -23,7 +24,7 @@ def name_options(options: Collection[str]) -> List[str]:
     return [*name_layers(len(options) - 1), "average"]
 
 
-def tabulate_senses(result: Dict[str, Any]) -> Cells:
+def tabulate_senses(result: Result) -> Cells:
     """result (Dict[str, Any]): from `train_senses`. RETURNS (Cells): shares of right senses."""
     splits = [split for split in ("tune", "test") if result[split]]
     layers = list(result["tune"]["layers"])
@@ -34,17 +35,17 @@ def tabulate_senses(result: Dict[str, Any]) -> Cells:
         "the same, from forms alone": ("forms",),
     }
 
-    def read(split: str, path: Tuple[str, ...]) -> str:
+    def get_share(split: str, path: Tuple[str, ...]) -> str:
         value = result[split]
         for key in path:
             value = value[key]
         return f"{value:.1%}"
 
-    rows = [(name, *(read(split, path) for split in splits)) for name, path in keys.items()]
+    rows = [(name, *(get_share(split, path) for split in splits)) for name, path in keys.items()]
     return Cells(("right senses", *splits), rows)
 
 
-def tabulate_probe(result: Dict[str, Any]) -> Cells:
+def tabulate_probe(result: Result) -> Cells:
     """result (Dict[str, Any]): from `probe_layers`. RETURNS (Cells): accuracies in percent."""
     splits = result["splits"]
     rows = [
@@ -52,5 +53,5 @@ def tabulate_probe(result: Dict[str, Any]) -> Cells:
         for name, key in PROBE_BASELINES.items()
     ]
     for name, scores in zip(name_layers(len(result["layers"])), result["layers"]):
-        rows.append((name, *(show(scores[split]) for split in splits)))
+        rows.append((name, *(format_scores(scores[split]) for split in splits)))
     return Cells(("layer", *splits), rows)

@@ -1,1 +1,2 @@
-"""Semantic search: vectors of sentences, an index of them on disk, its search."""
+"""Semantic search: vectors of sentences, an index of them on disk, and its search by NumPy or
+faiss."""

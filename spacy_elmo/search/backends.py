@@ -1,4 +1,4 @@
-"""How vectors are searched: with NumPy, or with faiss. Both read them where they lie."""
+"""Search of vectors: by NumPy, or by faiss. Both read mapped files without a copy."""
 
 from typing import Iterable, List, Tuple
 

@@ -1,4 +1,4 @@
-"""What the files of an index hold: sentences, and what their encoder was fitted to."""
+"""The content of an index's files: sentences, and the fitted parts of their encoder."""
 
 import json
 from itertools import islice
@@ -44,7 +44,7 @@ def _parse(line: bytes, path: Path) -> List[str]:
     except (ValueError, RecursionError) as err:
         raise damaged(path.parent, f"{path.name}: {err}") from err
     if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
-        raise damaged(path.parent, f"{path.name} holds other things than lists of words")
+        raise damaged(path.parent, f"{path.name} holds something else than lists of words")
     return words
 
 
@@ -72,12 +72,12 @@ def write_encoder(folder: Path, encoder: SentenceEncoder) -> Tuple[Optional[str]
 
 
 def read_encoder(folder: Path, meta: IndexMeta, encoder: SentenceEncoder) -> SentenceEncoder:
-    """Read what an index was made with.
+    """Read the encoder of an index.
 
     folder (Path): of the index; its files were checked.
-    meta (IndexMeta): what it says.
+    meta (IndexMeta): content of index.json.
     encoder (SentenceEncoder): any of the same biLM.
-    RETURNS (SentenceEncoder): the one that it was made with.
+    RETURNS (SentenceEncoder): the one that encoded its sentences.
     RAISES (ValueError): EL140 for other content.
     RAISES (FileNotFoundError): if a file is gone.
     """
@@ -87,7 +87,7 @@ def read_encoder(folder: Path, meta: IndexMeta, encoder: SentenceEncoder) -> Sen
         path = get_path(folder, "transform", meta.transform)
         X = np.array(map_npy(path, "<f8", 1 + width, width))
         if not np.isfinite(X).all():
-            raise damaged(folder, f"{path.name} holds other things than numbers")
+            raise damaged(folder, f"{path.name} holds something else than numbers")
         transform = Transform(X[0], X[1:])
     if meta.counts is not None:
         counts = _read_counts(get_path(folder, "counts", meta.counts))
@@ -102,5 +102,5 @@ def _read_counts(path: Path) -> Dict[str, int]:
         raise damaged(path.parent, f"{path.name}: {err}") from err
     values = counts.values() if isinstance(counts, dict) else [0]
     if not all(type(value) is int and value > 0 for value in values):
-        raise damaged(path.parent, f"{path.name} holds other things than counts of words")
+        raise damaged(path.parent, f"{path.name} holds something else than counts of words")
     return counts

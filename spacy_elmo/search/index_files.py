@@ -1,7 +1,7 @@
 """The files of an index: each named by the digest of its content, and never changed.
 
 So what a reader has opened stays as it is, what was written before a process was killed
-does no harm, and damage is told by the name alone.
+does no harm, and damage is detected by the name alone.
 """
 
 import os
@@ -94,10 +94,10 @@ def to_npy(X: NDArray) -> List[Content]:
 
 
 def map_npy(path: Path, dtype: str, n_rows: int, width: int) -> NDArray:
-    """Map a checked file, of which nothing is believed: an index may come from anywhere.
+    """Map a checked file. Its header is not trusted: an index may come from anywhere.
 
     path (Path): in NumPy's format.
-    dtype (str), n_rows (int), width (int): what it has to hold.
+    dtype (str), n_rows (int), width (int): what it must contain.
     RETURNS (NDArray): shape (n_rows, width), read from the disk as it is used.
     RAISES (ValueError): EL140 if it holds anything else.
     RAISES (FileNotFoundError): if it is gone.
@@ -123,8 +123,8 @@ def _read_header(file: BinaryIO) -> Any:
 
 
 def remove_others(folder: Path, names: AbstractSet[str]) -> None:
-    """Remove what a killed process left, and what is not valid any more. Files of other
-    kinds stay. (Windows keeps what is open; the next writer removes it.)
+    """Remove the files of killed processes, and those that are no longer valid. Files of other
+    kinds stay. (Windows cannot remove open files; the next writer does.)
 
     folder (Path): of an index, locked.
     names (AbstractSet[str]): of the files that are valid.

@@ -1,4 +1,4 @@
-"""`IndexMeta`: what index.json says. Whatever it says is checked before it is used."""
+"""`IndexMeta`: the content of index.json, which is checked before it is used."""
 
 import re
 from dataclasses import dataclass, fields, replace
@@ -80,8 +80,9 @@ class IndexMeta:
     def list_contents(self) -> List[Tuple[str, str]]:
         """RETURNS (List[Tuple[str, str]]): Kind and digest of each valid file."""
         encoder = [("transform", self.transform), ("counts", self.counts)]
-        own = [(kind, digest) for kind, digest in encoder if digest is not None]
-        return own + [(kind, getattr(p, kind)) for p in self.parts for kind in ("words", "vectors")]
+        encoder_files = [(kind, digest) for kind, digest in encoder if digest is not None]
+        sources = [(kind, getattr(p, kind)) for p in self.parts for kind in ("words", "vectors")]
+        return encoder_files + sources
 
     def list_names(self) -> Set[str]:
         """RETURNS (Set[str]): Names of the valid files."""
@@ -98,7 +99,7 @@ def read_meta(folder: Path) -> IndexMeta:
     """Read index.json.
 
     folder (Path): of an index.
-    RETURNS (IndexMeta): what it says.
+    RETURNS (IndexMeta): its content.
     RAISES (ValueError): EL043 if there is none, EL140 if it is damaged, or written by
         another version.
     """
@@ -113,15 +114,15 @@ def read_meta(folder: Path) -> IndexMeta:
     if content.pop("version", None) != _VERSION:
         raise damaged(folder, f"{META_FILE} is of another version")
     try:
-        found = _make(IndexMeta, content)
-        return replace(found, parts=tuple(_make(Part, part) for part in found.parts))
+        meta = _make(IndexMeta, content)
+        return replace(meta, parts=tuple(_make(Part, part) for part in meta.parts))
     except (ValueError, TypeError) as err:
         raise damaged(folder, f"{META_FILE}: {err}") from err
 
 
 def get_stamp(folder: Path) -> Tuple[int, ...]:
-    """folder (Path): of an index. RETURNS (Tuple[int, ...]): another one for each index.json
-    that was written; what it says may be the same again."""
+    """folder (Path): of an index. RETURNS (Tuple[int, ...]): a different one for each index.json
+    that was written, even with the same content."""
     try:
         status = (folder / META_FILE).stat()
     except OSError:

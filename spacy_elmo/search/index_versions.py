@@ -22,8 +22,7 @@ _N_FITTED = 20_000
 
 
 class Version(NamedTuple):
-    """meta (IndexMeta): what index.json says, or will say. encoder (SentenceEncoder): what
-    its vectors are made by."""
+    """meta (IndexMeta): content of index.json. encoder (SentenceEncoder): encodes the sentences."""
 
     meta: IndexMeta
     encoder: SentenceEncoder
@@ -70,7 +69,7 @@ def drop_source(version: Version, name: str) -> Version:
 
 def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Version:
     """Fit the encoder to what the index holds and to what will be added, if that is enough,
-    or twice as much as it was fitted on; and encode anew what the index holds.
+    or twice as much as it was fitted on; and encode the sentences of the index again.
 
     folder (Path): of the index, locked.
     version (Version): before.

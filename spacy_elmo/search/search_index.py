@@ -3,11 +3,11 @@
 index.json says which files are valid, and is replaced last. Each source is a part: the
 words of its sentences (words-DIGEST.jsonl) and their vectors (vectors-DIGEST.npy, float32,
 shape (n_sentences, width)). What SIF and whitening need is fitted on the first 20,000
-sentences; while there are fewer, anew each time that they have become twice as many.
+sentences; while there are fewer, again each time that their number has doubled.
 
 A writer holds a lock. A reader holds none: if a file is gone, a writer has replaced it, and
-the reader looks into index.json again. All files but the vectors are held against their
-digests when a folder is opened; vectors are when they are first searched.
+the reader looks into index.json again. The digests of all files but the
+vectors are checked when a folder is opened, those of the vectors at the first search.
 """
 
 from contextlib import contextmanager, suppress
@@ -19,23 +19,23 @@ from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from ..util.checks import require_known, require_layer
+from ..util.checks import require_layer
 from ..util.digests import digest
 from ..util.locks import lock_folder
-from .backends import BACKENDS, require_backend, search_arrays
+from .backends import search_arrays
+from .index_checks import make_meta, require_empty, require_same
 from .index_contents import read_encoder, read_sentence, to_jsonl
 from .index_files import (
     META_FILE,
     check_content,
     damaged,
-    find_foreign,
     get_path,
     map_npy,
     remove_others,
 )
-from .index_meta import IndexMeta, get_stamp, read_meta, require_lang
+from .index_meta import IndexMeta, get_stamp, read_meta
 from .index_versions import Source, Version, drop_source, fit, put_source
-from .sentence_encoder import WEIGHTINGS, SentenceEncoder
+from .sentence_encoder import SentenceEncoder
 
 Answer = TypeVar("Answer")
 
@@ -57,7 +57,7 @@ class SearchIndex:
 
     folder (Path): where it lies.
     embedder (Embedder): makes its vectors.
-    meta (IndexMeta): what index.json says, or will say.
+    meta (IndexMeta): content of index.json, or of the one to be written.
     EXAMPLE:
         >>> from spacy_elmo import load_embedder
         >>> index = SearchIndex.create(
@@ -76,23 +76,23 @@ class SearchIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:
         self.folder = folder
-        # Replaced as a whole: a search keeps to the one that it began with.
+        # Replaced as a whole, so that a search uses one version from start to end.
         self._version = Version(meta, SentenceEncoder(embedder, meta.layer))
         self._hash = embedder.hash_weights().hex()
         self._is_stored = False
         # Of the index.json that was written or read last.
         self._stamp: Tuple[int, ...] = ()
-        # Names of files that are what was written.
+        # Names of files whose digests were checked.
         self._checked: Set[str] = set()
 
     @property
     def meta(self) -> IndexMeta:
-        """RETURNS (IndexMeta): What index.json says, as far as it was read."""
+        """RETURNS (IndexMeta): Content of index.json when it was last read."""
         return self._version.meta
 
     @property
     def encoder(self) -> SentenceEncoder:
-        """RETURNS (SentenceEncoder): What its vectors are made by."""
+        """RETURNS (SentenceEncoder): Encodes its sentences."""
         return self._version.encoder
 
     @classmethod
@@ -121,20 +121,12 @@ class SearchIndex:
             backend or language that is not possible, EL045 if there is no faiss.
         RAISES (OSError): if the folder cannot be made.
         """
-        n_layers = embedder.bilm.config.n_layers
-        require_layer(layer, n_layers)
-        require_known("weighting", weighting, WEIGHTINGS)
-        require_known("backend", backend, BACKENDS)
-        require_backend(backend)
-        require_lang(lang)
-        path = str(Path(weights).resolve()) if weights else ""
-        key = embedder.hash_weights().hex()
-        meta = IndexMeta(layer % n_layers, weighting, backend, lang, path, key)
+        meta = make_meta(embedder, layer, weighting, backend, lang, weights)
         if (folder / META_FILE).exists():
             index = cls.open(folder, embedder)
-            _require_same(folder, index.meta, meta)
+            require_same(folder, index.meta, meta)
             return index
-        _require_empty(folder)
+        require_empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, embedder, meta)
 
@@ -156,36 +148,36 @@ class SearchIndex:
     def add(
         self, source: str, sentences: Iterable[List[str]], *, origin: Optional[str] = None
     ) -> int:
-        """Add a source, or what it has become: sentences of it that were there go.
+        """Add a source, or replace it if its sentences have changed.
 
         source (str): what to call it.
         sentences (Iterable[List[str]]): words of each; empty ones are left out.
         origin (Optional[str]): digest of the file that they are of, see `has`.
         RETURNS (int): sentences added; 0 if the source is there unchanged.
         RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
-        RAISES (OSError): if it cannot be written; it is as it was then.
+        RAISES (OSError): if it cannot be written; it is unchanged then.
         """
         listed = [list(words) for words in sentences if words]
         if not listed:
             raise ValueError(Errors.EL094.format(path=source))
         content = to_jsonl(listed)
-        with self._writing() as before:
-            part = before.meta.find(source)
+        with self._writing() as version:
+            part = version.meta.find(source)
             if part is None or part.words != digest(content):
                 new = Source(source, origin, listed, content)
-                self._commit(put_source(self.folder, before, new))
+                self._commit(put_source(self.folder, version, new))
                 return len(listed)
             if part.origin != origin:
-                others = drop_source(before, source).meta
+                others = drop_source(version, source).meta
                 parts = (*others.parts, replace(part, origin=origin))
-                self._commit(before._replace(meta=replace(others, parts=parts)))
+                self._commit(version._replace(meta=replace(others, parts=parts)))
             return 0
 
     def remove(self, source: str) -> None:
         """source (str): whose sentences go, if it is there. RAISES: as `add`."""
-        with self._writing() as before:
-            if before.meta.find(source) is not None:
-                self._commit(drop_source(before, source))
+        with self._writing() as version:
+            if version.meta.find(source) is not None:
+                self._commit(drop_source(version, source))
 
     def prepare(self, sentences: Iterable[List[str]]) -> None:
         """Fit the encoder to texts that are about to be added one by one, so that it need
@@ -195,10 +187,10 @@ class SearchIndex:
             nothing to fit.
         RAISES: as `add`.
         """
-        with self._writing() as before:
-            after = fit(self.folder, before, sentences)
-            if after is not before:
-                self._commit(after)
+        with self._writing() as version:
+            fitted = fit(self.folder, version, sentences)
+            if fitted is not version:
+                self._commit(fitted)
 
     def search(self, words: List[str], n: int = 10) -> List[Hit]:
         """Rank the sentences by their cosine with a query.
@@ -216,9 +208,9 @@ class SearchIndex:
     def _search(self, version: Version, words: List[str], n: int) -> List[Hit]:
         meta, encoder = version
         query = encoder.encode([words])[0]
-        found = search_arrays(self._map_vectors(version), query, n, backend=meta.backend)
+        nearest_rows = search_arrays(self._map_vectors(version), query, n, backend=meta.backend)
         hits = []
-        for row, score in found:
+        for row, score in nearest_rows:
             part, row = meta.find_row(row)
             sentence = read_sentence(self.folder, part, row)
             nearest = encoder.find_token(sentence, query)
@@ -242,21 +234,21 @@ class SearchIndex:
                     self._version = self._load()
                 return work(self._version)
             except FileNotFoundError as err:
-                before, stamp = stamp, get_stamp(self.folder)
-                if stamp == before:
+                previous, stamp = stamp, get_stamp(self.folder)
+                if stamp == previous:
                     raise damaged(self.folder, f"a file is gone ({err})") from err
 
     def _load(self) -> Version:
         """Read index.json, check all files but the vectors, and read what the encoder was
         fitted to."""
-        before, encoder = self._version
+        loaded, encoder = self._version
         meta = read_meta(self.folder)
-        _require_same(self.folder, meta, replace(meta, biLM=self._hash))
+        require_same(self.folder, meta, replace(meta, biLM=self._hash))
         require_layer(meta.layer, encoder.embedder.bilm.config.n_layers)
         for kind, content in meta.list_contents():
             if kind != "vectors":
                 self._check(kind, content)
-        has_changed = (before.transform, before.counts) != (meta.transform, meta.counts)
+        has_changed = (loaded.transform, loaded.counts) != (meta.transform, meta.counts)
         if has_changed or not self._is_stored:
             encoder = read_encoder(self.folder, meta, encoder)
         self._is_stored = True
@@ -270,12 +262,12 @@ class SearchIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[Version]:
-        """Be the only writer. YIELDS (Version): what is valid now."""
+        """Lock the index for writing. YIELDS (Version): the current one."""
         with lock_folder(self.folder, wait=True):
             stamp = get_stamp(self.folder)
             if stamp != self._stamp:
                 version = self._load()
-                _require_same(self.folder, version.meta, self.meta)
+                require_same(self.folder, version.meta, self.meta)
                 self._version, self._stamp = version, stamp
             try:
                 yield self._version
@@ -283,28 +275,15 @@ class SearchIndex:
                 self._clean_up()
                 raise
 
-    def _commit(self, after: Version) -> None:
-        after.meta.write(self.folder)
-        self._version, self._stamp = after, get_stamp(self.folder)
+    def _commit(self, version: Version) -> None:
+        version.meta.write(self.folder)
+        self._version, self._stamp = version, get_stamp(self.folder)
         self._is_stored = True
-        remove_others(self.folder, after.meta.list_names())
+        remove_others(self.folder, version.meta.list_names())
 
     def _clean_up(self) -> None:
-        # What index.json names now: it may have been replaced before something failed.
+        # As index.json is now: it may have been replaced before the failure.
         with suppress(ValueError, OSError):
             has_meta = (self.folder / META_FILE).exists()
             names = read_meta(self.folder).list_names() if has_meta else set()
             remove_others(self.folder, names)
-
-
-def _require_same(folder: Path, before: IndexMeta, now: IndexMeta) -> None:
-    for key in ("biLM", "layer", "weighting", "backend", "lang"):
-        was, value = getattr(before, key), getattr(now, key)
-        if was != value:
-            raise ValueError(Errors.EL044.format(path=folder, key=key, before=was, now=value))
-
-
-def _require_empty(folder: Path) -> None:
-    foreign = find_foreign(folder) if folder.is_dir() else [folder.name] if folder.exists() else []
-    if foreign:
-        raise ValueError(Errors.EL141.format(path=folder, examples=", ".join(foreign[:3])))

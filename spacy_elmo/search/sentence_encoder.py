@@ -33,7 +33,7 @@ class SentenceEncoder:
     layer (int): of the biLM; 0 is the word layer, -1 the top one.
     counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse
         frequency: a word weighs a / (a + p); None for equal weights.
-    transform (Optional[Transform]): what to do with the averages.
+    transform (Optional[Transform]): applied to the averages.
     """
 
     embedder: Embedder
@@ -71,11 +71,11 @@ class SentenceEncoder:
         return _A / (_A + self.counts.get(word.lower(), 0) / total)
 
     def find_token(self, words: List[str], vector: NDArray) -> int:
-        """Find what a sentence was found by.
+        """Find the word of a sentence that is nearest to a query.
 
         words (List[str]): of the sentence, at least one.
         vector (NDArray): of a query, shape (width,).
-        RETURNS (int): place of the word whose vector is nearest.
+        RETURNS (int): its position.
         """
         (layers,) = self.embedder.embed([words])
         return int(np.argmax(self._finish(layers[self.layer]) @ vector))
@@ -88,7 +88,7 @@ def count_needed(weighting: str, width: int) -> int:
 
 
 def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
-    """Find what makes averages comparable.
+    """Fit the transform that makes averages comparable.
 
     X (NDArray): averages of sentences, shape (n, width).
     weighting (str): one of `WEIGHTINGS`. "sif" takes their common direction out (the first

@@ -1,1 +1,2 @@
-"""Word senses: an inventory, what the senses' contexts look like, and the choice."""
+"""Word senses: an inventory (WordNet), a mean vector for each sense, their training, and the
+choice of a sense in context."""

@@ -1,4 +1,4 @@
-"""`Centroids`: what the contexts of senses look like, and the choice of the nearest."""
+"""`Centroids`: mean vectors of senses, and the choice of the nearest."""
 
 import math
 from dataclasses import dataclass, field, fields
@@ -41,7 +41,7 @@ def no_sense_of(form: str) -> str:
 class Centroids:
     """Mean vectors of senses, and how often each was seen.
 
-    layer (Layer): what the vectors are made of.
+    layer (Layer): of the biLM, whose vectors are averaged.
     prior (float): weight of the logarithm of a sense's count against the cosine.
     vectors (NDArray): float16 of length 1, shape (n_senses, width).
     counts (List[int]): of each sense, at least 1.
@@ -72,10 +72,10 @@ class Centroids:
     def from_bytes(cls, data: bytes) -> "Centroids":
         """data (bytes): from `to_bytes`. RETURNS (Centroids): the same. RAISES (ValueError):
         EL116 if the bytes hold anything else."""
-        found = unpack(data, _SOURCE, most_items=_MOST_SENSES)
-        if not isinstance(found, dict) or set(found) != {each.name for each in fields(cls)}:
+        content = unpack(data, _SOURCE, most_items=_MOST_SENSES)
+        if not isinstance(content, dict) or set(content) != {each.name for each in fields(cls)}:
             raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are something else"))
-        centroids = cls(**found)
+        centroids = cls(**content)
         for name, is_valid in centroids._check().items():
             if not is_valid:
                 raise ValueError(Errors.EL116.format(source=_SOURCE, error=f"{name} is wrong"))
@@ -112,11 +112,11 @@ class Centroids:
         ]
 
 
-def _are_vectors(found: Any) -> bool:
+def _are_vectors(value: Any) -> bool:
     """Whether these are rows of length 1, as `normalise` makes them; or 0."""
-    if not isinstance(found, np.ndarray) or found.dtype != _DTYPE or found.ndim != 2:
+    if not isinstance(value, np.ndarray) or value.dtype != _DTYPE or value.ndim != 2:
         return False
-    norms = np.linalg.norm(found.astype("float32"), axis=1)
+    norms = np.linalg.norm(value.astype("float32"), axis=1)
     return bool(((np.abs(norms - 1) < 0.01) | (norms == 0)).all())
 
 

@@ -26,7 +26,7 @@ class Inventory:
     senses (Dict[str, List[Tuple[str, int]]]): "lemma|part of speech", the lemma in lower
         case with underscores -> keys, the first sense first, each with how often it was
         seen in the inventory's own counts.
-    glosses (Dict[str, str]): key -> what the sense is.
+    glosses (Dict[str, str]): key -> definition of the sense.
     exceptions (Dict[str, List[str]]): "form|part of speech" -> irregular base forms.
     endings (Dict[str, List[Tuple[str, str]]]): part of speech -> endings of forms, and
         what base forms have instead (WordNet's morphy).
@@ -45,10 +45,10 @@ class Inventory:
     def find_form(self, form: str, pos: str) -> List[Tuple[str, int]]:
         """form (str): a word as it stands in a text. pos (str): n, v, a or r. RETURNS
         (List[Tuple[str, int]]): as `find`, of all its base forms."""
-        found: Dict[str, int] = {}
+        senses: Dict[str, int] = {}
         for lemma in self._lemmatise(form.lower().replace(" ", "_"), pos):
-            found.update(self.find(lemma, pos))
-        return list(found.items())
+            senses.update(self.find(lemma, pos))
+        return list(senses.items())
 
     def has_form(self, form: str) -> bool:
         """form (str): a word. RETURNS (bool): Whether it can have a sense."""

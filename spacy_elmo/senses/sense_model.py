@@ -14,8 +14,8 @@ from .inventory import PARTS_OF_SPEECH, Inventory
 
 @dataclass
 class SenseModel:
-    """inventory (Inventory): which senses are possible. centroids (Centroids): what they
-    look like."""
+    """inventory (Inventory): which senses are possible. centroids (Centroids): their
+    mean vectors."""
 
     inventory: Inventory
     centroids: Centroids
@@ -51,18 +51,18 @@ class SenseModel:
     def _get_keys(self, form: str, lemma: str, pos: str) -> List[str]:
         inventory = self.inventory
         kinds = [pos] if pos else PARTS_OF_SPEECH
-        found = [
+        senses = [
             sense
             for kind in kinds
             for sense in (lemma and inventory.find(lemma, kind)) or inventory.find_form(form, kind)
         ]
-        # Of several parts of speech, what is frequent comes first.
+        # Senses of several parts of speech, the most frequent one first.
         if not pos:
-            found.sort(key=lambda sense: -sense[1])
-        return [key for key, _ in found]
+            senses.sort(key=lambda sense: -sense[1])
+        return [key for key, _ in senses]
 
     def get_gloss(self, key: str) -> Optional[str]:
-        """key (str): a sense. RETURNS (Optional[str]): what it means, if that is known."""
+        """key (str): a sense. RETURNS (Optional[str]): its definition, if it is known."""
         return self.inventory.glosses.get(key)
 
     def to_bytes(self) -> bytes:

@@ -30,6 +30,15 @@ class _Seen(NamedTuple):
     form: str
 
 
+class _Embedded(NamedTuple):
+    """sentence (Sentence). layers (NDArray): shape (n_layers, n_tokens, width). seen
+    (List[_Seen]): its words with a sense that the inventory has."""
+
+    sentence: Sentence
+    layers: NDArray
+    seen: List[_Seen]
+
+
 def require_docs(sentences: Iterable[Sentence]) -> None:
     """Check sentences before they are trained on.
 
@@ -61,42 +70,48 @@ def train_senses(
     RAISES (ValueError): EL058 if there are too few docs with senses.
     """
     config = embedder.bilm.config
-    sums, held_out = Sums(config.n_layers, config.width), []
-    docs: Dict[str, int] = {}
-    for sentence, layers in _embed(embedder, sentences):
-        n_before = docs.setdefault(sentence.doc, len(docs))
-        seen = list(_find_instances(inventory, sentence, layers))
-        if n_before % _HELD_OUT == _HELD_OUT - 1:
-            held_out += [(sentence, layers, seen)]
-        else:
-            _add(sums, inventory, sentence, layers, seen)
-    instances = [item for *_, seen in held_out for item in seen]
-    if not sums.rows or not instances:
-        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
     options = get_options(config.n_layers)
-    tune = _measure(sums, instances, options)
+    sums = Sums(config.n_layers, config.width)
+    held_out = _add_most(sums, inventory, _embed(embedder, inventory, sentences))
+    instances = [instance for each in held_out for instance in each.seen]
     layer, prior = _choose(sums, instances, options)
-    tune.update(_measure_chosen(sums.make(layer, prior), inventory, instances))
-    for held in held_out:
-        _add(sums, inventory, *held)
-    tested = [
-        item
-        for sentence, layers in _embed(embedder, test)
-        for item in _find_instances(inventory, sentence, layers)
-    ]
-    report: Dict[str, Any] = {"layer": layer, "prior": prior, "tune": tune, "test": {}}
+    tune = _measure(sums, inventory, instances, options, sums.make(layer, prior))
+    for each in held_out:
+        _add(sums, inventory, each)
     best = sums.make(layer, prior)
-    if tested:
-        report["test"] = {
-            **_measure(sums, tested, options),
-            **_measure_chosen(best, inventory, tested),
-        }
-    return best, {**report, "n_senses": len(best.counts)}
+    tested = [seen for each in _embed(embedder, inventory, test) for seen in each.seen]
+    return best, {
+        "layer": layer,
+        "prior": prior,
+        "tune": tune,
+        "test": _measure(sums, inventory, tested, options, best) if tested else {},
+        "n_senses": len(best.counts),
+    }
 
 
-def _embed(embedder: Embedder, sentences: Iterable[Sentence]) -> Iterator[Tuple[Sentence, NDArray]]:
+def _embed(
+    embedder: Embedder, inventory: Inventory, sentences: Iterable[Sentence]
+) -> Iterator[_Embedded]:
     for part in minibatch(sentences, _N_SENTENCES):
-        yield from zip(part, embedder.embed([sentence.words for sentence in part]))
+        arrays = embedder.embed([sentence.words for sentence in part])
+        for sentence, layers in zip(part, arrays):
+            yield _Embedded(sentence, layers, list(_find_instances(inventory, sentence, layers)))
+
+
+def _add_most(sums: Sums, inventory: Inventory, sentences: Iterable[_Embedded]) -> List[_Embedded]:
+    """Add all docs but each tenth to the sums. RETURNS (List[_Embedded]): those of the others.
+    RAISES (ValueError): EL058 if either has no sense."""
+    held_out: List[_Embedded] = []
+    docs: Dict[str, int] = {}
+    for each in sentences:
+        number = docs.setdefault(each.sentence.doc, len(docs))
+        if number % _HELD_OUT == _HELD_OUT - 1:
+            held_out.append(each)
+        else:
+            _add(sums, inventory, each)
+    if not sums.rows or not any(each.seen for each in held_out):
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
+    return held_out
 
 
 def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
@@ -111,17 +126,12 @@ def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -
             yield _Seen(instance._replace(keys=keys), candidates, vectors, form)
 
 
-def _add(
-    sums: Sums,
-    inventory: Inventory,
-    sentence: Sentence,
-    layers: NDArray,
-    seen: Sequence[_Seen],
-) -> None:
+def _add(sums: Sums, inventory: Inventory, embedded: _Embedded) -> None:
+    sentence, layers, seen = embedded
     for each in seen:
         for key in each.instance.keys:
             sums.add(key, each.layers)
-    # What open-class words are not marked have no sense: auxiliaries, particles, names.
+    # Open-class words without a mark have no sense: auxiliaries, particles, names.
     marked = {i for place in sentence.instances for i in range(place.start, place.end)}
     for i, word in enumerate(sentence.words):
         if i not in marked and inventory.has_form(word):
@@ -141,10 +151,17 @@ def _choose(
     return options[i], -prior
 
 
-def _measure(sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]) -> Dict[str, Any]:
+def _measure(
+    sums: Sums,
+    inventory: Inventory,
+    instances: Sequence[_Seen],
+    options: Sequence[Layer],
+    chosen: Centroids,
+) -> Dict[str, Any]:
     """RETURNS (Dict[str, Any]): shares of right senses: "first" (the inventory's first
     sense), "frequent" (the most frequent of training), "layers" (of each option, the
-    nearest centroid without a prior), "n_instances", "seen" (share that has a centroid)."""
+    nearest centroid without a prior), "chosen" and "forms" (see `train_senses`);
+    "n_instances", "seen" (share that has a centroid)."""
     right_first = right_frequent = n_seen = 0
     for instance, candidates, *_ in instances:
         first = next(iter(candidates), "")
@@ -160,17 +177,16 @@ def _measure(sums: Sums, instances: Sequence[_Seen], options: Sequence[Layer]) -
         "first": right_first / len(instances),
         "frequent": right_frequent / len(instances),
         "layers": {str(layer): _score(sums.make(layer, 0.0), instances) for layer in options},
+        "chosen": _score(chosen, instances),
+        "forms": _score_forms(SenseModel(inventory, chosen), instances),
     }
 
 
-def _measure_chosen(
-    centroids: Centroids, inventory: Inventory, instances: Sequence[_Seen]
-) -> Dict[str, float]:
-    """RETURNS (Dict[str, float]): "chosen" and "forms", see `train_senses`."""
-    model = SenseModel(inventory, centroids)
+def _score_forms(model: SenseModel, instances: Sequence[_Seen]) -> float:
+    """Share of right senses without lemmas and parts of speech; several words left out."""
     single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
     n_right = sum(model.choose(seen.form, seen.layers) in seen.instance.keys for seen in single)
-    return {"chosen": _score(centroids, instances), "forms": n_right / max(1, len(single))}
+    return n_right / max(1, len(single))
 
 
 def _score(centroids: Centroids, instances: Sequence[_Seen]) -> float:

@@ -38,13 +38,13 @@ def read_wordnet(folder: Path) -> Inventory:
         is damaged.
     """
     require_wordnet(folder)
-    # Newer versions open nothing outside of the folders that they know.
+    # Newer versions of nltk only open files in known folders.
     nltk.data.path.append(str(folder.resolve()))
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The multilingual functions", UserWarning)
             with ExitStack() as streams:
-                return _read(_Reader(str(folder.resolve()), streams))
+                return _make_inventory(_Reader(str(folder.resolve()), streams))
     except Exception as err:  # nltk's reader takes the files for what they should be
         error = f"{type(err).__name__}: {err}"
         raise ValueError(Errors.EL147.format(path=folder, error=error)) from err
@@ -52,16 +52,18 @@ def read_wordnet(folder: Path) -> Inventory:
         nltk.data.path.remove(str(folder.resolve()))
 
 
-def _read(reader: Any) -> Inventory:
+def _make_inventory(reader: Any) -> Inventory:
     senses: Dict[str, List[Tuple[str, int]]] = {}
     glosses: Dict[str, str] = {}
     exceptions: Dict[str, List[str]] = {}
     for pos in PARTS_OF_SPEECH:
         for name in reader.all_lemma_names(pos):
             # A dict: satellite adjectives are listed twice.
-            found = {lemma.key(): lemma for lemma in reader.lemmas(name, pos)}
-            senses[f"{name}|{pos}"] = [(key, lemma.count()) for key, lemma in found.items()]
-            glosses.update((key, lemma.synset().definition()) for key, lemma in found.items())
+            lemmas_by_key = {lemma.key(): lemma for lemma in reader.lemmas(name, pos)}
+            senses[f"{name}|{pos}"] = [(key, lemma.count()) for key, lemma in lemmas_by_key.items()]
+            glosses.update(
+                (key, lemma.synset().definition()) for key, lemma in lemmas_by_key.items()
+            )
         with reader.open(_EXCEPTIONS[pos]) as lines:
             for line in lines:
                 form, *lemmas = line.split()
@@ -86,4 +88,4 @@ class _Reader(WordNetCorpusReader):
         return self._streams.enter_context(closing(super().open(file)))
 
     def map_wn(self, version: str = "wordnet") -> None:
-        """Other versions are not looked for."""
+        """Do nothing: no other version is needed."""

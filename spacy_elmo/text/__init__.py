@@ -1,1 +1,2 @@
-"""Raw text to sequences of words."""
+"""Raw text to sequences of words: files, formats, encodings, order of reading, tokenizer, worker
+processes."""

@@ -33,7 +33,7 @@ class Cutter:
     the same tokens, whitespace left out.
 
     make_tokenizer (Callable[[], Any]): makes spaCy's: str -> Doc. It remembers every word:
-        after many new ones it is made anew, so that memory stays bounded. (A memory zone
+        after many new ones it is created again, so that memory stays bounded. (A memory zone
         would do, but in it the tokenizer remembers none, and takes twice as long.)
     max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
     window_share (float): share of the chunks that are cut into windows, which join

@@ -1,4 +1,4 @@
-"""Text in UTF-8; for anything else an error that says where it begins and what it may be."""
+"""Text in UTF-8; for anything else an error with its place and likely encoding."""
 
 import codecs
 from pathlib import Path

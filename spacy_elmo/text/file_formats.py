@@ -78,7 +78,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     try:
         with open_binary(path) as file:
             docs = DocBin().from_bytes(file.read())
-    # A file of another kind can fail anywhere in there.
+    # Any error may come of a file of another kind.
     except Exception as err:
         raise ValueError(Errors.EL083.format(path=path, error=err or type(err).__name__)) from err
     strings = StringStore(docs.strings)

@@ -11,8 +11,8 @@ from ..errors import Errors
 
 def list_languages() -> List[str]:
     """RETURNS (List[str]): codes: spaCy's own, and those that other packages registered."""
-    own = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg]
-    return sorted({*own, *registry.languages.get_all()})
+    builtin = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg]
+    return sorted({*builtin, *registry.languages.get_all()})
 
 
 def require_language(lang: str) -> None:

@@ -1,4 +1,4 @@
-"""Where words alone tell that a sentence ends. No annotation is read."""
+"""Sentence ends by words alone. No annotation is read."""
 
 from typing import Iterator, List, Sequence
 
@@ -51,7 +51,7 @@ def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
 
 
 def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
-    """Cut after sentence-final punctuation, where no lower-case word goes on.
+    """Cut after sentence-final punctuation, unless a lower-case word follows.
 
     words (Sequence[str]): texts of tokens.
     YIELDS (List[str]): the sentences, which cover the words.

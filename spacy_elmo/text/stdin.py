@@ -22,7 +22,7 @@ def spool_path(folder: Path) -> Path:
 
 
 def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
-    """Save what comes through the pipe, with its digest.
+    """Save the standard input as a file, with its digest.
 
     folder (Path): where to put it.
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
@@ -55,6 +55,6 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
 
 
 def _remove_unfinished(path: Path) -> None:
-    """What killed processes left: texts are large."""
+    """Remove the temporary files of killed processes: texts are large."""
     for unfinished in path.parent.glob(f"{path.stem}.*.partial{path.suffix}"):
         unfinished.unlink(missing_ok=True)

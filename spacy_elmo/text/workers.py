@@ -1,18 +1,16 @@
 """Cut chunks in other processes, in the order they came."""
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing.connection import wait
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
+from ..util.child_processes import end_with_parent
 from .cutting import Cutter
 from .texts import Chunk
 
-# Chunks under way for each worker: enough that none has to wait, few enough to hold.
+# Pending chunks for each worker: enough that none has to wait, few enough for memory.
 _CHUNKS_AHEAD = 8
 
 _cutter: Optional[Cutter] = None
@@ -38,35 +36,27 @@ def cut_all(
     # Spawned: torch's threads, and the parent's memory, stay out of the workers.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(n_workers, context, _start, (make_cutter,)) as pool:
-        under_way: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
+        pending: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
         try:
             for chunk, position in chunks:
-                under_way.append((pool.submit(_cut, chunk), position))
-                if len(under_way) >= n_workers * _CHUNKS_AHEAD:
-                    future, earlier = under_way.popleft()
+                pending.append((pool.submit(_cut, chunk), position))
+                if len(pending) >= n_workers * _CHUNKS_AHEAD:
+                    future, earlier = pending.popleft()
                     yield future.result(), earlier
-            for future, position in under_way:
+            for future, position in pending:
                 yield future.result(), position
         finally:
-            for future, _ in under_way:
+            for future, _ in pending:
                 future.cancel()
 
 
 def _start(make_cutter: Callable[[], Cutter]) -> None:
     global _cutter
-    # Ctrl-C and SIGTERM reach the whole group: the trainer decides when it ends.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Without this, the workers of a trainer that is killed would wait for ever.
+    end_with_parent()
+    # SIGTERM reaches the whole process group, as Ctrl-C does: the trainer decides when to end.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _cutter = make_cutter()
-
-
-def _end_with_parent() -> None:
-    """A trainer that was killed tells nobody: its workers would wait for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
 
 
 def _cut(chunk: Chunk) -> List[List[str]]:

@@ -1,2 +1,2 @@
-"""What every room may use: atomic writing, safe reading, digests, locks, child processes, checks
-of settings, values in messages."""
+"""What every room may use: atomic writes, safe reads, digests, locks, child processes, checks of
+settings, vector arithmetic, values in messages."""

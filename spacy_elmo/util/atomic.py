@@ -1,7 +1,7 @@
-"""Atomic writing: into a temporary sibling, flushed to the disk, then renamed.
+"""Atomic writes: to a temporary sibling, flushed to the disk, then renamed.
 
-A reader finds what was there before or what is there now, never a part of it, also after
-a killed process, a full disk or a power cut.
+A reader finds the old content or the new content, never a part of either, even after a killed
+process, a full disk or a power cut.
 """
 
 import os
@@ -37,11 +37,11 @@ def write_json(path: Path, content: Any) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Have a file written that takes its name at the end; after an error nothing is left.
-    Of several processes that write the same file, the last one wins.
+    """Write a file to a temporary sibling, which is renamed at the end and removed after an
+    error. If several processes write the same file, the last one wins.
 
     path (Path): where. A device or a pipe, such as /dev/stdout, is written into.
-    YIELDS (Path): what to write, with the same ending.
+    YIELDS (Path): the temporary file to write, with the same suffix.
     RAISES (OSError): as `write_file`.
     """
     if _is_device(path):
@@ -65,12 +65,12 @@ def _is_device(path: Path) -> bool:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Have a folder written that takes its name, and the place of what was there, at the
-    end. After an error the old folder is there; a process that is killed between the two
-    renames leaves it as NAME.previous, where `find_folder` looks.
+    """Write a folder to a temporary sibling, which replaces the folder at the end. After an
+    error the old folder is kept; a process that is killed between the two renames leaves it
+    as NAME.previous, which `find_folder` finds.
 
-    The temporary name is always the same, so that the next writer clears away what a
-    killed one left: weights are large.
+    The temporary name is always the same, so that the next writer removes what a killed one
+    left: weights are large.
 
     folder (Path): where.
     YIELDS (Path): an empty folder to write into.
@@ -95,8 +95,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 
 def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:
-    # No system renames a folder over another one, and one that is being removed is half
-    # a folder: the old one steps aside first.
+    # No system renames a folder over another one, and removing a folder is not atomic: the
+    # old one is renamed first.
     if folder.exists():
         folder.rename(previous)
     try:
@@ -112,8 +112,8 @@ def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:
 
 
 def _discard(previous: Path, temporary: Path) -> None:
-    # Under the temporary name, so that what a killed process leaves half removed never has
-    # the name of something whole.
+    # Under the temporary name, so that a folder that a killed process has half removed is
+    # never taken for a whole one.
     previous.rename(temporary)
     shutil.rmtree(temporary, ignore_errors=True)
 
@@ -131,25 +131,25 @@ def find_folder(folder: Path) -> Path:
 
 
 def name_previous(folder: Path) -> Path:
-    """folder (Path): where. RETURNS (Path): NAME.previous beside it, where `atomic_folder` puts
-    what it replaces, and which it deletes."""
+    """folder (Path): where. RETURNS (Path): its sibling NAME.previous, to which `atomic_folder`
+    renames the old folder, and which it deletes in the end."""
     folder = _resolve(folder)
     return folder.with_name(f"{folder.name}.previous")
 
 
 def _resolve(folder: Path) -> Path:
-    # What a link points to is replaced, not the link; "." and ".." get a name.
+    # The target of a link is replaced, not the link; "." and ".." get a name.
     return Path(os.path.realpath(folder))
 
 
 def _flush(path: Path) -> None:
-    """Have the system write a file, or the names in a folder, to the disk."""
+    """Flush a file, or the names in a folder, to the disk."""
     if path.is_dir():
-        # Windows opens no folders, and some file systems of networks flush none.
+        # Windows cannot open folders, and some network file systems cannot flush them.
         with suppress(OSError):
             _flush_handle(path, os.O_RDONLY)
     else:
-        # For writing: Windows flushes nothing else.
+        # Opened for writing: Windows flushes nothing else.
         _flush_handle(path, os.O_RDWR)
 
 

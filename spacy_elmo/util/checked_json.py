@@ -1,4 +1,4 @@
-"""JSON files that begin with the digest of what follows, so that each flipped bit is told."""
+"""JSON files that begin with the digest of the rest, so that every flipped bit is detected."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def write_checked_json(path: Path, content: Dict[str, Any], *, indent: Optional[
 
     path (Path): where; folders above it are made.
     content (Dict[str, Any]): in JSON's types, at least one key; numbers keep all digits.
-    indent (Optional[int]): for people; None is ten times as fast.
+    indent (Optional[int]): for readability; None is ten times as fast.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
     body = _dump(content, indent).removeprefix(b"{").removeprefix(b"\n")
@@ -40,8 +40,8 @@ def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
     """Read what `write_checked_json` wrote, without the digest.
 
     path (Path): the file.
-    required (bool): whether a file without a digest is refused: written before there were
-        digests, or by hand.
+    required (bool): whether a file without a digest is refused, such as one of an older
+        version, or one written by hand.
     RETURNS (Dict[str, Any]): the content.
     RAISES (ValueError): EL100 to EL103 if it cannot be read, EL142 if it is not what was
         written.
@@ -49,9 +49,9 @@ def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
     content = read_file(path, JSON_BYTES)
     head = _HEAD.match(content)
     if head is None and not required:
-        found = _parse(content, path)
-        if "digest" not in found:
-            return found
+        parsed = _parse(content, path)
+        if "digest" not in parsed:
+            return parsed
     if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
         raise ValueError(Errors.EL142.format(path=path))
     return _parse(b"{" + content[head.end() :], path)

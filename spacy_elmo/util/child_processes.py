@@ -1,26 +1,27 @@
-"""Child processes that end when they are not wanted any more."""
+"""Child processes that end when their parent does."""
 
 import multiprocessing
 import os
 import signal
 import threading
 from multiprocessing.connection import Connection, wait
+from typing import Optional
 
 
-def end_with_parent(stop: Connection) -> None:
-    """Have this child process end at once when its parent does, even killed, which tells
-    nobody; or when its parent closes the other end of `stop`. Ctrl-C, which reaches the whole
-    group, is left to the parent. Nothing is cleaned up: for work that may be killed.
+def end_with_parent(stop: Optional[Connection] = None) -> None:
+    """End this child process at once when its parent ends, even if that is killed; or when the
+    parent closes the other end of `stop`. Ctrl-C reaches the whole process group, and is left
+    to the parent. Nothing is cleaned up: only for work that may be killed.
 
-    stop (Connection): to be read; nothing is ever sent.
+    stop (Optional[Connection]): the reading end of a pipe through which nothing is sent.
     """
-    # No Event: setting one waits for those who wait for it, killed ones too.
+    # Not an Event: setting one waits for all processes that wait for it, killed ones too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(stop,), daemon=True).start()
 
 
-def _watch(stop: Connection) -> None:
+def _watch(stop: Optional[Connection]) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    wait([parent.sentinel, stop])
+    wait([parent.sentinel] if stop is None else [parent.sentinel, stop])
     os._exit(1)

@@ -1,7 +1,7 @@
-"""Digests: what a folder's files were when they were written, checked when they are read.
+"""Digests of a folder's files: stored when they are written, checked when they are read.
 
-They tell damage (a bad disk, a broken download), not forgery: whoever changes a file on
-purpose can change its digest too.
+They detect damage (a bad disk, a broken download), not forgery: who changes a file on purpose
+can change its digest, too.
 """
 
 from hashlib import blake2b
@@ -37,10 +37,9 @@ def digest_file(path: Path) -> str:
 
 
 def write_digests(folder: Path) -> None:
-    """Write digests.json with the digest of each file in a folder; last, when all others
-    are there.
+    """Write digests.json with the digest of each file in a folder. To be called last.
 
-    folder (Path): not yet under its final name, see `atomic_folder`.
+    folder (Path): the temporary one of `atomic_folder`.
     """
     digests = {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
     digests.pop(DIGESTS_FILE, None)
@@ -48,13 +47,12 @@ def write_digests(folder: Path) -> None:
 
 
 def check_digests(folder: Path, names: Iterable[str], *, known_only: bool = False) -> None:
-    """Check files before they are used. A folder that was written before there were
-    digests passes.
+    """Check files before they are used. A folder without digests, of an older version, passes.
 
     folder (Path): with digests.json, or without.
     names (Iterable[str]): the files that are used.
-    known_only (bool): pass files that digests.json does not name: those that others put
-        beside.
+    known_only (bool): whether files that digests.json does not name pass: those that were
+        added later.
     RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if it or
         digests.json cannot be read.
     """
@@ -70,7 +68,7 @@ def check_digests(folder: Path, names: Iterable[str], *, known_only: bool = Fals
 
 
 def check_all_digests(folder: Path) -> bool:
-    """Check every file that a folder was written with.
+    """Check every file that digests.json names.
 
     folder (Path): with digests.json, or without.
     RETURNS (bool): whether there is a digests.json.

@@ -1,4 +1,4 @@
-"""What all pictures need: matplotlib (extra "plot"), fonts for every letter, an atomic write."""
+"""Common to all pictures: matplotlib (extra "plot"), fonts for every script, an atomic write."""
 
 import warnings
 from pathlib import Path
@@ -31,7 +31,7 @@ def require_matplotlib() -> None:
 
 
 def require_drawable(path: Path) -> None:
-    """path (Path): of a picture, to be looked at before the work for it. RAISES
+    """path (Path): of a picture, to be checked before it is computed. RAISES
     (ValueError): EL062 if nothing can be drawn, EL166 if its ending names no format."""
     require_matplotlib()
     known = FigureCanvasBase.get_supported_filetypes()
@@ -57,9 +57,9 @@ def save_figure(figure: "Figure", path: Path, **settings: Any) -> None:
     for text in figure.findobj(Text):
         text.set_fontfamily(families)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as beside, warnings.catch_warnings(record=True) as caught:
+    with atomic_file(path) as temporary, warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
-        figure.savefig(beside, dpi=120, **settings)
+        figure.savefig(temporary, dpi=120, **settings)
     others = [each.message for each in caught if "missing from font" not in str(each.message)]
     for message in others:
         warnings.warn(message, stacklevel=3)

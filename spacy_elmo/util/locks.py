@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that the system takes back when its process ends."""
+"""One writer at a time: a lock that the system releases when its process ends."""
 
 import logging
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ LOCK_FILE = ".lock"
 
 @contextmanager
 def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Keep others from writing into a folder. Readers do not ask.
+    """Lock a folder for writing. Readers take no lock.
 
-    folder (Path): what is written into; its file .lock stays there.
-    wait (bool): for another process that writes there, with a warning WL024.
-    RAISES (ValueError): EL143 if another process writes there and `wait` is false.
-    RAISES (OSError): if the folder cannot be written into.
+    folder (Path): to be written to; the file .lock stays in it.
+    wait (bool): whether to wait for another writer, with a warning WL024.
+    RAISES (ValueError): EL143 if there is another writer and `wait` is false.
+    RAISES (OSError): if the folder is not writable.
     """
     lock = FileLock(str(folder / LOCK_FILE))
     try:

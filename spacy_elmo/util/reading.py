@@ -1,4 +1,4 @@
-"""Read files of strangers: regular files alone, of a bounded size, with clear errors."""
+"""Read untrusted files: only regular files, of a bounded size, with clear errors."""
 
 import json
 import stat
@@ -72,7 +72,7 @@ def read_json_object(path: Path, *, most: int = JSON_BYTES) -> dict[str, Any]:
 
 
 class ContentError(Exception):
-    """What is wrong with the content of a file, as a part of a message."""
+    """What is wrong with the content of a file; its text becomes part of a message."""
 
 
 def parse_json(content: bytes) -> Any:

@@ -1,6 +1,6 @@
-"""What a component saves: a few files in a folder, or in one message, with their digests.
+"""The data of a component: a few files in a folder, or in one message, with their digests.
 
-Files that were written before there were digests are read, too.
+Data without digests, of an older version, is read, too.
 """
 
 import sys
@@ -16,17 +16,17 @@ from .reading import read_file
 from .unpacking import unpack
 
 _DIGESTS = "digests"
-# For what is as large as it is: a message is in memory already.
+# No limit, for a message that is in memory already.
 ANY_SIZE = sys.maxsize
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each atomically. The folder may hold others, and is never replaced:
-    whoever is killed in between leaves each file old or new, for once without digests.
+    """Write files, each atomically. The folder may hold others, and is never replaced: a
+    process that is killed in between leaves each file old or new, and no digests.
 
     folder (Path): where; made if need be.
     files (Mapping[str, bytes]): name -> content.
-    RAISES (OSError): if one cannot be written; it is as it was then.
+    RAISES (OSError): if one cannot be written; its old content is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DIGESTS_FILE).unlink(missing_ok=True)
@@ -60,7 +60,7 @@ def unpack_files(
 
     data (bytes): the message.
     most (Mapping[str, int]): the names that there can be -> bytes of each.
-    source (str): what it is of, for errors.
+    source (str): what the message is, for errors.
     optional (Collection[str]): names that may be missing.
     RETURNS (Dict[str, bytes]): name -> content, of the names that are there.
     RAISES (ValueError): EL116 if it cannot be read, holds other names, or is not what was

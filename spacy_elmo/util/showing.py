@@ -1,4 +1,4 @@
-"""Values and names of strangers' files in messages: short, on one line, printable."""
+"""Untrusted values and names in messages: short, on one line, printable."""
 
 import json
 from typing import Any, Iterable

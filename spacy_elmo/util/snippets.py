@@ -1,4 +1,4 @@
-"""For people to read: a word among its neighbours, a number of things."""
+"""Text for people: a word in its context, a number of things."""
 
 from typing import Callable, Optional, Sequence
 
@@ -19,17 +19,17 @@ def mark_word(
 
     words (Sequence[str]): of the sentence.
     position (int): of the word.
-    mark (Callable[[str], str]): how it is marked; in square brackets if not said.
+    mark (Callable[[str], str]): how it is marked; by default in square brackets.
     n_around (Optional[int]): words to show on each side; None for all.
-    ellipsis (str): stands for what is not shown; "" for nothing.
+    ellipsis (str): in place of the words that are not shown; "" for nothing.
     RETURNS (str): one line.
     """
     start = 0 if n_around is None else max(0, position - n_around)
     end = len(words) if n_around is None else position + n_around + 1
     shown = [mark(word) if i == position else word for i, word in enumerate(words)][start:end]
-    before = [ellipsis] if ellipsis and start else []
-    after = [ellipsis] if ellipsis and end < len(words) else []
-    return " ".join([*before, *shown, *after])
+    prefix = [ellipsis] if ellipsis and start else []
+    suffix = [ellipsis] if ellipsis and end < len(words) else []
+    return " ".join([*prefix, *shown, *suffix])
 
 
 def count_things(n: int, singular: str, plural: str = "") -> str:

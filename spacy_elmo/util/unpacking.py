@@ -1,4 +1,4 @@
-"""Read msgpack of strangers: in time and memory in proportion to its size, with one error."""
+"""Read untrusted msgpack, in time and memory in proportion to its size, with one error."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from srsly import msgpack
 
 from ..errors import Errors
 
-# Nested lists are made before their items are there, a thousand levels deep.
+# The parser allocates nested lists before their items are read, a thousand levels deep.
 _MOST_ITEMS = 100_000
 
 
@@ -14,12 +14,12 @@ def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
     """Read a message of msgpack, NumPy's arrays included.
 
     data (bytes): the message.
-    source (str): what it is of, for the error.
+    source (str): what the message is, for the error.
     most_items (int): of a list or a table in it.
     RETURNS (Any): the content.
     RAISES (ValueError): EL116 if it cannot be read.
     """
-    # Not `srsly.msgpack_loads`: after an error it leaves the garbage collection off.
+    # Not `srsly.msgpack_loads`: after an error it leaves garbage collection disabled.
     try:
         return msgpack.loads(data, raw=False, max_array_len=most_items, max_map_len=most_items)
     except Exception as err:

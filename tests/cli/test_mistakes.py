@@ -121,7 +121,7 @@ MISTAKES = [
     # init-config
     ("init-config {config}", "EL164.*--force"),
     ("init-config {folder}", 2),
-    ("init-config {text_txt}/x.cfg", "EL165.*is no folder"),
+    ("init-config {text_txt}/x.cfg", "EL165.*is not a folder"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --lang ''", "EL161"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),

@@ -11,10 +11,10 @@ from spacy_elmo.experiments.contexts import (
     find_contexts,
     nearest_words,
     project,
-    render_html,
     summarise,
 )
 from spacy_elmo.experiments.figures import plot_contexts
+from spacy_elmo.experiments.html_pages import render_contexts
 from spacy_elmo.text.static_vectors import StaticVectors
 
 from ..support.helpers import hash_of
@@ -105,7 +105,7 @@ def test_projection_keeps_what_two_dimensions_hold(n, width, seed):
 
 
 def test_pages_show_text_as_it_is(embedder):
-    page = render_html(find_contexts(embedder, [QUERY], CORPUS), [("<i>", 0.5)])
+    page = render_contexts(find_contexts(embedder, [QUERY], CORPUS), [("<i>", 0.5)])
 
     assert "&lt;b&gt;" in page and "&lt;i&gt;" in page
     assert "<b>" not in page.replace("<b><mark", "")

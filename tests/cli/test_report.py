@@ -5,7 +5,9 @@ import os
 import pytest
 import srsly
 
-from spacy_elmo.experiments.report_blocks import Heading, Section, Table, Text, to_markdown
+from spacy_elmo.experiments.html_pages import render_report
+from spacy_elmo.experiments.report_blocks import Heading, Picture, Section, Table, Text
+from spacy_elmo.experiments.report_markdown import to_markdown
 from spacy_elmo.experiments.results import read_results, write_result
 
 from ..support.damage import each_mutation, replace_by_others
@@ -119,3 +121,26 @@ def test_words_are_no_markup():
     assert "### a # b &lt;img src=x>" in text
     assert "](" not in text and "&amp;" in text
     assert "| &lt;S> | a\\|b |" in text and "| x y | 1 |" in text
+
+
+def test_pages_escape_everything(tmp_path):
+    (tmp_path / "x.png").write_bytes(b"<png>")
+    blocks = [
+        Heading("<h>"),
+        Text("a & <t>"),
+        Table(("<c>",), [("<d>",)]),
+        Picture(tmp_path / "x.png", "'\"><script>"),
+    ]
+    page = render_report("<title>", [Section("<s>", blocks)])
+
+    assert page.count("&lt;title&gt;") == 2
+    for text in (
+        "<h2>&lt;s&gt;<",
+        "<h3>&lt;h&gt;<",
+        "<p>a &amp; &lt;t&gt;<",
+        ">&lt;c&gt;<",
+        ">&lt;d&gt;<",
+    ):
+        assert text in page
+    assert "<script>" not in page and "&#39;&#34;&gt;" in page
+    assert "data:image/png;base64,PHBuZz4=" in page

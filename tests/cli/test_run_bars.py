@@ -17,7 +17,7 @@ TOLD = [
 
 def show(bars):
     for told in TOLD:
-        bars.tell(told)
+        bars.report(told)
     bars.end("a", "dev 50.00%, 3 s")
     bars.close()
 
@@ -51,6 +51,6 @@ def test_nothing_is_left_open(n, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     bars = RunBars(3, 10)
     for told in TOLD[:n]:
-        bars.tell(told)
+        bars.report(told)
     bars.close()
     assert all(bar.disable for bar in bars._bars.values())

@@ -18,7 +18,7 @@ from spacy_elmo.experiments.results import read_results, write_result
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, get_depth
 from spacy_elmo.experiments.subsets import find_splits, write_subset
-from spacy_elmo.experiments.summary import describe_suite, find_passing, show, summarise
+from spacy_elmo.experiments.summary import describe_suite, find_passing, format_scores, summarise
 from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
 
 from ..support.helpers import SHAPE, hash_of
@@ -214,7 +214,7 @@ def test_summaries_pass_over_what_was_not_run():
 
 @pytest.mark.parametrize("values, shown", [([], "-"), ([1.0], "1.00"), ([1.0, 3.0], "2.00 ± 1.41")])
 def test_scores_are_shown_with_their_spread(values, shown):
-    assert show(values) == shown
+    assert format_scores(values) == shown
 
 
 def test_a_probe_finds_what_a_layer_knows(embedder):

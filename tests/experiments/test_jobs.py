@@ -240,8 +240,8 @@ if __name__ == "__main__":
     corpus, weights, output = sys.argv[1:]
     settings = RunSettings(corpus, "tagger", weights=weights, max_steps=100_000, eval_frequency=5)
     runs = [Run(variant, 1.0, 0) for variant in choose_variants("gain", 2)]
-    tell = lambda progress: print(progress, flush=True)
-    list(run_all(runs, settings, Path(output), n_jobs=2, tell=tell))
+    report = lambda progress: print(progress, flush=True)
+    list(run_all(runs, settings, Path(output), n_jobs=2, report=report))
 """
 
 
@@ -290,11 +290,11 @@ def test_a_run_whose_process_is_killed_is_said(settings, tmp_path):
 
     output = tmp_path / "out"
     with pytest.raises(ValueError, match="EL146"):
-        list(run_all(RUNS[:2], settings, output, n_jobs=2, tell=kill))
+        list(run_all(RUNS[:2], settings, output, n_jobs=2, report=kill))
     assert not list(output.glob("*.partial"))
 
     told = []
-    (result,) = run_all(RUNS[:1], settings, output, tell=told.append)
+    (result,) = run_all(RUNS[:1], settings, output, report=told.append)
     assert told[0] == Progress("plain, 100%, seed 0", 0)
     assert [p.step for p in told if p.is_new] == [line["step"] for line in result["curve"]]
     assert json.loads((output / "plain_1_0.json").read_text())["curve"] == result["curve"]
