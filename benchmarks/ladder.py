@@ -20,9 +20,10 @@ from common import describe_machine, print_table
 from probe_biLM import ENTITIES
 
 from spacy_elmo.cli.pretrain import _keep_memory
-from spacy_elmo.pretraining.config_files import load_config, read_template
+from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_progress import Report
+from spacy_elmo.util.templates import read_template
 
 # Steps that show how fast a variant is; the first are not counted.
 TRIAL_STEPS, FIRST_STEPS = 15, 5
@@ -83,7 +84,7 @@ def run(
 ) -> dict[str, Any]:
     """RETURNS (dict[str, Any]): "rate", steps a second of processor time, "cpu_seconds",
     "n_tokens" and the last "loss"."""
-    config = read_template()
+    config = read_template("pretrain")
     config["paths"]["train"] = str(text)
     config["corpus"]["vocabulary"] = str(vocabulary)
     for section, values in [*BASE.items(), *changes.items()]:

@@ -1,8 +1,6 @@
 """Training configs: a preset of ELMo, applied to any components that have a tok2vec."""
 
 from copy import deepcopy
-from importlib.resources import files as package_files
-from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from spacy.language import Language
@@ -11,6 +9,7 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..text.languages import require_language
+from ..util.templates import read_template
 
 PRESETS = ("shared_mix", "task_mix", "allennlp", "fine_tune", "word_features")
 
@@ -51,7 +50,7 @@ def make_config(
         raise ValueError(Errors.EL162)
     if preset not in PRESETS:
         raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
-    config = _read("base").merge(_read(preset))
+    config = read_template("base").merge(read_template(preset))
     tok2vec = config.pop("tok2vec")
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
     for name in components:
@@ -72,11 +71,6 @@ def make_config(
             "@loggers": "spacy-elmo.WeightsLogger.v1", "path": log_mixes, "logger": logger,
         }  # fmt: skip
     return config
-
-
-def _read(name: str) -> Config:
-    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
-    return Config().from_disk(path, interpolate=False)
 
 
 def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:

@@ -1,7 +1,6 @@
 """Read pretraining configs: spaCy's format, our sections."""
 
 import configparser
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -11,6 +10,7 @@ from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..text.languages import require_language
 from ..util.reading import read_file
+from ..util.templates import read_template
 from .settings import check_keys
 
 PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
@@ -34,7 +34,7 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     for section in given:
         if section not in _SECTIONS:
             raise _no_config(path, f"[{section}]")
-    config = read_template()
+    config = read_template("pretrain")
     known_paths = tuple(config["paths"])
     _overlay(config, given)
     kind = (overrides or {}).get("training.softmax.kind")
@@ -89,9 +89,9 @@ def make_pretraining_config(
     if preset not in PRETRAINING_PRESETS:
         known = ", ".join(PRETRAINING_PRESETS)
         raise ValueError(Errors.EL060.format(preset=preset, presets=known))
-    config = read_template()
+    config = read_template("pretrain")
     if preset != "standard":
-        _overlay(config, _read(preset))
+        _overlay(config, read_template(preset))
     config["nlp"]["lang"] = lang
     if shape is not None:
         config["bilm"].update(shape.to_dict())
@@ -102,17 +102,7 @@ def make_pretraining_config(
     return config
 
 
-def read_template() -> Config:
-    """RETURNS (Config): `configs/pretrain.cfg`, not interpolated."""
-    return _read("pretrain")
-
-
 def _overlay(config: Config, given: Config) -> None:
     """Replace the keys that are given. A block below a section is one key."""
     for section, block in given.items():
         config.setdefault(section, {}).update(block)
-
-
-def _read(name: str) -> Config:
-    path = Path(str(package_files("spacy_elmo"))) / "configs" / f"{name}.cfg"
-    return Config().from_disk(path, interpolate=False)
