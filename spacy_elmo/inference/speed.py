@@ -1,26 +1,21 @@
 """How fast a biLM is on this machine, against what the machine can do."""
 
-import os
-import sys
 import time
 from functools import partial
 from statistics import median
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
+from ..util.memory import read_peak_memory
 from .embedder import Embedder
 from .packed_linear import PackedLinear
 from .threads import choose_n_threads, run_parallel
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 _PRODUCT_SIZE = 2048
 # Far more numbers than a cache holds.
@@ -103,37 +98,16 @@ def measure_speed(
     memory = read_peak_memory()
     n_threads = choose_n_threads(n_threads)
     limits = measure_limits(n_threads)
-    hits = embedders[precisions[0]].word_cache
-    hit_rate = hits.n_hits / max(1, hits.n_hits + hits.n_misses)
-    samples = {size: _take(sentences, size) for size in batch_sizes}
-    rates: Dict[Any, List[float]] = {(n, size): [] for n in precisions for size in batch_sizes}
-    for turn in range(n_repeats + 1):
-        for (name, size), measured in rates.items():
-            rate = _rate(samples[size], partial(_embed_parts, embedders[name], samples[size], size))
-            # The first turn compiles kernels.
-            if turn:
-                measured.append(rate)
-    rows = []
-    for (name, size), measured in rates.items():
-        rate = median(measured)
-        each = bilm.config.n_operations
-        rows.append(
-            {
-                "precision": name,
-                "batch_size": size,
-                "tokens_per_second": rate,
-                "share": rate * each / limits["products"],
-                "share_of_packed": rate * each / limits["packed_products"],
-                # One sentence at a time reads these weights for each token.
-                "share_of_reading": rate * 4 * bilm.config.n_recurrent / limits["reading"],
-            }
-        )
+    cache = embedders[precisions[0]].word_cache
+    hit_rate = cache.n_hits / max(1, cache.n_hits + cache.n_misses)
+    measured = {name: embedders[name] for name in precisions}
+    rates = _measure_rates(measured, sentences, batch_sizes, n_repeats)
     return {
         "n_threads": n_threads,
         "n_tokens": sum(map(len, sentences)),
         "limits": limits,
         "operations_per_token": bilm.config.n_operations,
-        "rows": rows,
+        "rows": [_make_row(bilm.config, limits, *key, rate) for key, rate in rates.items()],
         "cold": cold,
         "errors": errors,
         "hit_rate": hit_rate,
@@ -141,21 +115,39 @@ def measure_speed(
     }
 
 
-def read_peak_memory() -> int:
-    """RETURNS (int): bytes of memory that the process has had at most; 0 if the system
-    does not tell."""
-    if resource is None:
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def _measure_rates(
+    embedders: Dict[str, Embedder],
+    sentences: Sequence[Sequence[str]],
+    batch_sizes: Sequence[int],
+    n_repeats: int,
+) -> Dict[Tuple[str, int], float]:
+    """RETURNS (Dict[Tuple[str, int], float]): by precision and batch size the median of
+    tokens per second, with a full word cache."""
+    samples = {size: _take(sentences, size) for size in batch_sizes}
+    rates: Dict[Tuple[str, int], List[float]] = {
+        (name, size): [] for name in embedders for size in batch_sizes
+    }
+    for turn in range(n_repeats + 1):
+        for (name, size), turns in rates.items():
+            rate = _rate(samples[size], partial(_embed_parts, embedders[name], samples[size], size))
+            # The first turn compiles kernels.
+            if turn:
+                turns.append(rate)
+    return {key: median(turns) for key, turns in rates.items()}
 
 
-def read_total_memory() -> int:
-    """RETURNS (int): bytes of memory that the machine has; 0 if the system does not tell."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows has no such function
-        return 0
+def _make_row(
+    config: BiLMConfig, limits: Dict[str, float], precision: str, batch_size: int, rate: float
+) -> Dict[str, Any]:
+    return {
+        "precision": precision,
+        "batch_size": batch_size,
+        "tokens_per_second": rate,
+        "share": rate * config.n_operations / limits["products"],
+        "share_of_packed": rate * config.n_operations / limits["packed_products"],
+        # One sentence at a time reads these weights for each token.
+        "share_of_reading": rate * 4 * config.n_recurrent / limits["reading"],
+    }
 
 
 def _time(function: Callable[[], Any], n_repeats: int) -> float:

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..bilm.characters import count_bytes
 from ..bilm.config import N_WORD_MARKERS
-from ..inference.speed import read_peak_memory
 from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
+from ..util.memory import read_peak_memory
 from .optimizers import make_optimizer
 from .run_config import RunConfig
 from .run_model import make_model, make_shape

@@ -12,7 +12,6 @@ from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import find_reader
 from ..checkpoints.native import META_FILE
 from ..errors import Errors
-from ..inference.speed import read_total_memory
 from ..language_model.loading import copy_softmax_rows, start_bilm
 from ..language_model.objective import LanguageModel
 from ..language_model.softmax import make_softmax, split_softmax
@@ -20,6 +19,7 @@ from ..language_model.teacher import TeacherContext, make_teachers
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..text.static_vectors import StaticVectors
 from ..util.atomic import find_folder
+from ..util.memory import read_total_memory
 from ..util.reading import read_json_object
 from .optimizers import NUMBERS_PER_WEIGHT
 from .settings import TrainingSettings, invalid, make_settings

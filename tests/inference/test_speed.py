@@ -11,7 +11,8 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import speed
-from spacy_elmo.inference.speed import _compare, measure_limits, measure_speed, read_peak_memory
+from spacy_elmo.inference.speed import _compare, measure_limits, measure_speed
+from spacy_elmo.util.memory import read_peak_memory
 
 from ..support import oracle
 from ..support.helpers import SHAPE

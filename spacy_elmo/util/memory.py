@@ -1,0 +1,26 @@
+"""What the system tells of memory."""
+
+import os
+import sys
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+
+def read_peak_memory() -> int:
+    """RETURNS (int): bytes of memory that the process has had at most; 0 if the system
+    does not tell."""
+    if resource is None:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def read_total_memory() -> int:
+    """RETURNS (int): bytes of memory that the machine has; 0 if the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no such function
+        return 0
