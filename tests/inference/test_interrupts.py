@@ -3,6 +3,7 @@
 import copy
 import random
 import signal
+import sys
 import threading
 import time
 
@@ -21,8 +22,10 @@ from ..support.helpers import SHAPE, assert_close, make_nlp
 from ..support.interrupts import interrupt_at_random
 
 pytestmark = [
-    # Its collector has locks of Python's own, which an interrupt leaves taken.
-    pytest.mark.no_cover,
+    pytest.mark.skipif(
+        sys.gettrace() is not None,
+        reason="what traces has locks of Python's own, which an interrupt leaves taken",
+    ),
     # The timer of the signals is the process's own.
     pytest.mark.timeout(300, method="thread"),
     # An interrupt that comes while an object is being thrown away is lost: so Python does it.
