@@ -263,6 +263,8 @@ def test_thousands_of_entries_are_refused(toy_folder):
         for i in range(6000):
             many[f"g{i}"] = file["CNN"]
     assert "EL110" in refuse_limited(lambda: load_embedder(toy_folder))
+    with pytest.raises(ValueError, match="EL110.*more than the 5000"):
+        load_embedder(toy_folder)
 
 
 def test_groups_in_a_ring_are_refused(toy_folder):

@@ -1,5 +1,7 @@
 """The commands around pretraining, through spaCy's own command line."""
 
+import signal
+
 import h5py
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints import allennlp_export
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.cli.pretrain import _Stopper
 
 from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
@@ -172,3 +175,14 @@ def test_impossible_runs_are_refused(texts, tmp_path):
     (tmp_path / "x.cfg").write_bytes(b"\xff\xfe")
     assert "[EL098]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_signal_before_the_first_step_ends_the_command(monkeypatch, capsys):
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    stopper = _Stopper(max_minutes=0)
+
+    with pytest.raises(SystemExit) as ended:
+        stopper._tell(signal.SIGTERM, None)
+
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert "WL010" in capsys.readouterr().out

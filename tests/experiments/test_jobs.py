@@ -281,7 +281,6 @@ def test_runs_end_with_who_started_them(tagged_corpus, weights, tmp_path, number
         assert not list((tmp_path / "out").glob("*.partial"))
 
 
-@pytest.mark.slow
 def test_a_run_whose_process_is_killed_is_said(settings, tmp_path):
     def kill(progress):
         if progress.is_new:
@@ -293,7 +292,10 @@ def test_a_run_whose_process_is_killed_is_said(settings, tmp_path):
         list(run_all(RUNS[:2], settings, output, n_jobs=2, report=kill))
     assert not list(output.glob("*.partial"))
 
-    told = []
+
+@pytest.mark.slow
+def test_a_run_says_where_it_stands(settings, tmp_path):
+    told, output = [], tmp_path / "out"
     (result,) = run_all(RUNS[:1], settings, output, report=told.append)
     assert told[0] == Progress("plain, 100%, seed 0", 0)
     assert [p.step for p in told if p.is_new] == [line["step"] for line in result["curve"]]
