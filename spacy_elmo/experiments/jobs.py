@@ -17,7 +17,7 @@ import torch
 from thinc.api import NumpyOps, set_current_ops
 
 from ..errors import Errors, Warnings
-from ..text.corpus import make_tokenizer
+from ..text.languages import require_language
 from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
@@ -77,7 +77,7 @@ def run_all(
 
 def _check(runs: Sequence[Run], settings: RunSettings) -> None:
     get_score(settings.component)
-    make_tokenizer(settings.lang, {})
+    require_language(settings.lang)
     for run in runs:
         require_seed(run.seed)
     for run in {run.variant.name: run for run in runs}.values():

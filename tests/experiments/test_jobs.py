@@ -168,6 +168,11 @@ def test_mistakes_are_told_before_anything_is_made(settings, tmp_path, changes, 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_language_whose_tokenizer_needs_more_is_possible(settings):
+    # Runs read words as they were annotated, with spaCy's rule-based tokenizer.
+    jobs._check(RUNS[:1], RunSettings(**{**vars(settings), "lang": "ko"}))
+
+
 @pytest.mark.parametrize("content", [b"", b"no docs", b"x\x9cK\xcb"], ids=str)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_corpus_that_cannot_be_read_is_told_first(settings, tmp_path, split, content):
