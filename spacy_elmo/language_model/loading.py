@@ -113,7 +113,7 @@ def _refuse_settings(source: str) -> Iterator[None]:
         raise ValueError(text) from err
 
 
-def pack_softmax(
+def collect_softmax(
     softmax: nn.Module, kind: str, settings: Dict[str, Any], words: Sequence[str]
 ) -> SoftmaxWeights:
     """softmax (nn.Module): as made by `make_softmax` from `kind` and `settings`.

@@ -26,7 +26,7 @@ from ..checkpoints.native import (
     write_native,
 )
 from ..errors import Errors
-from ..language_model.loading import LoadedModel, load_language_model, pack_softmax
+from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
 from ..layers.spans import SpanGetter, build_window_spans_v1
@@ -34,7 +34,7 @@ from ..layers.token_keys import make_key
 from ..util.atomic import find_folder
 from ..util.checks import require_least
 from ..util.digests import DIGESTS_FILE
-from ..util.saving import ANY_SIZE, pack_files, unpack_files
+from ..util.saving import ANY_SIZE, join_files, split_files
 from .lm_extensions import (
     ASSIGNS_LM,
     get_entry,
@@ -224,7 +224,7 @@ class ElmoLM(Pipe):
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """path (Path): folder for the language model."""
         (model, vocabulary, settings), _, lang = self._hold()
-        softmax = pack_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
+        softmax = collect_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
         meta = {} if lang is None else {"lang": lang}
         write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
 
@@ -239,7 +239,7 @@ class ElmoLM(Pipe):
         with TemporaryDirectory() as folder:
             self.to_disk(Path(folder))
             files = (Path(folder) / _FOLDER).iterdir()
-            return pack_files({file.name: file.read_bytes() for file in files})
+            return join_files({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
         """data (bytes): from `to_bytes`. RETURNS (ElmoLM): itself. RAISES (ValueError): EL116
@@ -247,7 +247,7 @@ class ElmoLM(Pipe):
         `load`."""
         limits = dict.fromkeys(_FILES, ANY_SIZE)
         source = f"the component '{self.name}'"
-        files = unpack_files(data, limits, source, optional=_OPTIONAL)
+        files = split_files(data, limits, source, optional=_OPTIONAL)
         with TemporaryDirectory() as folder:
             (Path(folder) / _FOLDER).mkdir()
             for name, content in files.items():

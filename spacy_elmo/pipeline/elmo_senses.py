@@ -14,7 +14,7 @@ from ..errors import Errors
 from ..layers.doc_store import get_entries, read_layers
 from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
-from ..util.saving import ANY_SIZE, pack_files, read_files, unpack_files, write_files
+from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
@@ -115,7 +115,7 @@ class ElmoSenses(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """RETURNS (bytes): the senses. RAISES (ValueError): EL059 without."""
-        return pack_files({_FILE: self.get_model().to_bytes()})
+        return join_files({_FILE: self.get_model().to_bytes()})
 
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
@@ -124,7 +124,7 @@ class ElmoSenses(Pipe):
         RAISES (ValueError): EL116 if the bytes cannot be read or are not what was written."""
         is_old = isinstance(data, bytes) and data.startswith(_OLD)
         if not is_old:
-            data = unpack_files(data, {_FILE: ANY_SIZE}, f"the component '{self.name}'")[_FILE]
+            data = split_files(data, {_FILE: ANY_SIZE}, f"the component '{self.name}'")[_FILE]
         self.model = SenseModel.from_bytes(data)
         return self
 

@@ -10,7 +10,7 @@ from thinc.api import Model
 
 from ..checkpoints.loaders import BundledLoader
 from ..layers.saved_model import get_most_bytes, load_model
-from ..util.saving import ANY_SIZE, pack_files, read_files, unpack_files, write_files
+from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
 from .weights_language import CFG_BYTES, find_language, read_cfg, warn_language, write_cfg
 
 _CFG, _MODEL, _VOCAB = "cfg", "model", "vocab"
@@ -83,7 +83,7 @@ class SavedTok2Vec(Tok2Vec):
         files = self._get_files(exclude)
         if "vocab" not in exclude:
             files[_VOCAB] = self.vocab.to_bytes(exclude=exclude)
-        return pack_files(files)
+        return join_files(files)
 
     def from_bytes(
         self: SelfT, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
@@ -94,7 +94,7 @@ class SavedTok2Vec(Tok2Vec):
         source = f"the component '{self.name}'"
         limits = {**self._get_limits(()), _VOCAB: ANY_SIZE}
         optional = {_VOCAB, *exclude}
-        files = unpack_files(bytes_data, limits, source, optional=optional)
+        files = split_files(bytes_data, limits, source, optional=optional)
         self._set_files({k: v for k, v in files.items() if k not in exclude}, source)
         if _VOCAB in files and _VOCAB not in exclude:
             self.vocab.from_bytes(files[_VOCAB], exclude=exclude)

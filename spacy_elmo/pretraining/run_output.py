@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..checkpoints.formats import SoftmaxWeights
 from ..checkpoints.native import write_native
-from ..language_model.loading import pack_softmax
+from ..language_model.loading import collect_softmax
 from ..language_model.perplexity import Perplexity
 from ..language_model.softmax import split_softmax
 from ..util.digests import write_digests
@@ -87,4 +87,4 @@ def _describe_perplexity(dev: Perplexity) -> Dict[str, Any]:
 
 def _pack_softmax(run: PretrainingRun) -> SoftmaxWeights:
     kind, arguments = split_softmax(run.config.training.softmax)
-    return pack_softmax(run.model.softmax, kind, arguments, run.vocabulary.words)
+    return collect_softmax(run.model.softmax, kind, arguments, run.vocabulary.words)

@@ -48,15 +48,15 @@ def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:
     return {name: read_file(folder / name, size) for name, size in most.items()}
 
 
-def pack_files(files: Mapping[str, bytes]) -> bytes:
+def join_files(files: Mapping[str, bytes]) -> bytes:
     """files (Mapping[str, bytes]): name -> content. RETURNS (bytes): one message."""
     return srsly.msgpack_dumps({**files, _DIGESTS: _get_digests(files)})
 
 
-def unpack_files(
+def split_files(
     data: bytes, most: Mapping[str, int], source: str, *, optional: Collection[str] = ()
 ) -> Dict[str, bytes]:
-    """Read a message of `pack_files`.
+    """Read a message of `join_files`.
 
     data (bytes): the message.
     most (Mapping[str, int]): the names that there can be -> bytes of each.

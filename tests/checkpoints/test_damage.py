@@ -17,7 +17,7 @@ from spacy_elmo.checkpoints.allennlp_export import write_allennlp
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
-from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE
 
@@ -39,7 +39,7 @@ def make_folder(path, kind):
     bilm = BiLM(BiLMConfig(**{**SHAPE, **changes}))
     settings = {"cutoffs": [4]} if kind == "adaptive" else {}
     name = "adaptive" if kind == "adaptive" else "full"
-    softmax = pack_softmax(make_softmax(name, 4, len(WORDS), **settings), name, settings, WORDS)
+    softmax = collect_softmax(make_softmax(name, 4, len(WORDS), **settings), name, settings, WORDS)
     if kind == "allennlp":
         write_allennlp(bilm, path, softmax)
     else:

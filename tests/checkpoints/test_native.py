@@ -14,7 +14,7 @@ from spacy_elmo.bilm.state_checks import load_weights
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
-from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
 
 from ..support.helpers import SHAPE, assert_close
@@ -37,7 +37,9 @@ def folder(tmp_path):
 def lm_folder(tmp_path):
     """The same with an adaptive softmax."""
     settings = {"cutoffs": [4]}
-    softmax = pack_softmax(make_softmax("adaptive", 4, 6, **settings), "adaptive", settings, WORDS)
+    softmax = collect_softmax(
+        make_softmax("adaptive", 4, 6, **settings), "adaptive", settings, WORDS
+    )
     write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "lm", softmax=softmax)
     return tmp_path / "lm"
 

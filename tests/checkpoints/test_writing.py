@@ -10,7 +10,7 @@ from spacy_elmo.checkpoints.allennlp_export import write_allennlp
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.util.digests import DIGESTS_FILE, check_digests
 
@@ -29,7 +29,7 @@ def make_model(value):
     with torch.no_grad():
         for weight in (*bilm.parameters(), *softmax.parameters()):
             weight.fill_(value)
-    return bilm, pack_softmax(softmax, "full", {}, WORDS)
+    return bilm, collect_softmax(softmax, "full", {}, WORDS)
 
 
 def write(folder, value, writer=write_native):

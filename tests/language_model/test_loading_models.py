@@ -11,9 +11,9 @@ from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import SoftmaxWeights, read_bilm
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.loading import (
+    collect_softmax,
     copy_softmax_rows,
     load_language_model,
-    pack_softmax,
     start_bilm,
 )
 from spacy_elmo.language_model.softmax import AdaptiveSoftmax, Softmax, make_softmax
@@ -41,7 +41,7 @@ def kind(monkeypatch):
 
 
 def write_lm(folder, kind):
-    softmax = pack_softmax(make_softmax(kind, 4, len(WORDS)), kind, {}, WORDS)
+    softmax = collect_softmax(make_softmax(kind, 4, len(WORDS)), kind, {}, WORDS)
     write_native(BiLM(BiLMConfig(**SHAPE)), folder, softmax=softmax)
     return folder
 

@@ -15,7 +15,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model.loading import load_language_model, pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.perplexity import Scorer, measure
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pipeline import elmo_lm as lm_pipe
@@ -33,7 +33,7 @@ def folder(request, tmp_path):
     bilm = BiLM(BiLMConfig(**SHAPE))
     settings = KINDS[request.param]
     softmax = make_softmax(request.param, 4, len(WORDS), **settings)
-    stored = pack_softmax(softmax, request.param, settings, WORDS)
+    stored = collect_softmax(softmax, request.param, settings, WORDS)
     write_native(bilm, tmp_path / "lm", softmax=stored)
     return tmp_path / "lm"
 

@@ -16,7 +16,7 @@ from spacy_elmo.layers.saved_model import get_most_bytes
 from spacy_elmo.pipeline.elmo_lm import ElmoLM
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.util.digests import DIGESTS_FILE
-from spacy_elmo.util.saving import pack_files, read_files, unpack_files, write_files
+from spacy_elmo.util.saving import join_files, read_files, split_files, write_files
 from spacy_elmo.util.unpacking import unpack
 
 from ..data.pipeline_0_1_0.make import TEXTS, read_docs
@@ -242,12 +242,12 @@ BAD_MODELS = {
 def test_impossible_models_are_refused_and_change_nothing(nlp, tmp_path, change):
     elmo, expected = nlp.get_pipe("elmo"), says(nlp)
     limits = {"cfg": 10**6, "model": 10**6}
-    files = unpack_files(elmo.to_bytes(exclude=["vocab"]), limits, "a test")
+    files = split_files(elmo.to_bytes(exclude=["vocab"]), limits, "a test")
     files = change(files)
     write_files(tmp_path, files)
 
     with pytest.raises(ValueError, match="EL116|EL033|EL100"):
-        elmo.from_bytes(pack_files(files))
+        elmo.from_bytes(join_files(files))
     with pytest.raises(ValueError, match="EL116|EL033|EL100"):
         elmo.from_disk(tmp_path)
     assert says(nlp) == expected
@@ -256,12 +256,12 @@ def test_impossible_models_are_refused_and_change_nothing(nlp, tmp_path, change)
 def test_nothing_but_weights_is_taken_from_a_model(nlp):
     elmo, expected = nlp.get_pipe("elmo"), says(nlp)
     limits = {"cfg": 10**6, "model": 10**6}
-    files = unpack_files(elmo.to_bytes(exclude=["vocab"]), limits, "a test")
+    files = split_files(elmo.to_bytes(exclude=["vocab"]), limits, "a test")
     attrs = {name: srsly.msgpack_dumps("x") for name in ("settings", "replace_listener")}
     change = change_model(lambda message: message["attrs"][1].update(attrs))
     settings = dict(elmo.model.layers[0].attrs)
 
-    elmo.from_bytes(pack_files(change(files)))
+    elmo.from_bytes(join_files(change(files)))
 
     assert elmo.model.layers[0].attrs == settings
     assert says(nlp) == expected
@@ -365,7 +365,7 @@ def test_impossible_senses_are_refused(nlp, tmp_path, change):
 
     for load in (
         lambda: pipe.from_bytes(data),
-        lambda: pipe.from_bytes(pack_files({"senses.msgpack": data})),
+        lambda: pipe.from_bytes(join_files({"senses.msgpack": data})),
         lambda: pipe.from_disk(tmp_path),
     ):
         with pytest.raises(ValueError, match="EL116"):
@@ -425,11 +425,11 @@ def test_files_of_a_folder_are_read_as_they_were_written(tmp_path):
 
 
 def test_files_of_a_message_are_read_as_they_were_written():
-    data = pack_files({"a": b"1", "b": b""})
+    data = join_files({"a": b"1", "b": b""})
 
-    assert unpack_files(data, {"a": 1, "b": 1}, "a test") == {"a": b"1", "b": b""}
+    assert split_files(data, {"a": 1, "b": 1}, "a test") == {"a": b"1", "b": b""}
     with pytest.raises(ValueError, match="EL116.*'a' is no file of at most 0"):
-        unpack_files(data, {"a": 0, "b": 1}, "a test")
+        split_files(data, {"a": 0, "b": 1}, "a test")
     with pytest.raises(ValueError, match="EL116.*they lack c"):
-        unpack_files(data, {"a": 1, "b": 1, "c": 1}, "a test")
-    assert unpack_files(data, {"a": 1, "b": 1, "c": 1}, "a test", optional=["c"])
+        split_files(data, {"a": 1, "b": 1, "c": 1}, "a test")
+    assert split_files(data, {"a": 1, "b": 1, "c": 1}, "a test", optional=["c"])

@@ -8,7 +8,7 @@ import srsly
 
 from spacy_elmo import pipe_config
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model.loading import pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 
@@ -20,7 +20,7 @@ TEXT = "green eggs"
 
 
 def make_weights(embedder, folder, **meta):
-    softmax = pack_softmax(make_softmax("full", 4, len(WORDS)), "full", {}, WORDS)
+    softmax = collect_softmax(make_softmax("full", 4, len(WORDS)), "full", {}, WORDS)
     write_native(embedder.bilm, folder / "lm", softmax=softmax, meta=meta)
     return folder / "lm"
 

@@ -19,7 +19,7 @@ from spacy.training import Example
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.language_model.loading import pack_softmax
+from spacy_elmo.language_model.loading import collect_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.senses.annotated import read_sentences
@@ -96,7 +96,7 @@ def add_language_model(nlp, folder):
     bilm = BiLM(BiLMConfig(**SHAPE))
     softmax = make_softmax("sampled", 4, len(WORDS), n_samples=3)
     torch.nn.init.normal_(softmax.weight)
-    stored = pack_softmax(softmax, "sampled", {"n_samples": 3}, WORDS)
+    stored = collect_softmax(softmax, "sampled", {"n_samples": 3}, WORDS)
     write_native(bilm, folder / "language_model", softmax=stored)
     nlp.add_pipe("elmo_lm").from_disk(folder)
 
