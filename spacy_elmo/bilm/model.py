@@ -57,15 +57,21 @@ class BiLM(nn.Module):
     ) -> Any:
         """As torch's, but all at once: whoever computes with the old weights goes on with
         them, and an error or an interrupt leaves them as they were."""
-        with BUILD_LOCK:
-            if assign:
-                result = super().load_state_dict(state_dict, strict, assign)
-            else:
-                other = deepcopy(self)
-                result = nn.Module.load_state_dict(other, state_dict, strict)
-                replace_weights(self, other)
-            self.n_loads += 1
-        return result
+        has_gradients = torch.is_grad_enabled()
+        try:
+            with BUILD_LOCK:
+                if assign:
+                    result = super().load_state_dict(state_dict, strict, assign)
+                else:
+                    other = deepcopy(self)
+                    result = nn.Module.load_state_dict(other, state_dict, strict)
+                    replace_weights(self, other)
+                self.n_loads += 1
+            return result
+        except BaseException:
+            # torch switches gradients off meanwhile, and an interrupt may leave them so.
+            torch.set_grad_enabled(has_gradients)
+            raise
 
     def encode(self, words: Tensor) -> Tensor:
         """Compute word vectors.
