@@ -145,7 +145,7 @@ def build_activation_cache_v1(
     time.
 
     path (Optional[str]): folder for a file of each biLM, which later runs and other processes
-        go on with; None for memory.
+        use, too; None for memory.
     megabytes (int): most that is kept of a biLM.
     dtype (str): "float32", or "float16": half the space, and layers rounded to 11 bits.
     RETURNS (ActivationCache): the cache.

@@ -205,7 +205,7 @@ class Embedder(nn.Module):
     def embed_stateful(
         self, sentences: Sequence[Sequence[str]], state: Optional[BiLMState] = None
     ) -> Tuple[List[NDArray], BiLMState]:
-        """Compute the layers of each token, each row going on from its state, as
+        """Compute the layers of each token, each row continuing from its state, as
         AllenNLP and bilm-tf do: row i of this call continues row i of the last one.
 
         sentences (Sequence[Sequence[str]]): words of each sentence. An empty one
@@ -251,7 +251,7 @@ class Embedder(nn.Module):
         YIELDS (Tuple[List[int], WordBatch]): indices of the batch's sequences, and
             the batch.
         """
-        self._warn_truncated(sequences)
+        self.warn_truncated(sequences)
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             yield members, make_batch([sequences[i] for i in members])
 
@@ -339,7 +339,11 @@ class Embedder(nn.Module):
                 self._engine = engine
         return engine
 
-    def _warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
+    def warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
+        """Say with WL003, once, that words are longer than the biLM reads.
+
+        sequences (Sequence[Sequence[str]]): words of each sequence.
+        """
         if self._has_warned:
             return
         max_chars = self.bilm.config.max_chars

@@ -305,7 +305,7 @@ class Elmo(SavedTok2Vec):
         """Have the embedder say now which words it cuts, and not in the middle of a table."""
         examples = islice(get_examples(), _N_EXAMPLES)
         words = {token.text for eg in examples for token in eg.predicted}
-        next(get_embedder(self.model).batches([sorted(words)]), None)
+        get_embedder(self.model).warn_truncated([sorted(words)])
 
     def __repr__(self) -> str:
         weights = "" if get_embedder(self.model).is_ready else ", weights not loaded yet"

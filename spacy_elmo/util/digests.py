@@ -6,7 +6,7 @@ can change its digest, too.
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import Iterable
+from typing import Any, Dict, Iterable, Mapping, Optional
 
 import srsly
 
@@ -56,15 +56,38 @@ def check_digests(folder: Path, names: Iterable[str], *, known_only: bool = Fals
     RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if it or
         digests.json cannot be read.
     """
-    path = folder / DIGESTS_FILE
-    if not path.exists():
+    digests = _read_digests(folder)
+    if digests is None:
         return
-    digests = read_json_object(path, most=_N_BYTES)
     for name in names:
-        if known_only and name not in digests:
-            continue
-        if digests.get(name) != digest_file(folder / name):
-            raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
+        if not known_only or name in digests:
+            _require_same(folder, name, digests, digest_file(folder / name))
+
+
+def check_contents(folder: Path, files: Mapping[str, bytes]) -> None:
+    """As `check_digests`, for files that were read already.
+
+    folder (Path): with digests.json, or without.
+    files (Mapping[str, bytes]): name -> content, as it was read.
+    RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if digests.json
+        cannot be read.
+    """
+    digests = _read_digests(folder)
+    if digests is None:
+        return
+    for name, content in files.items():
+        _require_same(folder, name, digests, digest(content))
+
+
+def _read_digests(folder: Path) -> Optional[Dict[str, Any]]:
+    path = folder / DIGESTS_FILE
+    return read_json_object(path, most=_N_BYTES) if path.exists() else None
+
+
+def _require_same(folder: Path, name: str, digests: Mapping[str, Any], found: str) -> None:
+    if digests.get(name) != found:
+        path = folder / DIGESTS_FILE
+        raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
 
 
 def check_all_digests(folder: Path) -> bool:

@@ -11,7 +11,7 @@ import srsly
 
 from ..errors import Errors
 from .atomic import write_file, write_json
-from .digests import DIGESTS_FILE, check_digests, digest
+from .digests import DIGESTS_FILE, check_contents, digest
 from .reading import read_file
 from .unpacking import unpack
 
@@ -44,8 +44,9 @@ def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:
     RAISES (ValueError): EL104 if a file is not what was written, EL100 to EL103 if it
         cannot be read.
     """
-    check_digests(folder, most)
-    return {name: read_file(folder / name, size) for name, size in most.items()}
+    files = {name: read_file(folder / name, size) for name, size in most.items()}
+    check_contents(folder, files)
+    return files
 
 
 def join_files(files: Mapping[str, bytes]) -> bytes:
