@@ -296,19 +296,17 @@ print(n, sorted(kinds))
 """
 
 
-def kill_everywhere(tmp_path, *numbers):
-    command = [sys.executable, "-c", KILLS, tmp_path, *numbers]
-    result = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False,
-        cwd=ROOT,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr[-2000:]
+def run_source(source, *arguments):
+    """Run Python source in a process of its own. RETURNS what it printed."""
+    command = [sys.executable, "-c", source, *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     return result.stdout
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
     # From among the writes: the first checkpoint, the model that is replaced, and so on.
-    kill_everywhere(tmp_path, 45, 40, 2, 2)
+    run_source(KILLS, tmp_path, 45, 40, 2, 2)
 
 
 @pytest.mark.slow
@@ -317,7 +315,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
 def test_a_run_killed_at_any_write_goes_on_to_the_same_bits(
     tmp_path, every, eval_frequency, save_frequency
 ):
-    told = kill_everywhere(tmp_path, 1, every, eval_frequency, save_frequency)
+    told = run_source(KILLS, tmp_path, 1, every, eval_frequency, save_frequency)
 
     if every == 1:
         assert f"'{BEST}.previous'" in told  # killed between the two renames
@@ -382,18 +380,9 @@ print(codes, n_whole)
 """
 
 
-def send_signals(tmp_path, *numbers):
-    command = [sys.executable, "-c", SIGNALS, tmp_path, *numbers]
-    result = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False,
-        cwd=ROOT,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 def test_signals_at_random_moments_cost_nothing_but_time(tmp_path):
-    send_signals(tmp_path, 0, 2)
+    run_source(SIGNALS, tmp_path, 0, 2)
 
 
 @pytest.mark.slow
@@ -401,7 +390,7 @@ def test_signals_at_random_moments_cost_nothing_but_time(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_many_signals_at_random_moments_cost_nothing_but_time(tmp_path, seed):
-    send_signals(tmp_path, seed, 15)
+    run_source(SIGNALS, tmp_path, seed, 15)
 
 
 def test_a_full_disk_costs_nothing_but_time(stopped, expected, tmp_path):

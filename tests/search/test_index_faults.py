@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -143,59 +144,68 @@ def test_a_reader_goes_on_while_its_files_are_replaced(folder):
     assert len(reader.search(["ham"], n=99)) == 2
 
 
-def test_readers_and_writers_do_not_disturb_each_other(tmp_path):
-    contents = [SENTENCES, [["ham", "tea"]], MANY]
-    expected, failed = [], []
-    for sentences in contents:
-        make(tmp_path, "mean").add("a", sentences)
-        expected.append(search(tmp_path))
-    is_over = threading.Event()
+@contextmanager
+def reading(open_reader):
+    """Two threads read meanwhile, again and again. Their errors are raised at the end.
 
-    def read():
+    open_reader: called in each thread; returns what reads once.
+    """
+    is_over, failed = threading.Event(), []
+
+    def work():
         try:
-            reader = SearchIndex.open(tmp_path, ToyEmbedder())
+            read = open_reader()
             while not is_over.is_set():
-                assert reader.search(["ham"], n=99) in expected
-                assert search(tmp_path) in expected
+                read()
         except BaseException as err:
             failed.append(err)
 
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for thread in readers:
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
         thread.start()
-    for i in range(20):
-        make(tmp_path, "mean").add("a", contents[i % 3])
-    is_over.set()
-    for thread in readers:
-        thread.join()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
     assert not failed, failed
+
+
+def test_readers_and_writers_do_not_disturb_each_other(tmp_path):
+    contents = [SENTENCES, [["ham", "tea"]], MANY]
+    expected = []
+    for sentences in contents:
+        make(tmp_path, "mean").add("a", sentences)
+        expected.append(search(tmp_path))
+
+    def open_reader():
+        reader = SearchIndex.open(tmp_path, ToyEmbedder())
+
+        def read():
+            assert reader.search(["ham"], n=99) in expected
+            assert search(tmp_path) in expected
+
+        return read
+
+    with reading(open_reader):
+        for i in range(20):
+            make(tmp_path, "mean").add("a", contents[i % 3])
 
 
 def test_threads_may_search_and_add_in_one_index(tmp_path):
     index = make(tmp_path, "mean")
     index.add("a", SENTENCES)
-    is_over = threading.Event()
-    failed = []
 
     def read():
-        try:
-            while not is_over.is_set():
-                for hit in index.search(["ham"], n=99):
-                    # A source's sentences have its name in them.
-                    assert hit.source == "a" or hit.words == ["ham", hit.source]
-        except BaseException as err:
-            failed.append(err)
+        for hit in index.search(["ham"], n=99):
+            # A source's sentences have its name in them.
+            assert hit.source == "a" or hit.words == ["ham", hit.source]
 
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for thread in readers:
-        thread.start()
-    for i in range(20):
-        index.add(f"s{i % 3}", [["ham", f"s{i % 3}"]] * (1 + i % 5))
-        index.remove(f"s{(i + 1) % 3}")
-    is_over.set()
-    for thread in readers:
-        thread.join()
-    assert not failed, failed
+    with reading(lambda: read):
+        for i in range(20):
+            index.add(f"s{i % 3}", [["ham", f"s{i % 3}"]] * (1 + i % 5))
+            index.remove(f"s{(i + 1) % 3}")
 
 
 def test_a_reader_is_not_misled_by_what_comes_back(tmp_path, monkeypatch):
