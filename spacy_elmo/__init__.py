@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .experiments.contexts import find_contexts
     from .inference.embedder import Embedder
     from .pipeline.architectures import (
-        build_elmo_listener_v1,
+        build_elmo_listener_v2,
         build_elmo_tok2vec_v1,
-        build_elmo_v1,
+        build_elmo_v2,
     )
     from .pipeline.elmo import Elmo
     from .pipeline.elmo_lm import ElmoLM
@@ -54,9 +54,9 @@ __all__ = [
     "Embedder",
     "SearchIndex",
     "__version__",
-    "build_elmo_listener_v1",
+    "build_elmo_listener_v2",
     "build_elmo_tok2vec_v1",
-    "build_elmo_v1",
+    "build_elmo_v2",
     "collect_weights",
     "find_contexts",
     "load_embedder",
@@ -71,9 +71,9 @@ _MODULES = {
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",
     "SearchIndex": "search.search_index",
-    "build_elmo_listener_v1": "pipeline.architectures",
+    "build_elmo_listener_v2": "pipeline.architectures",
     "build_elmo_tok2vec_v1": "pipeline.architectures",
-    "build_elmo_v1": "pipeline.architectures",
+    "build_elmo_v2": "pipeline.architectures",
     "collect_weights": "pipeline.layer_weights",
     "find_contexts": "experiments.contexts",
     "load_embedder": "checkpoints.loaders",

@@ -11,11 +11,11 @@ class Errors(metaclass=ErrorsWithCodes):
     EL001 = (
         "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
         "{expected}. In its listener's block set `width = ${{components.{upstream}.model.width}}`"
-        ", and with spacy-elmo.ElmoListener.v1 also "
+        ", and with spacy-elmo.ElmoListener.v2 also "
         "`depth = ${{components.{upstream}.model.depth}}`."
     )
     EL002 = (
-        "spacy-elmo.ElmoListener.v1 cannot listen to upstream '*', which any tok2vec "
+        "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "
         'component would claim. Name the component, such as `upstream = "elmo"`.'
     )
     EL003 = (
@@ -27,7 +27,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL004 = (
         "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
         "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
-        '"spacy-elmo.ElmoListener.v1"`, or use spacy.Tok2Vec.v2.'
+        '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
     )
     EL005 = (
         "spacy-elmo.ElmoTok2Vec.v1 has neither `embed` nor `input`: nothing for `encode` to "
@@ -35,7 +35,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL006 = (
         "The model of the component '{name}' has the layers {found}, expected elmo_layers "
-        'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v1"` in '
+        'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v2"` in '
         "[components.{name}.model]."
     )
     # Shapes and settings
@@ -503,7 +503,7 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL001 = (
         "'{between}' comes between '{upstream}' and '{name}', whose spacy.Tok2VecListener.v1 "
         "will read the doc.tensor of '{between}' instead. Put '{between}' before "
-        "'{upstream}', or use spacy-elmo.ElmoListener.v1, which reads doc._.elmo."
+        "'{upstream}', or use spacy-elmo.ElmoListener.v2, which reads doc._.elmo."
     )
     WL002 = (
         "'{name}' listens to upstream '*', which {upstreams} all claim; only the last one "

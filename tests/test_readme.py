@@ -13,7 +13,7 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.pipeline.architectures import build_elmo_v1
+from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import make_elmo
 from spacy_elmo.pipeline.presets import PRESETS
 
@@ -77,7 +77,7 @@ def test_commands_run_one_after_the_other(folder):
     assert names["doc"][4]._.sense is not None
 
 
-@pytest.mark.parametrize("function", [build_elmo_v1, make_elmo])
+@pytest.mark.parametrize("function", [build_elmo_v2, make_elmo])
 def test_settings_are_in_the_tables(function):
     settings = set(inspect.signature(function).parameters) - {"nlp", "name", "model"}
 

@@ -21,7 +21,9 @@ NAMES = {
     "spacy_factories": ["elmo", "elmo_lm", "elmo_senses"],
     "spacy_architectures": [
         "spacy-elmo.Elmo.v1",
+        "spacy-elmo.Elmo.v2",
         "spacy-elmo.ElmoListener.v1",
+        "spacy-elmo.ElmoListener.v2",
         "spacy-elmo.ElmoTok2Vec.v1",
     ],
     "spacy_misc": [
@@ -50,33 +52,38 @@ MIX = {
     "mix_layer_norm": False,
     "mix_dropout": 0.0,
 }
+ELMO = {
+    "get_spans": None,
+    "width": 256,
+    "depth": 2,
+    "cell_width": 512,
+    "char_width": 16,
+    "filters": ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
+    "n_highway": 1,
+    "max_chars": 50,
+    "cell_clip": None,
+    "proj_clip": None,
+    "projection": True,
+    "skip_connections": True,
+    "activation": "relu",
+    "input": "characters",
+    "n_words": 0,
+    "vector_width": 0,
+    "frozen": True,
+    **MIX,
+    "batch_tokens": 8192,
+    "word_cache": 100_000,
+    "initial_state": "zero",
+    "precision": "fp32",
+    "n_threads": 0,
+}
 ARGUMENTS = {
-    "spacy-elmo.Elmo.v1": {
-        "get_spans": None,
-        "width": 256,
-        "depth": 2,
-        "cell_width": 512,
-        "char_width": 16,
-        "filters": ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
-        "n_highway": 1,
-        "max_chars": 50,
-        "cell_clip": None,
-        "proj_clip": None,
-        "projection": True,
-        "skip_connections": True,
-        "activation": "relu",
-        "input": "characters",
-        "n_words": 0,
-        "vector_width": 0,
-        "frozen": True,
-        **MIX,
-        "batch_tokens": 8192,
-        "word_cache": 100_000,
-        "initial_state": "zero",
-        "precision": "fp32",
-        "n_threads": 0,
-    },
+    "spacy-elmo.Elmo.v1": ELMO,
+    "spacy-elmo.Elmo.v2": ELMO,
     "spacy-elmo.ElmoListener.v1": {
+        "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
+    },
+    "spacy-elmo.ElmoListener.v2": {
         "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
     },
     "spacy-elmo.ElmoTok2Vec.v1": {
@@ -101,7 +108,7 @@ WITH_ARGUMENTS = [
 ]  # fmt: skip
 COMPONENTS = {
     "elmo": {
-        "model": {"@architectures": "spacy-elmo.Elmo.v1"},
+        "model": {"@architectures": "spacy-elmo.Elmo.v2"},
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,

@@ -158,4 +158,4 @@ def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict
         256
     """
     shape = read_config(path, weights_path).to_dict()
-    return {"model": {"@architectures": "spacy-elmo.Elmo.v1", **shape}}
+    return {"model": {"@architectures": "spacy-elmo.Elmo.v2", **shape}}

@@ -11,7 +11,11 @@ from ..errors import Errors, Warnings
 from .doc_store import get_entries, read_layers
 from .watched import get_upstream, require_width, warn_missing, watch
 
-LISTENER_ARCHITECTURE = "spacy-elmo.ElmoListener.v1"
+# Listeners with a mix, and the component's architecture with a mix of the same kind.
+LISTENER_ARCHITECTURES = {
+    "spacy-elmo.ElmoListener.v1": "spacy-elmo.Elmo.v1",
+    "spacy-elmo.ElmoListener.v2": "spacy-elmo.Elmo.v2",
+}
 TOK2VEC_ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
 
 
@@ -91,12 +95,14 @@ def replace_listener_config(elmo: Dict[str, Any], tok2vec: Dict[str, Any]) -> Di
     tok2vec (Dict[str, Any]): [components.<name>.model.tok2vec] before the replacement.
         Of an `ElmoTok2Vec`, spaCy does not say which listener is meant: it is the first
         one left, so their paths are given input first.
-    RETURNS (Dict[str, Any]): an `Elmo.v1` block.
+    RETURNS (Dict[str, Any]): a block of `Elmo.v2`, or of the listener's older version.
     """
     listener = _find_listener_block(tok2vec)
+    if not listener:
+        return elmo
     mix = {key: listener[key] for key in MIX_KEYS if key in listener}
-    others = {key: value for key, value in elmo.items() if not listener or key not in MIX_KEYS}
-    return {**others, **mix}
+    others = {key: value for key, value in elmo.items() if key not in MIX_KEYS}
+    return {**others, "@architectures": LISTENER_ARCHITECTURES[listener["@architectures"]], **mix}
 
 
 MIX_KEYS = (
@@ -109,6 +115,6 @@ def _find_listener_block(block: Dict[str, Any]) -> Dict[str, Any]:
     if block.get("@architectures") == TOK2VEC_ARCHITECTURE:
         blocks = [block[key] for key in ("input", "output") if block.get(key)]
     for candidate in blocks:
-        if candidate.get("@architectures") == LISTENER_ARCHITECTURE:
+        if candidate.get("@architectures") in LISTENER_ARCHITECTURES:
             return candidate
     return {}

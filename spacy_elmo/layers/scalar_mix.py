@@ -37,6 +37,9 @@ class MixSettings:
         predict the same.
     mix_dropout (float): probability in [0, 1) that a number of the result is dropped
         in training. Not driven by [training] dropout.
+    learn_rate_factor (float): learning rate of weights and scale as a multiple of the
+        optimizer's; above 0. Not in configs: it belongs to the version of an architecture,
+        since what is saved are weights and scale divided by it.
     """
 
     output: MixOutput = "mix"
@@ -45,6 +48,7 @@ class MixSettings:
     mix_l2: float = 0.0
     mix_layer_norm: bool = False
     mix_dropout: float = 0.0
+    learn_rate_factor: float = 1.0
 
     def validate(self, n_layers: int) -> None:
         """RAISES (ValueError): EL015 if a value does not fit `n_layers` layers."""
@@ -100,12 +104,15 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     """
     settings.validate(n_layers)
     ops = get_current_ops()
-    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
+    # The parameters are weights and scale divided by the factor: so a step of the optimizer
+    # is that many times as long for them.
+    factor = settings.learn_rate_factor
+    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers) / factor
     return Model(
         "scalar_mix",
         scalar_mix_forward,
         dims={"nI": n_layers * width, "nO": n_layers * width if settings.is_wide else width},
-        params={"W": weights, "gamma": ops.asarray1f([1.0])},
+        params={"W": weights, "gamma": ops.asarray1f([1.0 / factor])},
         attrs={"settings": settings},
     )
 
@@ -128,7 +135,7 @@ def scalar_mix_forward(
     backprop_norm: Callable[[List[Floats2d]], List[Floats2d]] = _identity
     if settings.mix_layer_norm:
         layers, backprop_norm = _normalise(ops, layers)
-    gamma = float(cast(Floats1d, model.get_param("gamma"))[0])
+    gamma = get_gamma(model)
     shares = get_shares(model)
     mixed: Floats2d  # (n_tokens, nO)
     if settings.is_wide:
@@ -172,6 +179,19 @@ def get_layer_width(model: MixModel) -> int:
     return model.get_dim("nI") // len(cast(Floats1d, model.get_param("W")))
 
 
+def get_gamma(model: MixModel) -> float:
+    """model (MixModel): a scalar mix. RETURNS (float): Its scale."""
+    settings: MixSettings = model.attrs["settings"]
+    return settings.learn_rate_factor * float(cast(Floats1d, model.get_param("gamma"))[0])
+
+
+def get_weights(model: MixModel) -> Floats1d:
+    """model (MixModel): a scalar mix. RETURNS (Floats1d): Weights before the softmax, shape
+    (n_layers,)."""
+    settings: MixSettings = model.attrs["settings"]
+    return settings.learn_rate_factor * cast(Floats1d, model.get_param("W"))
+
+
 def get_shares(model: MixModel) -> List[float]:
     """Compute the share of each layer.
 
@@ -180,10 +200,11 @@ def get_shares(model: MixModel) -> List[float]:
         all layers are kept.
     """
     settings: MixSettings = model.attrs["settings"]
-    W = cast(Floats1d, model.get_param("W"))
-    n_layers = len(W)
+    weights = get_weights(model)
+    n_layers = len(weights)
     if settings.output == "mix":
-        return [float(share) for share in model.ops.softmax(model.ops.reshape2f(W, 1, -1))[0]]
+        row = model.ops.reshape2f(weights, 1, n_layers)
+        return [float(share) for share in model.ops.softmax(row)[0]]
     if settings.output == "average":
         return [1.0 / n_layers] * n_layers
     if settings.is_wide:
@@ -215,18 +236,19 @@ def _add_gradients(
     mixed: Floats2d,
     dY: Floats2d,
 ) -> None:
-    """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j."""
+    """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j; both
+    times the factor by which γ and w are multiples of the parameters."""
     settings: MixSettings = model.attrs["settings"]
-    W = cast(Floats1d, model.get_param("W"))
+    factor = settings.learn_rate_factor
     xp: Any = model.ops.xp
     g = model.ops.asarray1f([gamma * float(xp.vdot(dY, layer)) for layer in layers])
     s = model.ops.asarray1f(shares)
-    dW = s * (g - xp.vdot(s, g))  # (n_layers,)
+    dw = s * (g - xp.vdot(s, g))  # (n_layers,)
     # Once for an update, into however many batches it is divided (`accumulate_gradient`).
     if not model.has_grad("W") or not cast(Any, model.get_grad("W")).any():
-        dW = dW + 2 * settings.mix_l2 * W
-    model.inc_grad("W", dW)
-    model.inc_grad("gamma", model.ops.asarray1f([float(xp.vdot(dY, mixed))]))
+        dw = dw + 2 * settings.mix_l2 * get_weights(model)
+    model.inc_grad("W", factor * dw)
+    model.inc_grad("gamma", model.ops.asarray1f([factor * float(xp.vdot(dY, mixed))]))
 
 
 def _identity(dlayers: List[Floats2d]) -> List[Floats2d]:
@@ -255,5 +277,4 @@ def mix_state(model: MixModel) -> Dict[str, Union[float, List[float]]]:
     model (MixModel): a scalar mix.
     RETURNS (Dict[str, Union[float, List[float]]]): "shares" and "gamma".
     """
-    gamma = cast(Floats1d, model.get_param("gamma"))
-    return {"shares": get_shares(model), "gamma": float(gamma[0])}
+    return {"shares": get_shares(model), "gamma": get_gamma(model)}

@@ -1,28 +1,25 @@
 """What a config can name under @architectures."""
 
-from typing import List, Optional, Sequence, cast
+from typing import List, Optional, Sequence
 
-from spacy.tokens import Doc
-from thinc.api import Model, chain
+from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..bilm.config import BiLMConfig
-from ..bilm.model import BiLM
-from ..checkpoints.loaders import build_bundled_loader_v1
-from ..inference.embedder import Embedder
-from ..layers.elmo_layers import LayersSettings, elmo_layers
-from ..layers.elmo_tok2vec import elmo_tok2vec
-from ..layers.listener import ElmoListener, replace_listener, replace_listener_config
-from ..layers.scalar_mix import MixOutput, MixSettings, scalar_mix
-from ..layers.spans import SpanGetter, build_window_spans_v1
-from ..util.checks import require_known
+from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec
+from ..layers.scalar_mix import MixOutput
+from ..layers.spans import SpanGetter
+from .making import make_elmo, make_elmo_listener
 
-Tok2VecModel = Model[List[Doc], List[Floats2d]]
+# An optimizer such as Adam moves each number by about its learning rate, which is right for
+# matrices: at 0.001, three weights before a softmax are where they started after hundreds of
+# updates. Chosen on dev of three tasks (docs/experiments.md); a power of two divides exactly.
+MIX_LEARN_RATE_FACTOR = 32.0
 
 _BUNDLED = BiLMConfig()
 
 
-def build_elmo_v1(
+def build_elmo_v2(
     *,
     get_spans: Optional[SpanGetter] = None,
     width: int = _BUNDLED.width,
@@ -77,41 +74,10 @@ def build_elmo_v1(
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL010 to EL017 for a value out of range.
     """
-    config = BiLMConfig(
-        width=width,
-        depth=depth,
-        cell_width=cell_width,
-        char_width=char_width,
-        filters=cast(tuple, filters),
-        n_highway=n_highway,
-        max_chars=max_chars,
-        cell_clip=cell_clip,
-        proj_clip=proj_clip,
-        projection=projection,
-        skip_connections=skip_connections,
-        activation=activation,
-        input=input,
-        n_words=n_words,
-        vector_width=vector_width,
-    )
-    require_known("initial_state", initial_state, ("zero",))
-    embedder = Embedder(
-        BiLM(config),
-        loader=build_bundled_loader_v1(),
-        batch_tokens=batch_tokens,
-        word_cache=word_cache,
-        precision=precision,
-        n_threads=n_threads,
-    )
-    layers = elmo_layers(embedder, LayersSettings(get_spans or build_window_spans_v1(), frozen))
-    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
-    model = chain(layers, scalar_mix(config.n_layers, config.width, mix))
-    model.attrs["replace_listener"] = replace_listener
-    model.attrs["replace_listener_cfg"] = replace_listener_config
-    return model
+    return make_elmo(locals(), MIX_LEARN_RATE_FACTOR)
 
 
-def build_elmo_listener_v1(
+def build_elmo_listener_v2(
     *,
     upstream: str = "elmo",
     width: int,
@@ -134,10 +100,7 @@ def build_elmo_listener_v1(
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
     """
-    n_layers = depth + 1
-    mix = MixSettings(output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout)
-    listener: Model = ElmoListener(upstream, n_layers, width)
-    return chain(listener, scalar_mix(n_layers, width, mix))
+    return make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
 
 
 def build_elmo_tok2vec_v1(
@@ -154,7 +117,7 @@ def build_elmo_tok2vec_v1(
         spacy.TorchBiLSTMEncoder.v1 or another encoder of rows.
     embed (Optional[Tok2VecModel]): spaCy's own word features, such as
         spacy.MultiHashEmbed.v2; null for none.
-    input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v1, concatenated with
+    input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
         `embed` before the encoder; null for none.
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
         output; null for none.

@@ -40,7 +40,7 @@ register_extensions()
     "elmo",
     assigns=ASSIGNS,
     default_config={
-        "model": {"@architectures": "spacy-elmo.Elmo.v1"},
+        "model": {"@architectures": "spacy-elmo.Elmo.v2"},
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,
@@ -56,7 +56,7 @@ def make_elmo(
 ) -> "Elmo":
     """Make the component.
 
-    model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+    model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
     store_layers, vector_hooks, learn_rate_factor: see `Elmo`.
     """
     return Elmo(
@@ -94,7 +94,7 @@ class Elmo(SavedTok2Vec):
         learn_rate_factor: float = 1.0,
     ) -> None:
         """vocab (Vocab): the shared vocabulary.
-        model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v1.
+        model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
         name (str): name in the pipeline.
         store_layers (bool): keep all layers in `doc._.elmo` even if nobody listens.
         vector_hooks (bool): have `vector` and `similarity` read our vectors by hooks.

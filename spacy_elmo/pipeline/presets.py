@@ -43,7 +43,7 @@ def make_config(
     EXAMPLE:
         >>> config = make_config("task_mix", ["tagger"])
         >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
-        'spacy-elmo.ElmoListener.v1'
+        'spacy-elmo.ElmoListener.v2'
     """
     require_language(lang)
     if not components:

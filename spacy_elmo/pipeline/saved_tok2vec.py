@@ -22,7 +22,7 @@ class SavedTok2Vec(Tok2Vec):
     spaCy's names: cfg, model, and vocab if it is not excluded.
 
     vocab (Vocab): the shared vocabulary.
-    model (Model): spacy-elmo.Elmo.v1.
+    model (Model): spacy-elmo.Elmo.v2.
     name (str): name in the pipeline.
     """
 

@@ -118,7 +118,7 @@ def test_configs_can_be_made_for_any_task(component):
     config = make_config("task_mix", [component])
 
     tok2vec = config["components"][component]["model"]["tok2vec"]
-    assert tok2vec["@architectures"] == "spacy-elmo.ElmoListener.v1"
+    assert tok2vec["@architectures"] == "spacy-elmo.ElmoListener.v2"
     assert config["nlp"]["pipeline"] == ["elmo", component]
 
 

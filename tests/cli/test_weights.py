@@ -44,8 +44,9 @@ def test_every_mix_is_found_with_its_place():
 def test_values_are_those_of_the_mix():
     nlp = make_pipeline(alone=ELMO)
     mix = mixes_of(nlp, "alone")[0]
-    mix.set_param("W", mix.ops.asarray1f([0.0, 1.0, 2.0]))
-    mix.set_param("gamma", mix.ops.asarray1f([0.5]))
+    factor = mix.attrs["settings"].learn_rate_factor
+    mix.set_param("W", mix.ops.asarray1f([0.0, 1.0, 2.0]) / factor)
+    mix.set_param("gamma", mix.ops.asarray1f([0.5]) / factor)
 
     assert collect_weights(nlp)[1] == LayerWeights(
         "alone", "alone", pytest.approx([0.09003, 0.24473, 0.66524], abs=1e-4), 0.5

@@ -69,7 +69,7 @@ def test_training_reads_it_and_learns_the_same(where):
     def learn(cache):
         nlp = make_nlp()
         tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": {
-            "@architectures": "spacy-elmo.ElmoListener.v1", "width": 8, "depth": 2,
+            "@architectures": "spacy-elmo.ElmoListener.v2", "width": 8, "depth": 2,
         }}})  # fmt: skip
         for tag in "AB":
             tagger.add_label(tag)

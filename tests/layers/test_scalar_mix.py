@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
-from thinc.api import SGD
+from thinc.api import SGD, Adam
 
-from spacy_elmo.layers.scalar_mix import MixSettings, get_shares, mix_state, scalar_mix
+from spacy_elmo.layers.scalar_mix import (
+    MixSettings,
+    get_shares,
+    get_weights,
+    mix_state,
+    scalar_mix,
+)
 
 N_LAYERS, WIDTH = 3, 4
 LENGTHS = (2, 0, 3)
@@ -12,6 +18,7 @@ TRAINED = {
     "initial weights": MixSettings(initial_weights=[0.5, -1.0, 2.0]),
     "pulled": MixSettings(initial_weights=[0.5, -1.0, 2.0], mix_l2=0.1),
     "normalised": MixSettings(initial_weights=[0.1, 0.2, 0.9], mix_layer_norm=True),
+    "faster": MixSettings(initial_weights=[0.5, -1.0, 2.0], mix_l2=0.1, learn_rate_factor=32.0),
 }
 FIXED = {
     "average": MixSettings("average"),
@@ -33,6 +40,15 @@ def make(settings):
     width = model.get_dim("nO")
     dYs = [rng.standard_normal((n, width)).astype("float32") for n in LENGTHS]
     return model, Xs, dYs
+
+
+def set_gamma(model, gamma):
+    factor = model.attrs["settings"].learn_rate_factor
+    model.set_param("gamma", np.array([gamma / factor], dtype="float32"))
+
+
+def read_weights(model):
+    return np.array(get_weights(model), dtype="float64")
 
 
 def reference(Xs, W, gamma, settings):
@@ -71,28 +87,29 @@ def finite_differences(function, x, eps=1e-5):
 @pytest.mark.parametrize("settings", ALL.values(), ids=ALL)
 def test_forward_follows_the_formula(settings):
     model, Xs, _ = make(settings)
-    model.set_param("gamma", np.array([1.5], dtype="float32"))
+    set_gamma(model, 1.5)
 
     Ys = model.predict(Xs)
 
     assert [Y.shape for Y in Ys] == [(n, model.get_dim("nO")) for n in LENGTHS]
-    expected = reference(Xs, np.array(model.get_param("W"), dtype="float64"), 1.5, settings)
+    expected = reference(Xs, read_weights(model), 1.5, settings)
     np.testing.assert_allclose(np.concatenate(Ys), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", TRAINED.values(), ids=TRAINED)
 def test_gradients_equal_finite_differences(settings):
     model, Xs, dYs = make(settings)
-    model.set_param("gamma", np.array([1.5], dtype="float32"))
-    W = np.array(model.get_param("W"), dtype="float64")
+    set_gamma(model, 1.5)
+    W = read_weights(model)
 
     _, backprop = model.begin_update(Xs)
     dXs = backprop(dYs)
 
     dW = finite_differences(lambda W: loss(Xs, W, 1.5, settings, dYs), W)
     dgamma = finite_differences(lambda g: loss(Xs, W, g[0], settings, dYs), [1.5])
-    np.testing.assert_allclose(model.get_grad("W"), dW, atol=1e-4)
-    np.testing.assert_allclose(model.get_grad("gamma"), dgamma, atol=1e-4)
+    factor = settings.learn_rate_factor  # of the loss with regard to the parameters
+    np.testing.assert_allclose(model.get_grad("W"), factor * dW, atol=1e-4 * factor)
+    np.testing.assert_allclose(model.get_grad("gamma"), factor * dgamma, atol=1e-4 * factor)
     X = np.concatenate(Xs)
     dX = finite_differences(lambda X: loss([X], W, 1.5, settings, dYs), X)
     np.testing.assert_allclose(np.concatenate(dXs), dX, atol=1e-4)
@@ -102,7 +119,7 @@ def test_gradients_equal_finite_differences(settings):
 @pytest.mark.parametrize("settings", FIXED.values(), ids=FIXED)
 def test_fixed_mixes_have_gradients_to_their_input_alone(settings):
     model, Xs, dYs = make(settings)
-    W = np.array(model.get_param("W"), dtype="float64")
+    W = read_weights(model)
 
     _, backprop = model.begin_update(Xs)
     dXs = backprop(dYs)
@@ -127,6 +144,20 @@ def test_dropout_is_in_training_alone_and_in_the_gradient(output):
     np.testing.assert_allclose(Y[~dropped], 2 * full[~dropped], rtol=1e-5)
     assert (dX[:, : Y.shape[1]][dropped] == 0).all()
     np.testing.assert_array_equal(np.concatenate(model.predict(Xs)), full)
+
+
+@pytest.mark.parametrize("factor, expected", [(1.0, 0.4), (32.0, 0.9)])
+def test_a_factor_is_what_lets_adam_choose_a_layer(factor, expected):
+    """A hundred updates towards layer 1 alone: too few at the learning rate of a matrix."""
+    model, Xs, _ = make(MixSettings(learn_rate_factor=factor))
+    optimizer = Adam(0.001)
+    for _ in range(100):
+        Ys, backprop = model.begin_update(Xs)
+        backprop([Y - X[:, WIDTH : 2 * WIDTH] for X, Y in zip(Xs, Ys)])
+        model.finish_update(optimizer)
+
+    share = get_shares(model)[1]
+    assert share > expected if factor > 1 else share < expected
 
 
 def test_pull_moves_the_weights_towards_the_uniform_mix():

@@ -23,7 +23,7 @@ from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.language_model.loading import load_language_model
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pipeline.architectures import build_elmo_v1
+from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import Elmo
 
 from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
@@ -445,7 +445,7 @@ def test_another_architecture_is_refused():
     model = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 8, "depth": 1, "embed_size": 10,
              "window_size": 1, "maxout_pieces": 2, "subword_features": False,
              "pretrained_vectors": None}  # fmt: skip
-    with pytest.raises(ValueError, match=r"EL006.*'elmo'.*Elmo\.v1"):
+    with pytest.raises(ValueError, match=r"EL006.*'elmo'.*Elmo\.v2"):
         nlp.add_pipe("elmo", config={"model": model})
 
 
@@ -554,7 +554,7 @@ def test_bundled_weights_load_once_for_two_threads(bundled, monkeypatch):
 
 def test_another_shape_than_the_bundled_is_an_error_that_names_the_way_out(bundled):
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"@architectures": "spacy-elmo.Elmo.v1", "depth": 3}})
+    nlp.add_pipe("elmo", config={"model": {"@architectures": "spacy-elmo.Elmo.v2", "depth": 3}})
 
     with pytest.raises(ValueError, match=r"EL025.*depth: 3, 2.*RandomLoader\.v1"):
         nlp("eggs")
@@ -615,4 +615,4 @@ def test_component_keeps_spacys_protocols(nlp):
 
 def test_a_start_that_is_no_more_is_refused():
     with pytest.raises(ValueError, match="EL017.*initial_state = warm.*zero"):
-        build_elmo_v1(initial_state="warm")
+        build_elmo_v2(initial_state="warm")

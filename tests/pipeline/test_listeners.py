@@ -13,12 +13,12 @@ from thinc.api import SGD
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
-from spacy_elmo.pipeline.architectures import build_elmo_listener_v1, build_elmo_tok2vec_v1
+from spacy_elmo.pipeline.architectures import build_elmo_listener_v2, build_elmo_tok2vec_v1
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
 
 ELMO = {
-    "@architectures": "spacy-elmo.ElmoListener.v1",
+    "@architectures": "spacy-elmo.ElmoListener.v2",
     "upstream": "elmo",
     "width": SHAPE["width"],
     "depth": SHAPE["depth"],
@@ -205,7 +205,7 @@ def test_places_need_something_to_read():
     encode = spacy.registry.architectures.get("spacy.MaxoutWindowEncoder.v2")(
         width=6, window_size=1, maxout_pieces=2, depth=1
     )
-    listener = build_elmo_listener_v1(width=8, depth=2)
+    listener = build_elmo_listener_v2(width=8, depth=2)
     with pytest.raises(ValueError, match="EL004"):
         build_elmo_tok2vec_v1(encode=encode)
     with pytest.raises(ValueError, match="EL005"):
@@ -527,7 +527,7 @@ def test_listeners_to_anyone_that_fit_nobody_are_refused():
 
 def test_own_listeners_refuse_anyone():
     with pytest.raises(ValueError, match="EL002"):
-        build_elmo_listener_v1(upstream="*", width=8, depth=2)
+        build_elmo_listener_v2(upstream="*", width=8, depth=2)
 
 
 def test_a_drop_in_for_tok2vec_keeps_the_listeners():
@@ -553,6 +553,9 @@ def test_linking_twice_is_harmless():
 
 REPLACED = {
     "own mix": ({**ELMO, "mix_layer_norm": True}, ["model.tok2vec"]),
+    "own mix of version 1": (
+        {**ELMO, "@architectures": "spacy-elmo.ElmoListener.v1"}, ["model.tok2vec"],
+    ),
     "shared mix": (STOCK, ["model.tok2vec"]),
     "input": (tok2vec(), ["model.tok2vec.input"]),
     "all layers": (
@@ -563,7 +566,7 @@ REPLACED = {
         tok2vec(input={**ELMO, "output": "top"}, output={**ELMO, "output": 0}),
         ["model.tok2vec.input", "model.tok2vec.output"],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("block, paths", REPLACED.values(), ids=REPLACED)

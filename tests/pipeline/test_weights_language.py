@@ -137,7 +137,7 @@ def test_training_tells_before_it_starts(embedder, tmp_path):
 
 def test_another_load_has_another_language(embedder, tmp_path):
     nlp = spacy.blank("de")
-    elmo = nlp.add_pipe("elmo", config={"model": {"@architectures": "spacy-elmo.Elmo.v1", **SHAPE}})
+    elmo = nlp.add_pipe("elmo", config={"model": {"@architectures": "spacy-elmo.Elmo.v2", **SHAPE}})
 
     elmo.load(make_weights(embedder, tmp_path / "fr", lang="fr"))
     assert elmo.lang == "fr" and get_embedder(elmo.model).is_ready

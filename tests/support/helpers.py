@@ -46,7 +46,7 @@ def make_nlp(name="elmo", *, seed=0, lang="en", **model):
 def add_elmo(nlp, name="elmo", *, seed=0, **settings):
     own = ("store_layers", "vector_hooks", "learn_rate_factor")
     config = {key: settings.pop(key) for key in own if key in settings}
-    model = {"@architectures": "spacy-elmo.Elmo.v1", **SHAPE, **settings}
+    model = {"@architectures": "spacy-elmo.Elmo.v2", **SHAPE, **settings}
     elmo = nlp.add_pipe("elmo", name=name, config={**config, "model": model})
     elmo.initialize(lambda: [example(nlp)], loader=build_random_loader_v1(seed))
     return elmo
