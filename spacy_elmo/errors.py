@@ -497,6 +497,15 @@ class Errors(metaclass=ErrorsWithCodes):
         "A teacher of the kind '{kind}' needs whole sequences, and [training] state_steps = "
         "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
     )
+    EL186 = (
+        "The component '{name}' reads static vectors (`include_static_vectors = true`), but the "
+        "pipeline has none. Give a pipeline that has them in [paths] vectors, such as "
+        "`--paths.vectors en_core_web_md`, or take the preset word_features."
+    )
+    EL187 = (
+        "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
+        "static_vectors."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

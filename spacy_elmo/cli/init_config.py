@@ -15,8 +15,8 @@ _STDOUT = Path("-")
 _PRESET_HELP = (
     "shared_mix: one learned mix for all tasks. task_mix: one for each task. allennlp: "
     "published weights. fine_tune: the biLM trains too. word_features: ELMo beside "
-    "spaCy's own features. With --pretraining: standard; kim_5m or kim_19m: for a "
-    "million words or so."
+    "spaCy's own features. static_vectors: beside these and static vectors. "
+    "With --pretraining: standard; kim_5m or kim_19m: for a million words or so."
 )
 
 
@@ -31,6 +31,9 @@ def init_config(
         None, help="Folder with weights, or an HDF5 file together with --options"
     ),
     options: Optional[Path] = typer.Option(None, help="options.json of the HDF5 file"),
+    vectors: Optional[str] = typer.Option(
+        None, help="Pipeline with static vectors: a package or a folder"
+    ),
     cache: Optional[str] = typer.Option(
         None, help="Folder to keep the layers of a frozen biLM in, from epoch to epoch"
     ),
@@ -53,7 +56,7 @@ def init_config(
             command = "elmo pretrain {} OUTPUT --paths.train TEXT"
         else:
             text, summary = _make_training(
-                preset, pipeline, lang, options, weights, cache, log_mixes
+                preset, pipeline, lang, options, weights, vectors, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
         _write(output, text)
@@ -85,14 +88,20 @@ def _make_training(
     lang: str,
     options: Optional[Path],
     weights: Optional[Path],
+    vectors: Optional[str],
     cache: Optional[str],
     log_mixes: Optional[str],
 ) -> Tuple[str, str]:
     """RETURNS (Tuple[str, str]): The config, and a summary of it."""
-    from ..pipeline.presets import make_config
+    from ..errors import Errors
+    from ..pipeline.presets import STATIC_VECTORS, make_config
 
     preset = "task_mix" if preset is None else preset
     loader, paths = _find_loader(options, weights)
+    if vectors is not None:
+        if preset != STATIC_VECTORS:
+            raise ValueError(Errors.EL187.format(preset=preset))
+        paths["vectors"] = vectors
     config = make_config(
         preset,
         [name.strip() for name in pipeline.split(",") if name.strip()],

@@ -1,4 +1,4 @@
-"""Which listeners of a pipeline get the vectors of a component "elmo", and which will not."""
+"""What the components of a pipeline need: vectors of a component "elmo", static vectors."""
 
 import warnings
 from typing import Any, Iterable, List, Tuple, Union
@@ -16,8 +16,10 @@ def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
 
     elmo (Tok2Vec): the component.
     nlp (Language): its pipeline.
-    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves.
+    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves, EL186 for a
+        component that wants static vectors where there are none.
     """
+    _require_static_vectors(nlp)
     encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
     for name, listeners in _stock_listeners(nlp):
         claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
@@ -34,6 +36,16 @@ def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
                 warnings.warn(text, stacklevel=3)
         if elmo.name in claims:
             _warn_overwritten(elmo.name, nlp, name, list(encoders))
+
+
+def _require_static_vectors(nlp: Language) -> None:
+    """spaCy would say that an index is out of bounds."""
+    if len(nlp.vocab.vectors):
+        return
+    for name, pipe in nlp.pipeline:
+        model: Union[Model, Any] = getattr(pipe, "model", None)
+        if isinstance(model, Model) and any(node.name == "static_vectors" for node in model.walk()):
+            raise ValueError(Errors.EL186.format(name=name))
 
 
 def _warn_overwritten(upstream: str, nlp: Language, name: str, encoders: List[str]) -> None:

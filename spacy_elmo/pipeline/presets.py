@@ -11,7 +11,16 @@ from ..errors import Errors
 from ..text.languages import require_language
 from ..util.templates import read_template
 
-PRESETS = ("shared_mix", "task_mix", "allennlp", "fine_tune", "word_features")
+STATIC_VECTORS = "static_vectors"
+# Each of one template, or of one and what differs from it.
+PRESETS = {
+    "shared_mix": ("shared_mix",),
+    "task_mix": ("task_mix",),
+    "allennlp": ("allennlp",),
+    "fine_tune": ("fine_tune",),
+    "word_features": ("word_features",),
+    STATIC_VECTORS: ("word_features", STATIC_VECTORS),
+}
 
 
 def make_config(
@@ -50,7 +59,9 @@ def make_config(
         raise ValueError(Errors.EL162)
     if preset not in PRESETS:
         raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
-    config = read_template("base").merge(read_template(preset))
+    config = read_template("base")
+    for template in PRESETS[preset]:
+        config = config.merge(read_template(template))
     tok2vec = config.pop("tok2vec")
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
     for name in components:

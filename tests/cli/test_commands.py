@@ -15,10 +15,11 @@ from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native
 from spacy_elmo.experiments import figures
 from spacy_elmo.experiments.similarities import compare_word
-from spacy_elmo.pipeline.presets import PRESETS, make_config
+from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 from spacy_elmo.util import drawing
 
 from ..support.helpers import assert_close, make_nlp
+from ..support.pipelines import add_vectors
 
 COMMANDS = [
     "init-config",
@@ -75,16 +76,27 @@ def corpus(tmp_path):
     return paths
 
 
+@pytest.fixture
+def vectors_folder(tmp_path):
+    nlp = spacy.blank("en")
+    add_vectors(nlp)
+    nlp.to_disk(tmp_path / "vectors")
+    return tmp_path / "vectors"
+
+
 def with_corpus(corpus):
     return ["--paths.train", corpus[0], "--paths.dev", corpus[1]]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_configs_are_written_filled_checked_and_trained(tmp_path, toy_folder, corpus, preset):
+def test_configs_are_written_filled_checked_and_trained(
+    tmp_path, toy_folder, vectors_folder, corpus, preset
+):
     config, output = tmp_path / "config.cfg", tmp_path / "output"
     weights = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
 
-    run("elmo", "init-config", config, "--preset", preset, *weights)
+    vectors = ["--vectors", vectors_folder] if preset == STATIC_VECTORS else []
+    run("elmo", "init-config", config, "--preset", preset, *weights, *vectors)
     run("init", "fill-config", config, config)
     assert "valid" in run("debug", "config", config, *with_corpus(corpus)).lower()
     data = run("debug", "data", config, *with_corpus(corpus), exit_code=1)
@@ -95,6 +107,33 @@ def test_configs_are_written_filled_checked_and_trained(tmp_path, toy_folder, co
     nlp = spacy.load(output / "model-last")
     assert nlp("ham and eggs").tensor.shape == (3, 8)
     assert nlp("ham and eggs")[0].tag_ == "T"
+
+
+def test_static_vectors_are_read_beside_elmo(tmp_path, toy_folder, vectors_folder):
+    config = tmp_path / "config.cfg"
+    common = ["init-config", config, "--weights", toy_folder, "--pipeline", "tagger"]
+    run("elmo", *common, "--preset", "static_vectors", "--vectors", vectors_folder)
+    nlp = spacy.util.load_model_from_config(spacy.util.load_config(config), auto_fill=True)
+    nlp.get_pipe("tagger").add_label("T")
+    nlp.initialize()
+    read = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict
+
+    before = read([nlp("ham"), nlp("jam")])
+    nlp.vocab.set_vector("ham", np.ones(4, dtype="float32"))
+    after = read([nlp("ham"), nlp("jam")])
+
+    assert (before[0] != after[0]).any()
+    np.testing.assert_array_equal(before[1], after[1])
+
+
+def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
+    config = tmp_path / "config.cfg"
+    run("elmo", "init-config", config, "--weights", toy_folder, "--preset", "static_vectors")
+    run("init", "fill-config", config, config)
+
+    command = ["train", config, *with_corpus(corpus)]
+    with pytest.raises(ValueError, match=r"EL186.*'tagger'.*--paths\.vectors"):
+        CliRunner().invoke(app, [str(part) for part in command], catch_exceptions=False)
 
 
 def test_configs_load_a_folder(tmp_path, toy_folder):

@@ -130,6 +130,7 @@ MISTAKES = [
     ("init-config {out} --pipeline nope", "EL061"),
     ("init-config {out} --preset nope", "EL060"),
     ("init-config {out} --preset ''", "EL060"),
+    ("init-config {out} --vectors {folder}", "EL187.*'task_mix'"),
     ("init-config {out} --weights {text_txt}", "EL03"),
     ("init-config {out} --weights {folder}", "EL031"),
     ("init-config {out} --options {folder}", "EL031"),

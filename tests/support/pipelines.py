@@ -6,10 +6,11 @@ import spacy
 import srsly
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vectors import Vectors
 from thinc.api import Config
 
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pipeline.presets import PRESETS, make_config
+from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 from spacy_elmo.senses.annotated import read_sentences
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
@@ -57,10 +58,19 @@ def make_senses(folder):
     return nlp
 
 
+def add_vectors(nlp):
+    """A small table of static vectors."""
+    nlp.vocab.vectors = Vectors(shape=(3, 4))
+    for i, word in enumerate(("river", "bank", "ham")):
+        nlp.vocab.set_vector(word, np.arange(i, i + 4, dtype="float32"))
+
+
 def make_preset(preset):
     """A pipeline with a tagger and an entity recogniser, after two updates."""
     loader = {"@misc": "spacy-elmo.BundledLoader.v1"} if preset == "allennlp" else None
     nlp = build(make_config(preset, ["tagger", "ner"], loader=loader))
+    if preset == STATIC_VECTORS:
+        add_vectors(nlp)
     words, tags = ["the", "river", "bank", "in", "green", "."], ["D", "N", "N", "I", "A", "."]
     ents = ["O", "B-X", "I-X", "O", "O", "O"]
     gold = Doc(nlp.vocab, words=words, tags=tags, ents=ents, sent_starts=[1, 0, 0, 0, 0, 0])
