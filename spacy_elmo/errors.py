@@ -99,7 +99,10 @@ class Errors(metaclass=ErrorsWithCodes):
         'scratch, set `@misc = "spacy-elmo.RandomLoader.v1"` in '
         "[initialize.components.elmo.loader] and call `nlp.initialize()`."
     )
-    EL030 = "There is no '{path}'. Give the path of a folder with weights, or of two files."
+    EL030 = (
+        "There is no '{path}'. Give the path of a folder with weights or of two files, or the "
+        "name of an installed model: {known}."
+    )
     EL031 = (
         "'{path}' is no checkpoint in a known format, expected a folder with config.json and "
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these "
@@ -505,6 +508,14 @@ class Errors(metaclass=ErrorsWithCodes):
     EL187 = (
         "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
         "static_vectors."
+    )
+    EL188 = (
+        "There is no model '{name}'. Installed are: {known}. Install the package that has it, or "
+        "give its folder to spacy-elmo.CheckpointLoader.v1."
+    )
+    EL189 = (
+        "The installed model '{name}' cannot be found by its own package: {problem}. Install "
+        "that package again."
     )
 
 

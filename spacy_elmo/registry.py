@@ -6,6 +6,10 @@ import catalogue
 # `spacy_elmo.checkpoints.formats.CheckpointReader`, asked in the order of their names.
 checkpoint_readers = catalogue.create("spacy_elmo", "checkpoint_readers", entry_points=True)
 
+# Group "spacy_elmo_models": callables `() -> Path` to a folder with weights, by the name that
+# stands for it wherever a folder with weights may be given.
+models = catalogue.create("spacy_elmo", "models", entry_points=True)
+
 # Group "spacy_elmo_softmaxes": callables `(width, n_words, **settings) -> nn.Module` with
 # `loss` and `log_probs` as `spacy_elmo.language_model.softmax.Softmax`, by the name that a
 # config gives. Those from a file are made on torch's meta device first, for their shapes.

@@ -30,6 +30,7 @@ NAMES = {
         "spacy-elmo.ActivationCache.v1",
         "spacy-elmo.AllenNLPLoader.v1",
         "spacy-elmo.BundledLoader.v1",
+        "spacy-elmo.BundledLoader.v2",
         "spacy-elmo.CheckpointLoader.v1",
         "spacy-elmo.RandomLoader.v1",
         "spacy-elmo.sentence_spans.v1",
@@ -39,6 +40,7 @@ NAMES = {
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
+    "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }
@@ -92,6 +94,7 @@ ARGUMENTS = {
     "spacy-elmo.ActivationCache.v1": {"path": None, "megabytes": 4000, "dtype": "float32"},
     "spacy-elmo.AllenNLPLoader.v1": {"options_path": REQUIRED, "weights_path": REQUIRED},
     "spacy-elmo.BundledLoader.v1": {},
+    "spacy-elmo.BundledLoader.v2": {"name": "en_small"},
     "spacy-elmo.CheckpointLoader.v1": {"path": REQUIRED},
     "spacy-elmo.RandomLoader.v1": {"seed": 0},
     "spacy-elmo.sentence_spans.v1": {"max_tokens": 1024},

@@ -5,6 +5,7 @@ from typing import NamedTuple, Optional, Union
 
 from ..errors import Errors
 from ..util.atomic import find_folder
+from .named_models import BUNDLED_NAME, find_model, list_models
 
 PathLike = Union[str, Path]
 
@@ -21,8 +22,27 @@ class CheckpointFiles(NamedTuple):
 
     @classmethod
     def of(cls, path: PathLike, weights_path: Optional[PathLike] = None) -> "CheckpointFiles":
-        """Make paths of strings; nothing is opened."""
-        return cls(Path(path), None if weights_path is None else Path(weights_path))
+        """Find what is meant; nothing is opened.
+
+        path (PathLike): a folder, the first of two files, or the name of an installed model
+            ("en_small"). What lies in the file system is taken first.
+        weights_path (Optional[PathLike]): the second file.
+        RETURNS (CheckpointFiles): the paths.
+        RAISES (ValueError): EL189 if the package of a model is broken, EL024 if the bundled
+            one is missing.
+        """
+        if weights_path is not None:
+            return cls(Path(path), Path(weights_path))
+        name = find_name(path)
+        return cls(Path(path)) if name is None else cls.named(name)
+
+    @classmethod
+    def named(cls, name: str = BUNDLED_NAME) -> "CheckpointFiles":
+        """name (str): of an installed model. RETURNS (CheckpointFiles): its folder.
+        RAISES (ValueError): EL188 or EL189 if it is not found, EL024 if the bundled one is
+            missing.
+        """
+        return cls(find_model(name))
 
     @property
     def folder(self) -> Path:
@@ -34,10 +54,17 @@ class CheckpointFiles(NamedTuple):
         """RAISES (ValueError): EL030 if a path does not exist."""
         for path in (self.path, self.weights_path):
             if path is not None and not _exists(path):
-                raise ValueError(Errors.EL030.format(path=path))
+                known = ", ".join(list_models())
+                raise ValueError(Errors.EL030.format(path=path, known=known))
 
     def __str__(self) -> str:
         return str(self.path if self.weights_path is None else self.weights_path)
+
+
+def find_name(path: PathLike) -> Optional[str]:
+    """path (PathLike): what a user gave. RETURNS (Optional[str]): The name of an installed
+    model; None if it is a path, which it is wherever something lies there."""
+    return None if _exists(Path(path)) or str(path) not in list_models() else str(path)
 
 
 def _exists(path: Path) -> bool:

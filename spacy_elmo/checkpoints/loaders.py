@@ -6,8 +6,6 @@ dataclasses, which the config system would turn into dicts.
 """
 
 import logging
-from importlib.resources import files as package_files
-from pathlib import Path
 from typing import Any, Dict, Optional
 
 import torch
@@ -18,6 +16,7 @@ from ..errors import Errors
 from ..inference.embedder import Embedder, Loader
 from .checkpoint_files import CheckpointFiles, PathLike
 from .formats import fill_bilm, find_reader, read_bilm
+from .named_models import BUNDLED_NAME
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -34,11 +33,21 @@ class CheckpointLoader:
 
 
 class BundledLoader:
-    """Load the English model inside the package. See `build_bundled_loader_v1`."""
+    """Load an installed model. See `build_bundled_loader_v2`."""
+
+    def __init__(self, name: str = BUNDLED_NAME) -> None:
+        self.name = name
+
+    @property
+    def files(self) -> CheckpointFiles:
+        """RETURNS (CheckpointFiles): The model's folder. RAISES (ValueError): as
+        `find_model`."""
+        return CheckpointFiles.named(self.name)
 
     def __call__(self, bilm: BiLM) -> None:
-        fill_bilm(bilm, get_bundled(), Errors.EL025)
-        logger.info("Loaded the bundled English weights")
+        problem = Errors.EL025 if self.name == BUNDLED_NAME else Errors.EL023
+        fill_bilm(bilm, self.files, problem)
+        logger.info("Loaded the weights of %s", self.name)
 
 
 class RandomLoader:
@@ -58,21 +67,6 @@ def _count(bilm: BiLM) -> int:
     return sum(weight.numel() for weight in bilm.parameters())
 
 
-# The small English model, see docs/data.md and its meta.json.
-BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / "en_small"
-
-
-def get_bundled() -> CheckpointFiles:
-    """Find the bundled model.
-
-    RETURNS (CheckpointFiles): its folder.
-    RAISES (ValueError): EL024 if this installation has none.
-    """
-    if not BUNDLED.exists():
-        raise ValueError(Errors.EL024.format(path=BUNDLED))
-    return CheckpointFiles(BUNDLED)
-
-
 def build_bundled_loader_v1() -> Loader:
     """Load the small English model that comes with the package. The default.
 
@@ -82,10 +76,22 @@ def build_bundled_loader_v1() -> Loader:
     return BundledLoader()
 
 
+def build_bundled_loader_v2(name: str = BUNDLED_NAME) -> Loader:
+    """Load a model that came with a package: the bundled one, or that of an installed package
+    such as spacy-elmo-en-medium.
+
+    name (str): of the model.
+    RETURNS (Loader): raises ValueError EL188 and EL189 for a name that is not installed,
+        EL024 if the bundled one is missing, EL023 or EL025 if the component has another shape.
+    """
+    return BundledLoader(name)
+
+
 def build_checkpoint_loader_v1(path: str) -> Loader:
     """Load a folder of weights.
 
-    path (str): a folder written by this package, or one with AllenNLP's two files.
+    path (str): a folder written by this package, one with AllenNLP's two files, or the name
+        of an installed model.
     RETURNS (Loader): raises ValueError EL023 if the component has another shape; else as
         `read_bilm`.
     """
@@ -114,7 +120,7 @@ def build_random_loader_v1(seed: int = 0) -> Loader:
 def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
     """Read the shape of a checkpoint, and whether its weights are of that shape.
 
-    path (PathLike): a folder, or options.json.
+    path (PathLike): a folder, the name of an installed model, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (BiLMConfig): the shape.
     RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 if
@@ -129,7 +135,8 @@ def load_embedder(
 ) -> Embedder:
     """Load a biLM for use without spaCy.
 
-    path (Optional[PathLike]): a folder, or options.json; None for the bundled model.
+    path (Optional[PathLike]): a folder, the name of an installed model, or options.json; None
+        for the bundled model.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
     RAISES (ValueError): EL024 without bundled weights; else as `read_bilm`.
@@ -138,7 +145,7 @@ def load_embedder(
         >>> [array.shape for array in embedder.embed([["I", "like", "eggs"], ["Ham", "!"]])]
         [(3, 3, 256), (3, 2, 256)]
     """
-    files = get_bundled() if path is None else CheckpointFiles.of(path, weights_path)
+    files = CheckpointFiles.named() if path is None else CheckpointFiles.of(path, weights_path)
     bilm = read_bilm(files)
     logger.info("Loaded %d weights from %s", _count(bilm), files)
     return Embedder(bilm)
@@ -148,12 +155,12 @@ def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict
     """Make the settings of a component that fits a checkpoint:
     `nlp.add_pipe("elmo", config=pipe_config(path))`.
 
-    path (PathLike): a folder, or options.json.
+    path (PathLike): a folder, the name of an installed model, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Dict[str, Any]): {"model": the shape}. Add more keys as you like.
     RAISES (ValueError): as `read_config`.
     EXAMPLE:
-        >>> config = pipe_config(get_bundled().folder)
+        >>> config = pipe_config("en_small")
         >>> config["model"]["width"]
         256
     """

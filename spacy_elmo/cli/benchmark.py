@@ -14,7 +14,7 @@ _MOST_SENTENCES = 1_000_000
 def benchmark(
     text: str = typer.Argument(..., help="Text with a sentence in each line: a file or folder"),
     weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights; the bundled English ones if left out"
+        None, help="Folder with weights, or a model's name; the bundled one if left out"
     ),
     precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
     batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),

@@ -10,7 +10,7 @@ from .common import exit_on_error
 
 
 def convert(
-    source: Path = typer.Argument(..., help="Folder with weights, or options.json"),
+    source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     weights: Optional[Path] = typer.Option(None, help="HDF5 file, if SOURCE is options.json"),
     half: bool = typer.Option(False, "--half", help="Store 16 bits a number, not 32"),

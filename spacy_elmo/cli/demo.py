@@ -21,7 +21,7 @@ The village stands on the south bank of the river ."""
 
 def demo(
     weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights; the bundled English ones if left out"
+        None, help="Folder with weights, or a model's name; the bundled one if left out"
     ),
     word: str = typer.Option("bank", help="The word to look at"),
     texts: Optional[str] = typer.Option(None, help="File with a sentence in each line"),

@@ -10,7 +10,9 @@ from .common import exit_on_error, require_writable
 
 
 def evaluate(
-    checkpoint: Path = typer.Argument(..., help="Folder with weights and softmax"),
+    checkpoint: Path = typer.Argument(
+        ..., help="Folder with weights and softmax, or a model's name"
+    ),
     text: str = typer.Argument(..., help="File, folder or glob"),
     vocab: Optional[Path] = typer.Option(
         None, help="Score with these words alone; the rest counts as <UNK>"

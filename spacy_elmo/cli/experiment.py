@@ -27,7 +27,9 @@ def experiment(
     component: str = typer.Option("tagger", help="Factory of the component to train"),
     title: str = typer.Option("", help="What the task is called in tables"),
     lang: str = typer.Option("en", help="Language"),
-    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    weights: str = typer.Option(
+        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    ),
     seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
     shares: str = typer.Option(
         "1,2,5,10,20,50,100", help="Percent of the training docs, of the suite samples"

@@ -16,7 +16,7 @@ class Format(str, Enum):
 
 
 def export(
-    checkpoint: Path = typer.Argument(..., help="Folder with weights"),
+    checkpoint: Path = typer.Argument(..., help="Folder with weights, or a model's name"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     format: Format = typer.Option(Format.allennlp, help="Format to write"),
     softmax: bool = typer.Option(True, help="Write the softmax too, if there is one"),

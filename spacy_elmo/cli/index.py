@@ -13,7 +13,9 @@ from .outputs import writing
 def index(
     text: str = typer.Argument(..., help="Text: a file, folder or glob (.txt, .jsonl, .spacy)"),
     folder: Path = typer.Argument(..., help="Folder of the index", file_okay=False),
-    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    weights: str = typer.Option(
+        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    ),
     layer: int = typer.Option(0, help="Layer of the biLM; 0 is the word layer, -1 the top"),
     weighting: str = typer.Option(
         "whitened", help="mean; sif: rare words weigh more; whitened: directions weigh the same"

@@ -28,7 +28,7 @@ def init_config(
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors"),
     lang: str = typer.Option("en", help="Language code"),
     weights: Optional[Path] = typer.Option(
-        None, help="Folder with weights, or an HDF5 file together with --options"
+        None, help="Folder with weights, a model's name, or an HDF5 file together with --options"
     ),
     options: Optional[Path] = typer.Option(None, help="options.json of the HDF5 file"),
     vectors: Optional[str] = typer.Option(
@@ -148,6 +148,8 @@ def _find_loader(
     options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[Optional[Dict[str, Any]], Dict[str, str]]:
     """The loader's block, None to leave the preset's own, and values of [paths]."""
+    from ..checkpoints.checkpoint_files import find_name
+
     if weights is None:
         return None, {}
     if options is not None:
@@ -157,5 +159,8 @@ def _find_loader(
             "options_path": "${paths.elmo_options}",
             "weights_path": "${paths.elmo_weights}",
         }, paths
+    name = find_name(weights)
+    if name is not None:
+        return {"@misc": "spacy-elmo.BundledLoader.v2", "name": name}, {}
     loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": "${paths.elmo_weights}"}
     return loader, {"elmo_weights": str(weights)}

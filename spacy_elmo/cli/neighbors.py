@@ -19,7 +19,9 @@ def neighbors(
     sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
-    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    weights: str = typer.Option(
+        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    ),
     vectors: Optional[Path] = typer.Option(
         None, help="Pipeline with static vectors, such as GloVe, to compare with"
     ),

@@ -17,7 +17,9 @@ def probe(
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
     ),
-    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    weights: str = typer.Option(
+        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    ),
     attr: str = typer.Option("tag_", help="Attribute of the tokens to predict"),
     title: str = typer.Option("", help="What the data is called in reports"),
     seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),

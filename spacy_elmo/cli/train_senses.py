@@ -22,7 +22,9 @@ def train_senses(
     ),
     wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
     output: Path = typer.Argument(..., help="Folder for the pipeline"),
-    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    weights: str = typer.Option(
+        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    ),
     test: Optional[Path] = typer.Option(
         None, help="Sentences to measure on, once", exists=True, dir_okay=False
     ),

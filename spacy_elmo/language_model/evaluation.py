@@ -50,7 +50,8 @@ def evaluate_checkpoint(
     RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
         text, EL030 to EL038 for the checkpoint, EL169 for its meta.json.
     """
-    before = _read_settings(Path(checkpoint))
+    files = CheckpointFiles.of(checkpoint)
+    before = _read_settings(files.path)
     cut = cut or before["cut"]
     max_tokens = max_tokens or before["max_tokens"]
     stream = before["stream"] if stream is None else stream
@@ -59,7 +60,7 @@ def evaluate_checkpoint(
     make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
     # What is wrong with the text is known before a model is loaded.
     of_text = list(read_sequences(text, make_cutter))
-    model, vocabulary, _ = load_language_model(CheckpointFiles.of(checkpoint))
+    model, vocabulary, _ = load_language_model(files)
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
     sequences = sample(of_text, limit, in_order=stream)
     if not sequences:

@@ -1,4 +1,4 @@
-"""The component "elmo_lm": what a biLM's softmax says description each token."""
+"""The component "elmo_lm": what a biLM's softmax says about each token."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,6 @@ from spacy.vocab import Vocab
 
 from ..bilm.build_lock import BUILD_LOCK
 from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.loaders import get_bundled
 from ..checkpoints.native import (
     CONFIG_FILE,
     META_FILE,
@@ -91,8 +90,8 @@ class ElmoLM(Pipe):
 
     vocab (Vocab): the shared vocabulary.
     name (str): name in the pipeline.
-    path (Optional[str]): a folder with weights and their softmax; None for the bundled
-        English ones. A saved pipeline has its own.
+    path (Optional[str]): a folder with weights and their softmax, or an installed model's name;
+        None for the bundled English ones. A saved pipeline has its own.
     get_spans (Optional[SpanGetter]): cuts docs into sequences; None for
         spacy-elmo.window_spans.v1.
     substitutes (bool): whether docs keep what `token._.elmo_substitutes` needs: width
@@ -146,8 +145,8 @@ class ElmoLM(Pipe):
         with BUILD_LOCK:
             if self._held is not None:
                 return self._held
-            files = get_bundled() if self.path is None else CheckpointFiles.of(self.path)
-            return self._read(files)
+            path = self.path
+            return self._read(CheckpointFiles.of(path) if path else CheckpointFiles.named())
 
     def _read(self, files: CheckpointFiles) -> _Held:
         held = _Held(load_language_model(files), uuid4().hex, read_language(files))

@@ -7,7 +7,6 @@ from typing import Any, Optional
 import srsly
 
 from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.loaders import BundledLoader, get_bundled
 from ..checkpoints.native import META_FILE
 from ..errors import Errors, Warnings
 from ..util.atomic import find_folder
@@ -37,7 +36,7 @@ def read_language(files: CheckpointFiles) -> Optional[str]:
 def find_language(loader: Any) -> Optional[str]:
     """loader (Any): what filled a biLM. RETURNS (Optional[str]): as `read_language`."""
     try:
-        files = get_bundled() if isinstance(loader, BundledLoader) else loader.files
+        files = loader.files
     except (ValueError, AttributeError):
         return None
     return read_language(files) if isinstance(files, CheckpointFiles) else None

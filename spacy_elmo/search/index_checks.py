@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..checkpoints.checkpoint_files import find_name
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..util.checks import require_known, require_layer
@@ -28,7 +29,8 @@ def make_meta(
     require_known("backend", backend, BACKENDS)
     require_backend(backend)
     require_lang(lang)
-    path = str(Path(weights).resolve()) if weights else ""
+    # A name stays one: where its package lies may change.
+    path = weights if not weights or find_name(weights) else str(Path(weights).resolve())
     weights_hash = embedder.hash_weights().hex()
     return IndexMeta(layer % n_layers, weighting, backend, lang, path, weights_hash)
 

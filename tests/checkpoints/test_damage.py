@@ -298,7 +298,7 @@ def is_same_json(a, b):
 
 
 def test_the_bundled_model_has_digests(tmp_path):
-    from spacy_elmo.checkpoints.loaders import BUNDLED
+    from spacy_elmo.checkpoints.named_models import BUNDLED
 
     shutil.copytree(BUNDLED, tmp_path / "copy")
     assert (tmp_path / "copy" / DIGESTS_FILE).exists()

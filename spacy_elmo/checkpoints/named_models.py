@@ -1,0 +1,45 @@
+"""biLMs by name: the bundled one, and those of packages that declare the entry point group
+"spacy_elmo_models"."""
+
+from importlib.metadata import entry_points
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import List
+
+from ..errors import Errors
+from ..registry import models
+from ..util.showing import show_reason
+
+BUNDLED_NAME = "en_small"
+# The small English model, see docs/data.md and its meta.json.
+BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / BUNDLED_NAME
+
+
+def get_en_small() -> Path:
+    """RETURNS (Path): Folder of the bundled model.
+    RAISES (ValueError): EL024 if this installation has none.
+    """
+    if not BUNDLED.exists():
+        raise ValueError(Errors.EL024.format(path=BUNDLED))
+    return BUNDLED
+
+
+def list_models() -> List[str]:
+    """RETURNS (List[str]): Names that are known, without importing what declares them."""
+    return sorted({entry.name for entry in entry_points(group="spacy_elmo_models")})
+
+
+def find_model(name: str) -> Path:
+    """name (str): of a model. RETURNS (Path): its folder.
+    RAISES (ValueError): EL188 if no installed package has it, EL189 if that package is broken,
+        EL024 if the bundled one is missing.
+    """
+    if name == BUNDLED_NAME:
+        return get_en_small()
+    if name not in list_models():
+        raise ValueError(Errors.EL188.format(name=name, known=", ".join(list_models())))
+    try:
+        # Another package's code.
+        return Path(models.get(name)())
+    except Exception as err:
+        raise ValueError(Errors.EL189.format(name=name, problem=show_reason(err))) from err

@@ -1,0 +1,75 @@
+"""Models by name: the bundled one, and those of other packages."""
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import spacy
+
+import spacy_elmo
+from spacy_elmo.checkpoints import named_models
+from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles, find_name
+from spacy_elmo.checkpoints.loaders import build_bundled_loader_v2, read_config
+
+from ..support.helpers import assert_close
+
+
+def get_broken():
+    raise FileNotFoundError("its data are gone")
+
+
+@pytest.fixture
+def installed(monkeypatch, toy_folder):
+    """A package with the model "toy", and one whose model is broken."""
+    functions = {"toy": lambda: toy_folder, "broken": get_broken}
+    entries = [EntryPoint(name, f"a_package:{name}", "spacy_elmo_models") for name in functions]
+    real = named_models.entry_points
+    monkeypatch.setattr(named_models, "entry_points", lambda group: [*real(group=group), *entries])
+    monkeypatch.setattr(named_models.models, "get", functions.get)
+
+
+def test_the_bundled_model_has_a_name():
+    assert CheckpointFiles.of("en_small").path == named_models.BUNDLED
+    assert find_name(Path("en_small")) == "en_small"
+    assert "en_small" in named_models.list_models()
+
+
+def test_a_name_stands_for_a_folder_everywhere(installed, toy_folder):
+    assert read_config("toy") == read_config(toy_folder)
+    words = [["green", "eggs"]]
+    expected = spacy_elmo.load_embedder(toy_folder).embed(words)
+    assert_close(spacy_elmo.load_embedder("toy").embed(words), expected)
+
+    nlp = spacy.blank("en")
+    elmo = nlp.add_pipe("elmo", config=spacy_elmo.pipe_config("toy"))
+    elmo.load("toy")
+    assert_close([nlp("green eggs").tensor], [expected[0].mean(axis=0)])
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config=spacy_elmo.pipe_config("toy"))
+    loader = {"@misc": "spacy-elmo.BundledLoader.v2", "name": "toy"}
+    nlp.config["initialize"]["components"] = {"elmo": {"loader": loader}}
+    nlp.initialize()
+    assert_close([nlp("green eggs").tensor], [expected[0].mean(axis=0)])
+
+
+def test_what_lies_in_the_file_system_is_taken_first(installed, toy_folder, tmp_path, monkeypatch):
+    (tmp_path / "here" / "toy").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert find_name("toy") is None
+    assert CheckpointFiles.of("toy").path == Path("toy")
+    # But a loader of names has no paths.
+    assert build_bundled_loader_v2("toy").files.path == toy_folder
+
+
+def test_unknown_names_are_told_with_those_that_are_known(installed):
+    with pytest.raises(ValueError, match=r"EL188.*'en_large'.*broken, en_small, toy"):
+        build_bundled_loader_v2("en_large").files
+    with pytest.raises(ValueError, match=r"EL030.*'en_large'.*broken, en_small, toy"):
+        spacy_elmo.load_embedder("en_large")
+
+
+def test_a_broken_package_is_told(installed):
+    with pytest.raises(ValueError, match=r"EL189.*'broken'.*its data are gone"):
+        spacy_elmo.load_embedder("broken")
