@@ -1,6 +1,7 @@
 """`project.yml`: all of it, on toy data and a toy model; and its assets."""
 
 import lzma
+import os
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,8 @@ def project(tmp_path):
     shutil.copytree(ROOT / "projects", tmp_path / "projects")
     for name in ("en", "ko"):
         (tmp_path / f"{name}.cfg").write_text(PRETRAIN.format(lang=name))
+    medium = PRETRAIN.replace("cell_width = 6", "cell_width = 12") + 'init_part = "words"\n'
+    (tmp_path / "medium.cfg").write_text(medium.format(lang="en"))
     options = make_options()
     write_model(tmp_path / "weights", options, make_weights(options))
     data = tmp_path / "assets"
@@ -71,6 +74,7 @@ def project(tmp_path):
 QUICK = [
     "--vars.seeds", "0", "--vars.max_steps", "2", "--vars.eval_frequency", "1",
     "--vars.english_config", "en.cfg", "--vars.korean_config", "ko.cfg",
+    "--vars.medium_config", "medium.cfg",
 ]  # fmt: skip
 
 
@@ -201,11 +205,18 @@ def test_the_paper_s_experiments_run_on_a_part_of_the_real_data(papers, shared):
     check_report(papers, ("SemCor 3.0", *TASKS))
 
 
-@pytest.mark.slow
-def test_the_english_model_is_made_and_compared(project):
+@pytest.fixture
+def english(project):
+    """The project with a toy text."""
     for name in ("text", "heldout"):
         (project / "english" / name).mkdir(parents=True)
         (project / "english" / name / "x.txt").write_text("I like ham. You do not!\n" * 30)
+    return project
+
+
+@pytest.mark.slow
+def test_the_english_model_is_made_and_compared(english):
+    project = english
     words = project / "words.txt"
     words.write_text("<S>\n</S>\n<UNK>\nham\nzebra\n")
 
@@ -220,6 +231,31 @@ def test_the_english_model_is_made_and_compared(project):
     assert "zebra" in (folder / "bundle" / "vocab.txt").read_text().split()
     meta = srsly.read_json(folder / "bundle" / "meta.json")
     assert meta["name"] == "en_small" and meta["n_tokens_trained"] > 0
+
+
+@pytest.mark.slow
+def test_the_larger_model_is_a_package_with_a_name(english, tmp_path_factory):
+    run(english, "pretrain", *QUICK, "--vars.other", "work/en_small/model-best")
+    shutil.copytree(ROOT / "models" / "en_medium", english / "models" / "en_medium")
+    start = english / "work/en_small/bundle"
+
+    run(english, "medium", *QUICK, "--vars.start", start, "--vars.words", start / "vocab.txt")
+
+    (wheel,) = (english / "work/dist").glob("spacy_elmo_en_medium-*.whl")
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # In a process of its own, which sees what is installed here and the wheel.
+    code = "import spacy_elmo; print(spacy_elmo.load_embedder('en_medium').bilm.config.cell_width)"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)]),
+    }
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, check=True, capture_output=True, env=environment, cwd=site)
+    assert result.stdout.split() == [b"12"]
+    meta = srsly.read_json(site / "spacy_elmo_en_medium/model/meta.json")
+    assert meta["name"] == "en_medium" and "CC BY-SA" in meta["licence"]
 
 
 @pytest.mark.slow

@@ -23,6 +23,11 @@ from .vocabulary import Vocabulary
 _WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
 
 
+# What of a shape concerns the LSTMs alone, and weights of the word encoder.
+_LSTM_KEYS = ("depth", "cell_width", "cell_clip", "proj_clip", "projection", "skip_connections")
+_WORD_ENCODER = ("char_cnn.", "word_table.")
+
+
 class LoadedModel(NamedTuple):
     """A language model, the words that it predicts, and the settings of its softmax."""
 
@@ -54,6 +59,25 @@ def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
         table.vectors[known] = old.vectors[positions[known]]
     kept = {name: t for name, t in other.state_dict().items() if name not in _WORDS_OF_TABLE}
     bilm.load_state_dict({**bilm.state_dict(), **kept})
+
+
+@torch.no_grad()
+def start_words(bilm: BiLM, files: CheckpointFiles) -> None:
+    """Fill the word encoder of a biLM with that of another one, whose LSTMs may be of any shape.
+
+    bilm (BiLM): reads characters; untouched if anything is wrong.
+    files (CheckpointFiles): the other one.
+    RAISES (ValueError): EL097 if the word encoders differ in shape; else as `read_bilm`.
+    """
+    config = find_reader(files).read_config(files)
+    same_lstms = {key: getattr(bilm.config, key) for key in _LSTM_KEYS}
+    differences = bilm.config.differences(replace(config, **same_lstms))
+    if differences:
+        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
+        raise ValueError(text)
+    state = read_bilm(files).state_dict()
+    words = {name: tensor for name, tensor in state.items() if name.startswith(_WORD_ENCODER)}
+    bilm.load_state_dict({**bilm.state_dict(), **words})
 
 
 def load_language_model(files: CheckpointFiles) -> LoadedModel:

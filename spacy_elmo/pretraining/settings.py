@@ -24,6 +24,7 @@ from ..inference.packed_linear import DTYPES
 from .schedule import SCHEDULES, learn_rate_factor
 
 PRECISIONS = tuple(DTYPES)
+INIT_PARTS = ("all", "words")
 # What no run needs, and what no machine can hold or do.
 _MOST_EPOCHS = 1_000_000
 _MOST_TOKENS = 1_000_000_000
@@ -39,6 +40,8 @@ class TrainingSettings:
     max_steps (int): length of the run; 0 to follow from `max_epochs`.
     max_epochs (float): length of the run in passes over the text.
     batch_tokens (int): predictions of a direction in a step, over all processes.
+    init_part (str): what is taken of the weights that the run starts from ([paths] init):
+        "all", or "words": the word encoder and the softmax, for other LSTMs behind them.
     accumulate (int): pieces in which each process computes its share, to save memory.
     learn_rate (float): the highest one.
     warmup_steps (int): until the highest rate.
@@ -67,6 +70,7 @@ class TrainingSettings:
     max_steps: int = 0
     max_epochs: float = 1.0
     batch_tokens: int = 8192
+    init_part: str = "all"
     accumulate: int = 1
     learn_rate: float = 0.002
     warmup_steps: int = 200
@@ -107,7 +111,8 @@ class TrainingSettings:
             "eval_sequences",
         ):
             _require(section, key, getattr(self, key), 0, "at least 0")
-        for key, known in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
+        choices = {"schedule": SCHEDULES, "precision": PRECISIONS, "init_part": INIT_PARTS}
+        for key, known in choices.items():
             if getattr(self, key) not in known:
                 raise invalid(section, key, getattr(self, key), f"one of {known}")
         if not 0 <= self.decay_share <= 1:

@@ -254,6 +254,31 @@ def test_a_run_can_start_from_weights_alone(tmp_path, texts):
         torch.testing.assert_close(row, rows[0][word])
 
 
+def test_a_run_can_start_from_the_words_of_another_shape(tmp_path, texts):
+    train(tmp_path, texts, "first")
+    first = tmp_path / "first" / "model-last"
+    paths = {"train": str(texts / "train"), "dev": None, "init": str(first)}
+    training = {**SMALL["training"], "max_steps": 1, "learn_rate": 1e-9, "init_part": "words"}
+    larger = {**SHAPE, "cell_width": 2 * SHAPE["cell_width"], "depth": SHAPE["depth"] + 1}
+
+    train(tmp_path, texts, "second", bilm=larger, paths=paths, training=training)
+
+    second = tmp_path / "second" / "model-last"
+    words = [["I", "like", "eggs"]]
+    arrays = [load_embedder(folder).embed(words)[0] for folder in (first, second)]
+    assert arrays[1].shape[0] == arrays[0].shape[0] + 1
+    assert_close([arrays[1][0]], [arrays[0][0]])
+    torch.testing.assert_close(
+        native_softmax(second).state["weight"], native_softmax(first).state["weight"]
+    )
+    with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
+        train(
+            tmp_path, texts, "third", bilm={**larger, "width": 16}, paths=paths, training=training
+        )
+    with pytest.raises(ValueError, match="EL091.*init_part"):
+        train(tmp_path, texts, "fourth", training={**training, "init_part": "half"})
+
+
 def native_softmax(folder):
     files = CheckpointFiles.of(folder)
     return find_reader(files).read_softmax(files)
