@@ -8,11 +8,11 @@ from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
+from ..layers.listener import MIX_KEYS
 from ..pipeline.presets import make_config
 from ..text.corpus import TOKENIZER
 
 SUITES = ("gain", "weighting", "placement", "samples", "tuned")
-PLAIN, LEARNED = "plain", "input"
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
 # For many updates on much data, chosen on dev of UD English EWT.
@@ -49,8 +49,10 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     """
     if suite not in SUITES:
         raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
-    plain = Variant(PLAIN, "without ELMo", (), {})
-    learned = _at("input", LEARNED, f"learned, λ = {_WEAK}", mix_l2=_WEAK)
+    plain = Variant("plain", "without ELMo", (), {})
+    learned = _at("input", "input", f"learned, λ = {_WEAK}", mix_l2=_WEAK)
+    # As the preset has it.
+    every = _at("input", "all", "all, side by side", output="all")
     if suite == "weighting":
         fixed = [_at("input", f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
         return [
@@ -59,7 +61,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             _at("input", "average", "plain average", output="average"),
             _at("input", "strong", f"learned, λ = {_STRONG:g}", mix_l2=_STRONG),
             learned,
-            _at("input", "all", "all, side by side", output="all"),
+            every,
             *fixed,
         ]
     if suite == "placement":
@@ -74,7 +76,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
         title = "with ELMo, tuned"
         wide = _at("input", suite, title, output="all", mix_dropout=0.3, mix_layer_norm=True)
         return [plain, wide._replace(tok2vec=_TUNED)]
-    return [plain, learned._replace(title="with ELMo")]
+    return [plain, every._replace(title="with ELMo")]
 
 
 def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
@@ -107,7 +109,7 @@ def make_variant(
     config["nlp"]["tokenizer"] = dict(TOKENIZER)
     model = config["components"][component]["model"]
     if variant.places:
-        listener = {k: v for k, v in model["tok2vec"]["input"].items() if k != "mix_l2"}
+        listener = {k: v for k, v in model["tok2vec"]["input"].items() if k not in MIX_KEYS}
         for place in ("input", "output"):
             chosen = {**listener, **variant.mix} if place in variant.places else None
             model["tok2vec"][place] = deepcopy(chosen)

@@ -187,9 +187,9 @@ def make_result(variant, seed, score, steps, share=1.0):
 def test_summaries_average_what_differs_in_the_seed():
     variants = choose_variants("gain", 2)
     results = [
-        make_result("input", 1, 0.75, [0, 1, 2]),
+        make_result("all", 1, 0.75, [0, 1, 2]),
         make_result("plain", 0, 0.25, [0, 1]),
-        make_result("input", 0, 0.5, [0, 1]),
+        make_result("all", 0, 0.5, [0, 1]),
     ]
 
     plain, elmo = summarise(variants, results)
@@ -207,9 +207,9 @@ def test_summaries_average_what_differs_in_the_seed():
 def test_summaries_pass_over_what_was_not_run():
     variants = choose_variants("gain", 2)
 
-    rows = summarise(variants, [make_result("input", 0, 0.5, [0], share=0.1)])
+    rows = summarise(variants, [make_result("all", 0, 0.5, [0], share=0.1)])
 
-    assert [row["variant"] for row in rows] == ["input"]
+    assert [row["variant"] for row in rows] == ["all"]
 
 
 @pytest.mark.parametrize("values, shown", [([], "-"), ([1.0], "1.00"), ([1.0, 3.0], "2.00 ± 1.41")])
@@ -240,7 +240,7 @@ def test_a_probe_of_nothing_is_said(embedder, attr):
 
 
 def test_a_split_without_labels_has_no_score():
-    result = {**make_result("input", 0, 0.5, [0]), "test": {"tag_acc": None}}
+    result = {**make_result("all", 0, 0.5, [0]), "test": {"tag_acc": None}}
 
     (row,) = summarise(choose_variants("gain", 2), [result])
 

@@ -84,8 +84,8 @@ def test_finished_runs_are_not_made_again(settings, tmp_path, made):
     output = tmp_path / "out"
     first = list(run_all(RUNS[:2], settings, output))
     assert list(run_all(RUNS, settings, output))[:2] == first
-    assert made == ["plain, 100%, seed 0", "plain, 100%, seed 1", "input, 100%, seed 0",
-                    "input, 100%, seed 1"]  # fmt: skip
+    assert made == ["plain, 100%, seed 0", "plain, 100%, seed 1", "all, 100%, seed 0",
+                    "all, 100%, seed 1"]  # fmt: skip
 
 
 def test_damaged_results_are_made_again(settings, tmp_path, made, caplog):
