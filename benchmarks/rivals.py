@@ -21,7 +21,7 @@ def prepare(
     transformer: Path = typer.Option(..., help="Folder with MiniLM-L6"),
     vectors: Path = typer.Option(..., help="Pipeline with static vectors"),
     minutes: float = typer.Option(40.0, help="Processor time of `spacy pretrain`"),
-    epochs: int = typer.Option(1, help="Passes of floret over the text"),
+    epochs: int = typer.Option(3, help="Passes of floret over the text"),
 ) -> None:
     """Make what the rows start from: floret vectors, pretrained weights, cut transformers."""
     from rivals.preparation import prepare_all
@@ -63,6 +63,33 @@ def run(
     )
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def speed(
+    work: Path = WORK,
+    corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
+    transformer: Path = typer.Option(None, help="Folder with MiniLM-L6, for onnxruntime"),
+    turns: int = typer.Option(5),
+    tokens: int = typer.Option(4000, help="Of each turn"),
+    threads: int = typer.Option(2),
+) -> None:
+    """Measure the trained pipelines, all in one run."""
+    from rivals.speed import measure_all
+
+    tokenizer = transformer / "tokenizer.json" if transformer else None
+    measure_all(work, corpora, tokenizer, turns=turns, tokens=tokens, threads=threads)
+
+
+@app.command()
+def report(
+    work: Path = WORK,
+    output: Path = typer.Option(Path("docs/rivals.md"), help="Page to write"),
+) -> None:
+    """Write the page and its picture."""
+    from rivals.report import write_report
+
+    write_report(work, output)
 
 
 @app.command(hidden=True)

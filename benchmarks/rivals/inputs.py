@@ -9,6 +9,8 @@ from spacy_elmo.util.digests import digest, digest_file
 
 # Layers of the transformer that frozen rows choose from.
 DEPTHS = (2, 3, 6)
+# How they were made, in their folder.
+MADE = "made.json"
 
 
 class Inputs(NamedTuple):

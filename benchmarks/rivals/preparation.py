@@ -12,17 +12,21 @@ from tempfile import TemporaryDirectory
 
 import floret
 import spacy
+import srsly
 from spacy.vocab import Vocab
 from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 from spacy_elmo.util.atomic import atomic_file, atomic_folder
+from spacy_elmo.util.checked_json import write_checked_json
 
-from .inputs import DEPTHS
+from .inputs import DEPTHS, MADE
 from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
 
+# Folder of `spacy pretrain` among the inputs.
+PRETRAINING = "pretraining"
 # As spaCy's own floret vectors: two hashes in a table of 50,000 rows.
 FLORET = {
     "model": "cbow",
@@ -72,6 +76,14 @@ def prepare_all(
         if not path.exists():
             print(f"{time.strftime('%H:%M:%S')} {path.name}", flush=True)
             make(path)
+    made = {"minutes": minutes, "epochs": epochs, "words": read_progress(output)}
+    write_checked_json(output / MADE, made)
+
+
+def read_progress(inputs: Path) -> int:
+    """RETURNS (int): words that `spacy pretrain` has read."""
+    lines = list(srsly.read_jsonl(inputs / PRETRAINING / "log.jsonl"))
+    return lines[-1]["nr_word"]
 
 
 def copy_vectors(source: Path, output: Path) -> None:
@@ -123,7 +135,7 @@ def cut_transformer(source: Path, depth: int, output: Path) -> None:
 
 def pretrain_tok2vec(text: Path, minutes: float, output: Path) -> None:
     """Write the weights of `spacy pretrain`, in a process of its own."""
-    folder = output.with_name("pretraining")
+    folder = output.with_name(PRETRAINING)
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, str(SCRIPT), "pretrain", str(text), str(folder), str(minutes)]
     subprocess.run(command, check=True, env=limit_threads())

@@ -33,11 +33,11 @@ def run_pretraining(plain: Config, text: Path, output: Path, minutes: float) -> 
     config = Config(plain)
     config["components"] = {"tok2vec": {"factory": "tok2vec", "model": model}}
     config["nlp"]["pipeline"] = ["tok2vec"]
-    config["pretraining"] = make_pretraining_block("tok2vec", None)
+    config["pretraining"] = make_pretraining_block("tok2vec", "")
     config["corpora"]["pretrain"] = {"@readers": READER}
     output.mkdir(parents=True, exist_ok=True)
-    filled = load_model_from_config(config, auto_fill=True, validate=False).config
-    pretrain(filled, output, silent=False)
+    filled = load_model_from_config(config, auto_fill=True).config
+    pretrain(filled.interpolate(), output, silent=False)
 
 
 def make_reader(text: Path, seconds: float) -> Callable[[Language], Iterator[Doc]]:
@@ -55,7 +55,7 @@ def make_reader(text: Path, seconds: float) -> Callable[[Language], Iterator[Doc
     return read
 
 
-def make_pretraining_block(component: str, layer: str | None) -> dict[str, Any]:
+def make_pretraining_block(component: str, layer: str) -> dict[str, Any]:
     """RETURNS (dict[str, Any]): [pretraining]: characters of each word, one pass."""
     return {
         "component": component,
@@ -63,6 +63,7 @@ def make_pretraining_block(component: str, layer: str | None) -> dict[str, Any]:
         "max_epochs": 1,
         "dropout": 0.2,
         "n_save_every": None,
+        "n_save_epoch": None,
         "corpus": "corpora.pretrain",
         "batcher": {
             "@batchers": "spacy.batch_by_words.v1",

@@ -70,7 +70,7 @@ def run_all(
     (inputs.work / RESULTS).mkdir(parents=True, exist_ok=True)
     with lock_folder(inputs.work / RESULTS, wait=False):
         kept = [ROWS[name] for name in rows if not explain_missing(ROWS[name], inputs)]
-        _note_skipped(rows, inputs)
+        _note_skipped(inputs)
         first = [Run(row, task, seeds[0]) for task in tasks for row in kept]
         failed = _make(first, tasks, inputs, corpora, n_jobs, renew)
         later = [
@@ -99,9 +99,9 @@ def choose(row: Row, task: str, seed: int, work: Path) -> str | None:
     return max(scores, key=lambda name: scores[name]) if scores else None
 
 
-def _note_skipped(rows: Sequence[str], inputs: Inputs) -> None:
+def _note_skipped(inputs: Inputs) -> None:
     """Write why rows are not measured, for the report."""
-    reasons = {name: explain_missing(ROWS[name], inputs) for name in rows}
+    reasons = {name: explain_missing(row, inputs) for name, row in ROWS.items()}
     reasons = {name: reason for name, reason in reasons.items() if reason}
     for name, reason in reasons.items():
         typer.echo(f"{name} is skipped: {reason}")
