@@ -68,11 +68,20 @@ def with_vectors(make: Make, name: str) -> Make:
 
 
 def make_pretrained(component: str, inputs: Inputs) -> Config:
-    """RETURNS (Config): The plain one, from the weights of `spacy pretrain`."""
+    """RETURNS (Config): The plain one, from the weights of `spacy pretrain`. As spaCy's templates
+    have it, with the tok2vec as a component: that of a parser is not the pretrained layer alone."""
     config = make_plain(component, inputs)
+    model = config["components"][component]["model"]
+    config["components"]["tok2vec"] = {"factory": "tok2vec", "model": model["tok2vec"]}
+    config["nlp"]["pipeline"] = ["tok2vec", component]
+    model["tok2vec"] = {
+        "@architectures": "spacy.Tok2VecListener.v1",
+        "width": model["tok2vec"]["encode"]["width"],
+        "upstream": "tok2vec",
+    }
     config["paths"]["init_tok2vec"] = str(inputs.find("pretrained"))
     config["initialize"]["init_tok2vec"] = "${paths.init_tok2vec}"
-    config["pretraining"] = make_pretraining_block(component, "tok2vec")
+    config["pretraining"] = make_pretraining_block()
     return config
 
 

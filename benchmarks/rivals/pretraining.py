@@ -33,7 +33,7 @@ def run_pretraining(plain: Config, text: Path, output: Path, minutes: float) -> 
     config = Config(plain)
     config["components"] = {"tok2vec": {"factory": "tok2vec", "model": model}}
     config["nlp"]["pipeline"] = ["tok2vec"]
-    config["pretraining"] = make_pretraining_block("tok2vec", "")
+    config["pretraining"] = make_pretraining_block()
     config["corpora"]["pretrain"] = {"@readers": READER}
     output.mkdir(parents=True, exist_ok=True)
     filled = load_model_from_config(config, auto_fill=True).config
@@ -55,11 +55,11 @@ def make_reader(text: Path, seconds: float) -> Callable[[Language], Iterator[Doc
     return read
 
 
-def make_pretraining_block(component: str, layer: str) -> dict[str, Any]:
+def make_pretraining_block() -> dict[str, Any]:
     """RETURNS (dict[str, Any]): [pretraining]: characters of each word, one pass."""
     return {
-        "component": component,
-        "layer": layer,
+        "component": "tok2vec",
+        "layer": "",
         "max_epochs": 1,
         "dropout": 0.2,
         "n_save_every": None,
