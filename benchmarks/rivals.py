@@ -18,8 +18,10 @@ WORK = typer.Argument(..., help="Folder for all that is made")
 def prepare(
     work: Path = WORK,
     text: Path = typer.Option(..., help="Folder with English text"),
-    transformer: Path = typer.Option(..., help="Folder with MiniLM-L6"),
-    vectors: Path = typer.Option(..., help="Pipeline with static vectors"),
+    transformer: str = typer.Option(
+        "", help="Folder with MiniLM-L6; its rows are left out without"
+    ),
+    vectors: str = typer.Option("", help="Pipeline with static vectors; likewise"),
     minutes: float = typer.Option(40.0, help="Processor time of `spacy pretrain`"),
     epochs: int = typer.Option(3, help="Passes of floret over the text"),
 ) -> None:
@@ -69,7 +71,7 @@ def run(
 def speed(
     work: Path = WORK,
     corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
-    transformer: Path = typer.Option(None, help="Folder with MiniLM-L6, for onnxruntime"),
+    transformer: str = typer.Option("", help="Folder with MiniLM-L6, for onnxruntime"),
     turns: int = typer.Option(5),
     tokens: int = typer.Option(4000, help="Of each turn"),
     threads: int = typer.Option(2),
@@ -77,7 +79,7 @@ def speed(
     """Measure the trained pipelines, all in one run."""
     from rivals.speed import measure_all
 
-    tokenizer = transformer / "tokenizer.json" if transformer else None
+    tokenizer = Path(transformer) / "tokenizer.json" if transformer else None
     measure_all(work, corpora, tokenizer, turns=turns, tokens=tokens, threads=threads)
 
 

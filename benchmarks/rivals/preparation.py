@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import floret
 import spacy
 import srsly
 from spacy.vocab import Vocab
 from tqdm import tqdm
-from transformers import AutoModel, AutoTokenizer
 
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 from spacy_elmo.util.atomic import atomic_file, atomic_folder
@@ -24,6 +22,16 @@ from spacy_elmo.util.checked_json import write_checked_json
 from .inputs import DEPTHS, MADE
 from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
+
+try:
+    import floret
+except ImportError:
+    floret = None
+try:
+    import spacy_transformers
+    from transformers import AutoModel, AutoTokenizer
+except ImportError:
+    spacy_transformers = None
 
 # Folder of `spacy pretrain` among the inputs.
 PRETRAINING = "pretraining"
@@ -53,29 +61,32 @@ TRANSFORMER = {
 
 
 def prepare_all(
-    text: Path, transformer: Path, vectors: Path, output: Path, *, minutes: float, epochs: int
+    text: Path, transformer: str, vectors: str, output: Path, *, minutes: float, epochs: int
 ) -> None:
-    """Make each part that is not there.
+    """Make each part that is not there and can be made.
 
     text (Path): folder with English text.
-    transformer (Path): folder with MiniLM-L6.
-    vectors (Path): pipeline with static vectors.
+    transformer (str): folder with MiniLM-L6; "" for none.
+    vectors (str): pipeline with static vectors; "" for none.
     output (Path): folder to write.
     minutes (float): processor time of `spacy pretrain`.
     epochs (int): of floret.
     """
     sentences = output / "text.txt"
-    parts: dict[Path, Callable[[Path], None]] = {
-        output / "vectors": partial(copy_vectors, vectors),
-        **{output / f"minilm_{k}": partial(cut_transformer, transformer, k) for k in DEPTHS},
-        sentences: partial(write_text, text),
-        output / "pretrained": partial(pretrain_tok2vec, sentences, minutes),
-        output / "floret": partial(train_floret, sentences, epochs),
-    }
-    for path, make in parts.items():
-        if not path.exists():
-            print(f"{time.strftime('%H:%M:%S')} {path.name}", flush=True)
-            make(path)
+    parts: dict[str, Callable[[Path], None]] = {}
+    if vectors:
+        parts["vectors"] = partial(copy_vectors, Path(vectors))
+    if transformer and spacy_transformers:
+        for depth in DEPTHS:
+            parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
+    parts[sentences.name] = partial(write_text, text)
+    parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
+    if floret:
+        parts["floret"] = partial(train_floret, sentences, epochs)
+    for name, make in parts.items():
+        if not (output / name).exists():
+            print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
+            make(output / name)
     made = {"minutes": minutes, "epochs": epochs, "words": read_progress(output)}
     write_checked_json(output / MADE, made)
 
