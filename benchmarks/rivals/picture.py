@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy_elmo.util.drawing import Figure, require_matplotlib, save_figure
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from spacy_elmo.util.drawing import save_figure
 
 # Okabe and Ito's colours, and shapes for those who see none.
 _STYLES = {"tok2vec": ("#0072B2", "s"), "ELMo": ("#D55E00", "o"), "transformer": ("#009E73", "^")}
@@ -27,16 +30,14 @@ def plot_speed(panels: dict[str, list[Point]], path: Path) -> None:
 
     panels (dict[str, list[Point]]): by title.
     path (Path): file to write.
-    RAISES (ValueError): EL062 without matplotlib.
     """
-    require_matplotlib()
     figure = Figure(figsize=(10, 4.6 * len(panels)))
     all_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (title, points) in zip(all_axes, panels.items()):
         _draw_panel(axes, title, points)
     handles, labels = all_axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False)
-    figure.subplots_adjust(left=0.08, right=0.62, hspace=0.3)
+    figure.subplots_adjust(left=0.08, right=0.62, top=0.93, hspace=0.3)
     save_figure(figure, path, bbox_inches="tight")
 
 
@@ -46,6 +47,9 @@ def _draw_panel(axes: Any, title: str, points: list[Point]) -> None:
         ys = [point.score for point in points if point.family == family]
         axes.scatter(xs, ys, c=color, marker=marker, s=55, label=family, zorder=3)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.08, y=0.08)
     axes.set_title(title)
     axes.set_xlabel("tokens per second, whole pipeline (log scale)")
@@ -62,7 +66,12 @@ def _draw_panel(axes: Any, title: str, points: list[Point]) -> None:
             textcoords="axes fraction",
             fontsize=9,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": _STYLES[point.family][0], "lw": 0.7},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": _STYLES[point.family][0],
+                "lw": 0.7,
+                "relpos": (0, 0.5),
+            },
         )
 
 
