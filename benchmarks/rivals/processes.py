@@ -1,4 +1,4 @@
-"""Child processes of one thread each."""
+"""Child processes with a limited number of threads."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LOG = "log.txt"
 
 
-def limit_threads() -> dict[str, str]:
-    """RETURNS (dict[str, str]): Environment of a process with one thread."""
-    return {**os.environ, **dict.fromkeys(_THREADS, "1")}
+def limit_threads(n_threads: int = 1) -> dict[str, str]:
+    """RETURNS (dict[str, str]): Environment of a process with so many threads."""
+    return {**os.environ, **dict.fromkeys(_THREADS, str(n_threads))}
 
 
 def run_processes(folders: Sequence[Path], n_jobs: int) -> Iterator[tuple[Path, int]]:

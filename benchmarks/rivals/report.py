@@ -78,8 +78,9 @@ def collect_lines(work: Path, task: str, speed: dict[str, Any]) -> list[Line]:
     lines = []
     for row in ROWS.values():
         if choose(row, task, 0, work) in (row.name, None):
-            runs = sorted((work / RESULTS / task).glob(f"{row.name}_*.json"))
-            seeds = sorted(int(path.stem.rpartition("_")[2]) for path in runs)
+            names = [path.stem.rpartition("_") for path in (work / RESULTS / task).glob("*.json")]
+            # A name may begin with another row's.
+            seeds = sorted(int(seed) for name, _, seed in names if name == row.name)
             results = [read_result(Run(row, task, seed), work) for seed in seeds]
             lines.append(Line(row, [r for r in results if r], timed.get(row.name)))
     return lines

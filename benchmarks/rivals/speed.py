@@ -14,7 +14,6 @@ import typer
 from common import describe_machine
 from spacy.tokens import DocBin
 from thinc.api import NumpyOps, set_current_ops
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from spacy_elmo.experiments.results import get_origin
@@ -48,20 +47,20 @@ def measure_all(
     tokenizer (Path | None): MiniLM's tokenizer.json, for the one in onnxruntime.
     turns (int): how often; each turn reads other text.
     tokens (int): of a turn.
-    threads (int): of all matrix products.
+    threads (int): of all matrix products; NumPy's read their number from the environment
+        when their process starts.
     RETURNS (dict[str, Any]): what is written.
     """
     torch.set_num_threads(threads)
     set_current_ops(NumpyOps(use_blis=False))
-    with threadpool_limits(threads):
-        tasks = {}
-        for task in TIMED:
-            pipelines = load_pipelines(work, task, tokenizer, threads)
-            if pipelines:
-                parts = read_parts(corpora / task, turns + 1, tokens)
-                if len(parts) <= turns:
-                    raise typer.BadParameter(f"{task} has no {turns + 1} times {tokens} tokens")
-                tasks[task] = measure_task(pipelines, parts)
+    tasks = {}
+    for task in TIMED:
+        pipelines = load_pipelines(work, task, tokenizer, threads)
+        if pipelines:
+            parts = read_parts(corpora / task, turns + 1, tokens)
+            if len(parts) <= turns:
+                raise typer.BadParameter(f"{task} has no {turns + 1} times {tokens} tokens")
+            tasks[task] = measure_task(pipelines, parts)
     machine = describe_machine()
     result = {"machine": machine, "threads": threads, "turns": turns, "tokens": tokens}
     result = {**result, **get_origin(), "tasks": tasks}

@@ -3,6 +3,8 @@
 import io
 import shutil
 import time
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from spacy_elmo.experiments.progress import Progress, RunLog
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
+# Packages whose versions are noted, too, if they are installed.
+OTHERS = ("spacy-transformers", "transformers")
 # In the folder of a run.
 CONFIG, JOB, MODEL = "config.cfg", "job.json", "model"
 
@@ -49,6 +53,8 @@ def run_job(folder: Path) -> None:
         "cpu_seconds": round(time.process_time() - cpu_start, 1),
         **get_origin(),
     }
+    with suppress(PackageNotFoundError):
+        result["versions"].update({name: version(name) for name in OTHERS})
     if job["keep"]:
         shutil.rmtree(job["keep"], ignore_errors=True)
         shutil.move(folder / "out" / "model-best", job["keep"])
