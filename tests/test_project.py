@@ -172,6 +172,36 @@ def test_all_runs_on_toy_data(papers):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_rivals_run_on_toy_data(papers):
+    for task, column in (
+        ("ner/gum_named/gum-named-{}.conll", ""),
+        ("ner/uner_ewt/en_ewt-ud-{}.iob2", "1\t"),
+    ):
+        lines = ["# sent_id = 1", f"{column}Ham\tI-PER", f"{column}#\tO", ""]
+        for split in ("train", "dev", "test"):
+            path = papers / "assets" / task.format(split)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(4 * lines))
+    text = papers / "text"
+    text.mkdir()
+    (text / "a.txt").write_text("Eat ham in New York .\nDo eat eggs .\n" * 30)
+    options = ["--vars.english_text", "text", "--vars.weights", "weights", "--vars.seeds", "0"]
+    options += ["--vars.rivals_minutes", "0.01", "--vars.rivals_epochs", "1"]
+    options += ["--vars.rivals_rows", "plain,elmo_task_mix", "--vars.rivals_steps", "1"]
+    options += ["--vars.rivals_turns", "1", "--vars.rivals_tokens", "4"]
+
+    run(papers, "rivals", *options)
+
+    page = (papers / "docs/rivals.md").read_text("utf-8")
+    assert page.count("| ELMo, task_mix | ") == 4 and "without vectors" in page
+    vocab = spacy.blank("en").vocab
+    for task in ("gum", "uner_ewt"):
+        docs = DocBin().from_disk(papers / f"work/rivals/corpus/{task}/dev.spacy").get_docs(vocab)
+        assert [(doc.text, [e.text for e in doc.ents]) for doc in docs] == [("Ham # ", ["Ham"])] * 4
+
+
+@pytest.mark.slow
 def test_senses_are_read_as_published(papers):
     run(papers, "unpack")
 

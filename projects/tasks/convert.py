@@ -7,13 +7,11 @@ from pathlib import Path
 
 import spacy
 import typer
-from data import read_entities, read_polarity, read_tags
+from data import SPLITS, read_entities, read_polarity, read_tags
 from spacy.tokens import Doc, DocBin
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
 from tasks import COMPONENTS, ENGLISH
-
-SPLITS = ("train", "dev", "test")
 
 
 def main(
@@ -24,9 +22,9 @@ def main(
 ) -> None:
     """Write OUTPUT/<task>/<split>.spacy."""
     vocab = spacy.blank("xx").vocab
-    makers = {"ner": make_entity_docs, "textcat": make_polarity_docs}
+    makers = {"ner": make_entity_docs, "tagger": make_tag_docs, "textcat": make_polarity_docs}
     for task in tasks.split(","):
-        make_docs = makers.get(COMPONENTS[task], partial(make_tag_docs, task=task))
+        make_docs = partial(makers[COMPONENTS[task]], task=task)
         for split in SPLITS:
             docs = make_docs(vocab, source, split)
             path = output / task / f"{split}.spacy"
@@ -42,15 +40,15 @@ def make_tag_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Itera
         yield Doc(vocab, words=words, tags=tags)
 
 
-def make_entity_docs(vocab: Vocab, source: Path, split: str) -> Iterator[Doc]:
+def make_entity_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
     """YIELDS (Doc): with `ents`."""
-    for words, tags in read_entities(source, split):
+    for words, tags in read_entities(source, task, split):
         doc = Doc(vocab, words=words)
         doc.ents = biluo_tags_to_spans(doc, iob_to_biluo(tags))
         yield doc
 
 
-def make_polarity_docs(vocab: Vocab, source: Path, split: str) -> Iterator[Doc]:
+def make_polarity_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
     """YIELDS (Doc): with `cats`, positive and negative in turn, so that a part of the
     file holds both."""
     docs: dict[str, list[Doc]] = {"pos": [], "neg": []}

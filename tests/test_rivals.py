@@ -1,0 +1,189 @@
+"""benchmarks/rivals.py: rows, runs, speed and report, on toy data."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+import torch
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config_from_str
+from thinc.api import get_current_ops, set_current_ops
+from typer.testing import CliRunner
+
+from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+
+from .support.toy_corpora import make_docs
+from .support.toy_rivals import has, write_corpora, write_transformer, write_vectors
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+from rivals.inputs import DEPTHS, Inputs  # noqa: E402
+from rivals.report import write_report  # noqa: E402
+from rivals.rows import ROWS, explain_missing, make_training_config  # noqa: E402
+from rivals.runs import Run  # noqa: E402
+from rivals.tasks import TASKS  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    return write_corpora(tmp_path_factory.mktemp("corpora"))
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A folder with the inputs whose packages are installed."""
+    from rivals.configs import make_plain
+    from rivals.pretraining import WEIGHTS, run_pretraining
+
+    work = tmp_path_factory.mktemp("work")
+    inputs = work / "inputs"
+    inputs.mkdir()
+    write_vectors(inputs / "vectors")
+    write_vectors(inputs / "floret", floret=True)
+    text = inputs / "text.txt"
+    text.write_text("".join(f"{doc.text}\n" for doc in make_docs(200)))
+    ops, n_threads = get_current_ops(), torch.get_num_threads()
+    run_pretraining(make_plain("tagger"), text, inputs / "pretraining", minutes=0.01)
+    set_current_ops(ops)
+    torch.set_num_threads(n_threads)
+    (inputs / "pretraining" / WEIGHTS).rename(inputs / "pretrained")
+    if has("spacy_transformers", "floret"):
+        from rivals.preparation import cut_transformer
+
+        write_transformer(work / "bert")
+        for depth in DEPTHS:
+            cut_transformer(work / "bert", depth, inputs / f"minilm_{depth}")
+    return work
+
+
+def make_pipeline(name, task, inputs, corpora):
+    config = make_training_config(ROWS[name], TASKS[task]._replace(max_steps=1), inputs, 0)
+    for split in ("train", "dev"):
+        config["paths"][split] = str(corpora / task / f"{split}.spacy")
+    return init_nlp(load_config_from_str(config.to_str(interpolate=False), interpolate=False))
+
+
+@pytest.mark.parametrize("task", ["ewt", "wnut17"])
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_trains(name, task, work, weights, corpora):
+    inputs = Inputs(work, str(weights))
+    if reason := explain_missing(ROWS[name], inputs):
+        pytest.skip(reason)
+    nlp = make_pipeline(name, task, inputs, corpora)
+    model = nlp.get_pipe(TASKS[task].component).model
+    before = model.to_bytes()
+
+    train(nlp, stdout=io.StringIO())
+
+    assert model.to_bytes() != before
+
+
+def test_rows_of_missing_inputs_say_so(tmp_path):
+    assert explain_missing(ROWS["plain_floret"], Inputs(tmp_path)) == "without floret"
+    assert explain_missing(ROWS["plain"], Inputs(tmp_path)) == ""
+
+
+@pytest.mark.parametrize("task", ["ewt", "wnut17"])
+def test_pretrained_weights_reach_the_pipeline(task, work, corpora):
+    nlp = make_pipeline("plain_pretrained", task, Inputs(work), corpora)
+
+    assert nlp.get_pipe("tok2vec").model.to_bytes() == (work / "inputs/pretrained").read_bytes()
+
+
+def make_result(row, task, seed, score):
+    return {
+        "row": row, "task": task, "seed": seed, "score": TASKS[task].score,
+        "dev": {TASKS[task].score: score}, "test": {TASKS[task].score: score - 0.01},
+        "settings": {"max_steps": 9, "patience": 5, "inputs": {"biLM": "abc"}},
+        "seconds": 1.0, "cpu_seconds": 1.0, "date": "2026-01-01", "versions": {"spacy": "3"},
+    }  # fmt: skip
+
+
+def test_the_report_shows_what_the_files_say(tmp_path):
+    pytest.importorskip("matplotlib")
+    for row, seed, score in [
+        ("plain", 0, 0.5), ("plain", 1, 0.7), ("plain_vectors", 2, 0.6),
+        ("minilm_2", 0, 0.8), ("minilm_3", 0, 0.9),
+    ]:  # fmt: skip
+        result = make_result(row, "ewt", seed, score)
+        write_checked_json(Run(ROWS[row], "ewt", seed).find_result(tmp_path), result)
+    timed = {name: {"tokens_per_second": 12345.6, "latency": 0.0021} for name in ROWS}
+    speed = {
+        "date": "2026-01-01",
+        "machine": "toy",
+        "turns": 1,
+        "tokens": 2,
+        "tasks": {"ewt": timed},
+    }
+    write_checked_json(tmp_path / "results/speed.json", speed)
+    write_checked_json(tmp_path / "results/skipped.json", {"rows": {"plain_floret": "no floret"}})
+
+    write_report(tmp_path, tmp_path / "docs/rivals.md")
+
+    text = (tmp_path / "docs/rivals.md").read_text("utf-8")
+    assert "| tok2vec | 60.00 ± 14.14 | 59.00 ± 14.14 | 2 | 12,346 | 2.1 |" in text
+    assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text and "2 layers" not in text
+    assert "not measured: no floret" in text and "biLM: abc" in text
+    assert (tmp_path / "docs/figures/rivals.svg").exists()
+
+
+@pytest.mark.slow
+def test_runs_are_kept_refused_and_renewed(tmp_path, corpora):
+    from rivals.processes import SCRIPT
+
+    sys.path.insert(0, str(BENCHMARKS))
+    app = load_script(SCRIPT).app
+    sys.path.remove(str(BENCHMARKS))
+
+    def invoke(*arguments):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    def run(*arguments):
+        fixed = ["--tasks", "ewt", "--rows", "plain", "--n-jobs", 1]
+        return invoke("run", tmp_path, corpora, *fixed, *arguments)
+
+    path = tmp_path / "results/ewt/plain_0.json"
+    assert run("--max-steps", 1, "--seeds", "0,1").exit_code == 0
+    first = path.read_bytes()
+    assert spacy.load(tmp_path / "results/ewt/plain_0/model").pipe_names == ["tagger"]
+    assert path.with_name("plain_1.json").exists() and not path.with_name("plain_1").exists()
+    assert run("--max-steps", 1, "--seeds", 0).exit_code == 0 and path.read_bytes() == first
+    assert run("--max-steps", 2, "--seeds", 0).exit_code == 2 and path.read_bytes() == first
+    assert run("--max-steps", 2, "--seeds", 0, "--renew").exit_code == 0
+    assert read_checked_json(path)["settings"]["max_steps"] == 2
+    timed = invoke("speed", tmp_path, corpora, "--turns", 2, "--tokens", 20)
+    assert timed.exit_code == 0, timed.output
+    assert (
+        read_checked_json(tmp_path / "results/speed.json")["tasks"]["ewt"]["plain"]["latency"] > 0
+    )
+    assert invoke("report", tmp_path, "--output", tmp_path / "page.md").exit_code == 0
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_named_and_others_go_on(tmp_path, corpora):
+    from rivals.runs import run_all
+
+    for name in ("vectors", "pretrained"):
+        (tmp_path / "inputs" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "inputs" / name).write_text("no weights")
+    tasks = {"ewt": TASKS["ewt"]._replace(max_steps=1)}
+    rows = ["plain_pretrained", "plain"]
+
+    failed = run_all(tasks, rows, [0], Inputs(tmp_path), corpora, n_jobs=2, renew=False)
+
+    assert [run.row.name for run in failed] == ["plain_pretrained"]
+    assert (tmp_path / "results/ewt/plain_0.json").exists()
+    assert (tmp_path / "results/ewt/plain_pretrained_0/log.txt").exists()
+
+
+def load_script(path):
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("rivals_script", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
