@@ -13,7 +13,8 @@ from .making import make_elmo, make_elmo_listener
 
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
 # matrices: at 0.001, three weights before a softmax are where they started after hundreds of
-# updates. Chosen on dev of three tasks (docs/experiments.md); a power of two divides exactly.
+# updates. Chosen on dev of three tasks
+# (benchmarks/mix_rates.py); a power of two divides exactly.
 MIX_LEARN_RATE_FACTOR = 32.0
 
 _BUNDLED = BiLMConfig()
