@@ -497,6 +497,34 @@ class Errors(metaclass=ErrorsWithCodes):
         "A teacher of the kind '{kind}' needs whole sequences, and [training] state_steps = "
         "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
     )
+    # Tasks
+    EL190 = (
+        "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
+        "pipeline, `spacy.load(...)`."
+    )
+    EL191 = "dropout = {value} is not possible, expected a probability in [0, 1)."
+    EL192 = (
+        "{key} = {value} is not possible for a bidirectional LSTM, whose directions have half of "
+        "it each. Set an even number, at least 2."
+    )
+    EL193 = (
+        "{label!r} cannot be a label of the component '{name}'. Give a string with at least one "
+        "character."
+    )
+    EL194 = (
+        "The component '{name}' needs at least {least} labels to learn from, and has: {labels}. "
+        "Its training data needs {hint}."
+    )
+    EL195 = (
+        "The doc '{text}' has no pair of texts: spans in its groups are {counts}, expected one in "
+        "each. Make pairs with `make_pair(nlp, first, second)` of the component."
+    )
+    EL196 = (
+        "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
+        "tokenizer's. Set `gold_preproc = true` in the block of spacy-elmo.SpanCorpus.v1, or "
+        "convert the data with this tokenizer."
+    )
+    EL197 = "Line {line} of '{path}' cannot be read: {problem}."
 
 
 class Warnings(metaclass=ErrorsWithCodes):

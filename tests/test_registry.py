@@ -20,6 +20,7 @@ from spacy_elmo.registry import checkpoint_readers
 NAMES = {
     "spacy_factories": ["elmo", "elmo_lm", "elmo_senses"],
     "spacy_architectures": [
+        "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.ElmoTok2Vec.v1",
@@ -35,11 +36,15 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
+    "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
+    "spacy_elmo_task_readers": [
+        "conll2003", "labelled_lines", "litbank_entities", "snli", "sst",
+    ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
-}
+}  # fmt: skip
 
 REQUIRED = inspect.Parameter.empty
 MIX = {
@@ -51,6 +56,7 @@ MIX = {
     "mix_dropout": 0.0,
 }
 ARGUMENTS = {
+    "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
     "spacy-elmo.Elmo.v1": {
         "get_spans": None,
         "width": 256,
@@ -89,7 +95,16 @@ ARGUMENTS = {
     "spacy-elmo.RandomLoader.v1": {"seed": 0},
     "spacy-elmo.sentence_spans.v1": {"max_tokens": 1024},
     "spacy-elmo.window_spans.v1": {"window": 128},
+    "spacy-elmo.SpanCorpus.v1": {
+        "path": REQUIRED, "groups": REQUIRED, "sentences": False, "gold_preproc": False,
+        "max_length": 0, "limit": 0, "augmenter": None,
+    },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
+    "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
+    "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
+    "snli": {"nlp": REQUIRED, "path": REQUIRED},
+    "sst": {"nlp": REQUIRED, "path": REQUIRED, "binary": False, "phrases": False},
     "adaptive": {
         "width": REQUIRED, "n_words": REQUIRED, "cutoffs": (2000, 10000), "div_value": 2.0,
     },
@@ -97,7 +112,8 @@ ARGUMENTS = {
     "sampled": {"width": REQUIRED, "n_words": REQUIRED, "n_samples": 4096},
 }  # fmt: skip
 WITH_ARGUMENTS = [
-    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_elmo_softmaxes",
+    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_readers", "spacy_elmo_softmaxes",
+    "spacy_elmo_task_readers",
 ]  # fmt: skip
 COMPONENTS = {
     "elmo": {

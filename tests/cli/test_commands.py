@@ -23,6 +23,7 @@ from ..support.helpers import assert_close, make_nlp
 COMMANDS = [
     "init-config",
     "convert",
+    "convert-data",
     "demo",
     "benchmark",
     "weights",
