@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
+    from .tasks.entailment.elmo_entailment import ElmoEntailment
 
 try:
     __version__ = version("spacy-elmo")
@@ -50,6 +51,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "Elmo",
+    "ElmoEntailment",
     "ElmoLM",
     "ElmoSenses",
     "Embedder",
@@ -68,6 +70,7 @@ __all__ = [
 # PEP 562: torch is only paid for by those who ask for it.
 _MODULES = {
     "Elmo": "pipeline.elmo",
+    "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoLM": "pipeline.elmo_lm",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",

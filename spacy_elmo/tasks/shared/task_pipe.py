@@ -71,6 +71,11 @@ class TaskPipe(SavedPipe, TrainablePipe):
         self.vocab.strings.add(label)
         return 1
 
+    def require_labels(self) -> None:
+        """RAISES (ValueError): EL190 if the component has no labels: it was never trained."""
+        if not self.labels:
+            raise ValueError(Errors.EL190)
+
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
