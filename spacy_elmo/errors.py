@@ -526,8 +526,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
     EL198 = (
-        "The label '{label}' of a training example is none that the component '{name}' was "
-        "initialized with: {labels}. Initialize it with data that has all labels, or give them in "
+        "The label '{label}' is none of those that the component '{name}' was initialized with: "
+        "{labels}. Initialize it with data that has all labels, or give them in "
         "[initialize.components.{name}] labels."
     )
     EL199 = (

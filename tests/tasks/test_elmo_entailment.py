@@ -92,7 +92,7 @@ def test_labels_are_names(label):
 
 def test_labels_come_before_training(pipe):
     assert pipe.add_label("yes") == 0
-    with pytest.raises(ValueError, match="E922"):
+    with pytest.raises(ValueError, match="EL198.*'perhaps'"):
         pipe.add_label("perhaps")
 
 

@@ -146,8 +146,7 @@ class ElmoEntailment(TaskPipe):
             if label is None:
                 continue
             if label not in self.labels:
-                known = ", ".join(self.labels)
-                raise ValueError(Errors.EL198.format(label=label, name=self.name, labels=known))
+                raise self.unknown_label(label)
             k = self.labels.index(label)
             d_scores[i] = scores[i]
             d_scores[i, k] -= 1.0
