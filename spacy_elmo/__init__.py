@@ -15,6 +15,7 @@ The rooms, from the bottom; each imports only those above it in this list:
     teachers           further training signals of pretraining
     pretraining        raw text to a trained biLM: a run, its config, checkpoints and log
     pipeline           the components elmo, elmo_lm and elmo_senses, and what a config names
+    tasks              components for the tasks of the paper's table 1
     experiments        the comparisons of Peters et al. 2018, probes, reports
     cli                `python -m spacy elmo ...`
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
+    from .tasks.entailment.elmo_entailment import ElmoEntailment
 
 try:
     __version__ = version("spacy-elmo")
@@ -49,6 +51,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "Elmo",
+    "ElmoEntailment",
     "ElmoLM",
     "ElmoSenses",
     "Embedder",
@@ -67,6 +70,7 @@ __all__ = [
 # PEP 562: torch is only paid for by those who ask for it.
 _MODULES = {
     "Elmo": "pipeline.elmo",
+    "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoLM": "pipeline.elmo_lm",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",

@@ -517,6 +517,44 @@ class Errors(metaclass=ErrorsWithCodes):
         "The installed model '{name}' cannot be found by its own package: {problem}. Install "
         "that package again."
     )
+    # Tasks
+    EL190 = (
+        "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
+        "pipeline, `spacy.load(...)`."
+    )
+    EL191 = "dropout = {value} is not possible, expected a probability in [0, 1)."
+    EL192 = (
+        "{key} = {value} is not possible for a bidirectional LSTM, whose directions have half of "
+        "it each. Set an even number, at least 2."
+    )
+    EL193 = (
+        "{label!r} cannot be a label of the component '{name}'. Give a string with at least one "
+        "character."
+    )
+    EL194 = (
+        "The component '{name}' needs at least {least} labels to learn from, and has: {labels}. "
+        "Its training data needs {hint}."
+    )
+    EL195 = (
+        "The doc '{text}' has no pair of texts: spans in its groups are {counts}, expected one in "
+        "each. Make pairs with `make_pair(nlp, first, second)` of the component."
+    )
+    EL196 = (
+        "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
+        "tokenizer's. Set `gold_preproc = true` in the block of spacy-elmo.SpanCorpus.v1, or "
+        "convert the data with this tokenizer."
+    )
+    EL197 = "Line {line} of '{path}' cannot be read: {problem}."
+    EL198 = (
+        "The label '{label}' is none of those that the component '{name}' was initialized with: "
+        "{labels}. Initialize it with data that has all labels, or give them in "
+        "[initialize.components.{name}] labels."
+    )
+    EL199 = (
+        "The doc '{text}' has a gold label, but no pair of texts to predict it from: spaCy's own "
+        "corpus reader leaves out spans. In [corpora] take `@readers = "
+        '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

@@ -22,3 +22,8 @@ teachers = catalogue.create("spacy_elmo", "teachers", entry_points=True)
 # Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`
 # as in `spacy_elmo.text.file_formats`, by the ending of the file's name without the dot.
 corpus_readers = catalogue.create("spacy_elmo", "corpus_readers", entry_points=True)
+
+# Group "spacy_elmo_task_readers": callables `(nlp, path, *, option=default) -> Iterator[Doc]`,
+# by the name that `python -m spacy elmo convert-data` takes. Options are bool, int or str, and
+# become options of the command: `joined: bool = False` is `--joined`.
+task_readers = catalogue.create("spacy_elmo", "task_readers", entry_points=True)

@@ -50,6 +50,14 @@ def test_imports_point_downwards(path):
             assert getattr(ROOMS[get_room(path)], names[0]), names
 
 
+def test_tasks_know_nothing_of_each_other():
+    for path in (path for path in FILES if get_room(path) == "tasks"):
+        own = {path.parts[1], "shared"} if path.parts[1] != "shared" else {"shared"}
+        for names in find_imports(path):
+            if names[:2] == ["spacy_elmo", "tasks"]:
+                assert names[2] in own, (path, names)
+
+
 def test_the_table_has_all_rooms_and_no_other():
     assert set(ROOMS) == {get_room(path) for path in FILES} - {"__init__"}
     rooms = {path.parts[0] for path in FILES if len(path.parts) > 1}

@@ -18,13 +18,16 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_lm", "elmo_senses"],
+    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses"],
     "spacy_architectures": [
+        "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.Elmo.v2",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.ElmoListener.v2",
         "spacy-elmo.ElmoTok2Vec.v1",
+        "spacy-elmo.EntailmentESIM.v1",
+        "spacy-elmo.TextCatBCN.v1",
     ],
     "spacy_misc": [
         "spacy-elmo.ActivationCache.v1",
@@ -38,12 +41,17 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
+    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1"],
+    "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
+    "spacy_elmo_task_readers": [
+        "conll2003", "labelled_lines", "litbank_entities", "snli", "sst",
+    ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
-}
+}  # fmt: skip
 
 REQUIRED = inspect.Parameter.empty
 MIX = {
@@ -82,6 +90,15 @@ ELMO = {
 ARGUMENTS = {
     "spacy-elmo.Elmo.v1": ELMO,
     "spacy-elmo.Elmo.v2": ELMO,
+    "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
+    "spacy-elmo.EntailmentESIM.v1": {
+        "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
+    },
+    "spacy-elmo.TextCatBCN.v1": {
+        "tok2vec": REQUIRED, "exclusive_classes": REQUIRED, "width": 200, "maxout_pieces": 4,
+        "dropout": 0.3, "nO": None,
+    },
+    "spacy-elmo.entailment_scorer.v1": {},
     "spacy-elmo.ElmoListener.v1": {
         "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
     },
@@ -99,7 +116,16 @@ ARGUMENTS = {
     "spacy-elmo.RandomLoader.v1": {"seed": 0},
     "spacy-elmo.sentence_spans.v1": {"max_tokens": 1024},
     "spacy-elmo.window_spans.v1": {"window": 128},
+    "spacy-elmo.SpanCorpus.v1": {
+        "path": REQUIRED, "groups": REQUIRED, "sentences": False, "gold_preproc": False,
+        "max_length": 0, "limit": 0, "augmenter": None,
+    },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
+    "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
+    "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
+    "snli": {"nlp": REQUIRED, "path": REQUIRED},
+    "sst": {"nlp": REQUIRED, "path": REQUIRED, "binary": False, "phrases": False},
     "adaptive": {
         "width": REQUIRED, "n_words": REQUIRED, "cutoffs": (2000, 10000), "div_value": 2.0,
     },
@@ -107,7 +133,9 @@ ARGUMENTS = {
     "sampled": {"width": REQUIRED, "n_words": REQUIRED, "n_samples": 4096},
 }  # fmt: skip
 WITH_ARGUMENTS = [
-    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_elmo_softmaxes",
+    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_readers", "spacy_scorers",
+    "spacy_elmo_softmaxes",
+    "spacy_elmo_task_readers",
 ]  # fmt: skip
 COMPONENTS = {
     "elmo": {
@@ -115,6 +143,18 @@ COMPONENTS = {
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,
+    },
+    "elmo_entailment": {
+        "model": {
+            "@architectures": "spacy-elmo.EntailmentESIM.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"},
     },
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
     "elmo_senses": {"upstream": "elmo"},

@@ -8,6 +8,7 @@ from spacy.cli._util import app
 
 from .benchmark import benchmark
 from .convert import convert
+from .convert_data import convert_data
 from .debug_corpus import debug_corpus
 from .demo import demo
 from .evaluate import evaluate
@@ -44,5 +45,6 @@ elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}
 elmo_cli.command("pretrain", context_settings=_overridable)(pretrain)
+elmo_cli.command("convert-data", context_settings=_overridable)(convert_data)
 elmo_cli.command("debug-corpus", context_settings=_overridable)(debug_corpus)
 app.add_typer(elmo_cli)

@@ -37,9 +37,10 @@ class MixSettings:
         predict the same.
     mix_dropout (float): probability in [0, 1) that a number of the result is dropped
         in training. Not driven by [training] dropout.
-    learn_rate_factor (float): learning rate of weights and scale as a multiple of the
-        optimizer's; above 0. Not in configs: it belongs to the version of an architecture,
-        since what is saved are weights and scale divided by it.
+    learn_rate_factor (float): learning rate of the weights as a multiple of the optimizer's;
+        above 0. Not in configs: it belongs to the version of an architecture, since what is
+        saved are the weights divided by it. The scale, which has no bounds, learns at the
+        optimizer's own rate.
     """
 
     output: MixOutput = "mix"
@@ -104,15 +105,15 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     """
     settings.validate(n_layers)
     ops = get_current_ops()
-    # The parameters are weights and scale divided by the factor: so a step of the optimizer
-    # is that many times as long for them.
-    factor = settings.learn_rate_factor
-    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers) / factor
+    # The parameters are the weights divided by the factor: so a step of the optimizer is that
+    # many times as long for them.
+    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
+    weights = weights / settings.learn_rate_factor
     return Model(
         "scalar_mix",
         scalar_mix_forward,
         dims={"nI": n_layers * width, "nO": n_layers * width if settings.is_wide else width},
-        params={"W": weights, "gamma": ops.asarray1f([1.0 / factor])},
+        params={"W": weights, "gamma": ops.asarray1f([1.0])},
         attrs={"settings": settings},
     )
 
@@ -181,8 +182,7 @@ def get_layer_width(model: MixModel) -> int:
 
 def get_gamma(model: MixModel) -> float:
     """model (MixModel): a scalar mix. RETURNS (float): Its scale."""
-    settings: MixSettings = model.attrs["settings"]
-    return settings.learn_rate_factor * float(cast(Floats1d, model.get_param("gamma"))[0])
+    return float(cast(Floats1d, model.get_param("gamma"))[0])
 
 
 def get_weights(model: MixModel) -> Floats1d:
@@ -236,10 +236,9 @@ def _add_gradients(
     mixed: Floats2d,
     dY: Floats2d,
 ) -> None:
-    """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j; both
-    times the factor by which γ and w are multiples of the parameters."""
+    """dγ = Σ dY·m; dw_j = s_j (g_j - Σ_k s_k g_k) with g_j = γ Σ dY·h_j, plus 2 λ w_j, times the
+    factor by which w is a multiple of its parameter."""
     settings: MixSettings = model.attrs["settings"]
-    factor = settings.learn_rate_factor
     xp: Any = model.ops.xp
     g = model.ops.asarray1f([gamma * float(xp.vdot(dY, layer)) for layer in layers])
     s = model.ops.asarray1f(shares)
@@ -247,8 +246,8 @@ def _add_gradients(
     # Once for an update, into however many batches it is divided (`accumulate_gradient`).
     if not model.has_grad("W") or not cast(Any, model.get_grad("W")).any():
         dw = dw + 2 * settings.mix_l2 * get_weights(model)
-    model.inc_grad("W", factor * dw)
-    model.inc_grad("gamma", model.ops.asarray1f([factor * float(xp.vdot(dY, mixed))]))
+    model.inc_grad("W", settings.learn_rate_factor * dw)
+    model.inc_grad("gamma", model.ops.asarray1f([float(xp.vdot(dY, mixed))]))
 
 
 def _identity(dlayers: List[Floats2d]) -> List[Floats2d]:

@@ -1,25 +1,22 @@
 """`SavedTok2Vec`: the weights of a component "elmo" and their language, saved and loaded."""
 
-from pathlib import Path
-from typing import Dict, Iterable, Optional, TypeVar, Union
+from typing import Dict, Iterable, Optional
 
 from spacy.pipeline.tok2vec import Tok2Vec
-from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..checkpoints.loaders import BundledLoader
 from ..layers.saved_model import get_most_bytes, load_model
-from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
+from .saved_pipe import SavedPipe
 from .weights_language import CFG_BYTES, find_language, read_cfg, warn_language, write_cfg
 
-_CFG, _MODEL, _VOCAB = "cfg", "model", "vocab"
-SelfT = TypeVar("SelfT", bound="SavedTok2Vec")
+_CFG, _MODEL = "cfg", "model"
 
 
-class SavedTok2Vec(Tok2Vec):
-    """A tok2vec whose files are written atomically, with digests, and read with care. They have
-    spaCy's names: cfg, model, and vocab if it is not excluded.
+class SavedTok2Vec(SavedPipe, Tok2Vec):
+    """A tok2vec with files of spaCy's names: cfg, model, and vocab if it is not excluded. Those of
+    version 0.1.0 are read, too.
 
     vocab (Vocab): the shared vocabulary.
     model (Model): spacy-elmo.Elmo.v2.
@@ -48,57 +45,6 @@ class SavedTok2Vec(Tok2Vec):
             lang = self.lang
             self._has_checked_language = True
             warn_language(self.name, lang, docs)
-
-    def to_disk(
-        self, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
-    ) -> None:
-        """Save weights and mix, each file atomically and with its digest.
-
-        path (Union[str, Path]): folder; other files in it are kept.
-        exclude (Iterable[str]): "vocab", "cfg" or "model".
-        RAISES (OSError): if a file cannot be written; it is as it was then.
-        """
-        write_files(Path(path), self._get_files(exclude))
-        if "vocab" not in exclude:
-            self.vocab.to_disk(Path(path) / _VOCAB, exclude=exclude)
-
-    def from_disk(
-        self: SelfT, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
-    ) -> SelfT:
-        """Load what `to_disk` saved, or version 0.1.0.
-
-        path (Union[str, Path]): folder.
-        exclude (Iterable[str]): as in `to_disk`.
-        RETURNS (SelfT): itself.
-        RAISES (ValueError): EL104 if a file is not what was written, EL100 to EL103 and
-            EL116 if it cannot be read, EL020 to EL022 if it is of another shape.
-        """
-        self._set_files(read_files(Path(path), self._get_limits(exclude)), f"'{path}'")
-        if "vocab" not in exclude and (Path(path) / _VOCAB).exists():
-            self.vocab.from_disk(Path(path) / _VOCAB, exclude=exclude)
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
-        """exclude (Iterable[str]): as in `to_disk`. RETURNS (bytes): the files of `to_disk`."""
-        files = self._get_files(exclude)
-        if "vocab" not in exclude:
-            files[_VOCAB] = self.vocab.to_bytes(exclude=exclude)
-        return join_files(files)
-
-    def from_bytes(
-        self: SelfT, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
-    ) -> SelfT:
-        """bytes_data (bytes): from `to_bytes`, of version 0.1.0 too. exclude (Iterable[str]): as
-        in `to_disk`. RETURNS (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be
-        read or are not what was written, EL020 to EL022 if they are of another shape."""
-        source = f"the component '{self.name}'"
-        limits = {**self._get_limits(()), _VOCAB: ANY_SIZE}
-        optional = {_VOCAB, *exclude}
-        files = split_files(bytes_data, limits, source, optional=optional)
-        self._set_files({k: v for k, v in files.items() if k not in exclude}, source)
-        if _VOCAB in files and _VOCAB not in exclude:
-            self.vocab.from_bytes(files[_VOCAB], exclude=exclude)
-        return self
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
         writers = {_CFG: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}

@@ -24,6 +24,7 @@ from ..support.pipelines import add_vectors
 COMMANDS = [
     "init-config",
     "convert",
+    "convert-data",
     "demo",
     "benchmark",
     "weights",

@@ -46,7 +46,7 @@ def test_values_are_those_of_the_mix():
     mix = mixes_of(nlp, "alone")[0]
     factor = mix.attrs["settings"].learn_rate_factor
     mix.set_param("W", mix.ops.asarray1f([0.0, 1.0, 2.0]) / factor)
-    mix.set_param("gamma", mix.ops.asarray1f([0.5]) / factor)
+    mix.set_param("gamma", mix.ops.asarray1f([0.5]))
 
     assert collect_weights(nlp)[1] == LayerWeights(
         "alone", "alone", pytest.approx([0.09003, 0.24473, 0.66524], abs=1e-4), 0.5

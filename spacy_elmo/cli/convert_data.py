@@ -1,0 +1,95 @@
+"""`python -m spacy elmo convert-data`: published data of a task -> a .spacy file."""
+
+import inspect
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Dict, List
+
+import typer
+from wasabi import msg
+
+from .common import exit_on_error, require_writable
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+
+def convert_data(
+    ctx: typer.Context,
+    format: str = typer.Argument(..., help="Format, such as conll2003, sst or snli"),
+    input: Path = typer.Argument(..., help="File, plain or .gz, .xz, .zst"),
+    output: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
+    lang: str = typer.Option("en", help="Language of the tokenizer"),
+) -> None:
+    """Convert published data of a task into docs to train on.
+
+    Formats have options of their own, such as --joined for conll2003.
+    """
+    import spacy
+    from spacy.tokens import DocBin
+
+    from ..text.languages import require_language
+    from ..util.atomic import write_file
+
+    reader = _get_reader(format)
+    options = _read_options(reader, format, ctx.args)
+    with exit_on_error():
+        require_language(lang)
+        require_writable(output)
+        docs = list(reader(spacy.blank(lang), input, **options))
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_file(output, DocBin(docs=docs, store_user_data=True).to_bytes())
+    msg.good(f"Wrote {output}", _describe(docs))
+
+
+def _get_reader(name: str) -> Callable:
+    from ..registry import task_readers
+
+    readers = task_readers.get_all()
+    if name not in readers:
+        raise typer.BadParameter(f"'{name}': expected one of {', '.join(sorted(readers))}")
+    return readers[name]
+
+
+def _read_options(reader: Callable, format: str, arguments: List[str]) -> Dict[str, Any]:
+    """Read options such as ["--joined", "--key", "sc"] by the reader's keyword arguments."""
+    parameters = inspect.signature(reader).parameters.values()
+    known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    options: Dict[str, Any] = {}
+    rest = list(arguments)
+    while rest:
+        given, is_joined, value = rest.pop(0).partition("=")
+        name = given.removeprefix("--").replace("-", "_")
+        if name not in known or not given.startswith("--"):
+            shown = ", ".join(f"--{key.replace('_', '-')}" for key in known) or "none"
+            raise typer.BadParameter(f"'{given}': the options of {format} are: {shown}")
+        if isinstance(known[name], bool) and not is_joined:
+            options[name] = True
+            continue
+        if not is_joined and not rest:
+            raise typer.BadParameter(f"'{given}' needs a value")
+        options[name] = _cast(given, value if is_joined else rest.pop(0), type(known[name]))
+    return options
+
+
+def _cast(given: str, value: str, kind: type) -> Any:
+    flags = {"true": True, "false": False}
+    if kind is bool and value.lower() in flags:
+        return flags[value.lower()]
+    try:
+        if kind is not bool:
+            return kind(value)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"'{given}' takes a value of type {kind.__name__}, not '{value}'")
+
+
+def _describe(docs: "List[Doc]") -> str:
+    """What docs hold, so that a person sees at once whether it is what was expected."""
+    counts: Counter = Counter(ent.label_ for doc in docs for ent in doc.ents)
+    counts.update(label for doc in docs for label, value in doc.cats.items() if value)
+    counts.update(
+        f"{k}/{s.label_}" for doc in docs for k, group in doc.spans.items() for s in group
+    )
+    labels = ", ".join(f"{label} {n:,}" for label, n in counts.most_common(20))
+    return f"{len(docs):,} docs, {sum(map(len, docs)):,} tokens; {labels or 'no labels'}"

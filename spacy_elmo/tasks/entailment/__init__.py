@@ -1,0 +1,1 @@
+"""Textual entailment: the component "elmo_entailment"."""

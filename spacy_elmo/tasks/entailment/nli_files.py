@@ -1,0 +1,84 @@
+"""Pairs of texts with a label: SNLI, MultiNLI and what looks like them."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..shared.categories import make_cats
+from ..shared.data_lines import Line, line_error, read_lines
+from ..shared.text_pairs import make_pair
+
+LABELS = ("entailment", "neutral", "contradiction")
+PAIR_NAMES = ("premise", "hypothesis")
+# Names that the published files have.
+_PREMISE, _HYPOTHESIS = ("premise", "sentence1"), ("hypothesis", "sentence2")
+_LABEL = ("gold_label", "label")
+# Annotators did not agree.
+_NO_LABEL = ("-", "-1", "")
+_NUMBERED = {str(i): label for i, label in enumerate(LABELS)}
+
+
+def read_snli(nlp: Language, path: Path) -> Iterator[Doc]:
+    """Read SNLI or MultiNLI: JSON lines, or a table with tabs and names in its first line. Pairs
+    on whose label the annotators did not agree ("-") are left out.
+
+    nlp (Language): its tokenizer is used.
+    path (Path): plain or compressed; a table unless its first line begins with "{".
+    YIELDS (Doc): a pair with the span groups "premise" and "hypothesis", and `cats`.
+    RAISES (ValueError): EL197 for a line without texts or with another label.
+    """
+    for number, record in _read_records(path):
+        premise, hypothesis = (_find(record, names) for names in (_PREMISE, _HYPOTHESIS))
+        label = _find(record, _LABEL)
+        if premise is None or hypothesis is None or label is None:
+            problem = (
+                f"it has {', '.join(map(str, record))}, expected premise, hypothesis and label"
+            )
+            raise line_error(path, number, problem)
+        if label in _NO_LABEL:
+            continue
+        label = _NUMBERED.get(label, label)
+        if label not in LABELS:
+            problem = f"the label '{label}' is none of {', '.join(LABELS)}"
+            raise line_error(path, number, problem)
+        doc = make_pair(nlp, premise, hypothesis, PAIR_NAMES)
+        doc.cats = make_cats(LABELS, label)
+        yield doc
+
+
+def _find(record: Mapping[str, Any], names: Tuple[str, ...]) -> Optional[str]:
+    values = [record[name] for name in names if record.get(name) is not None]
+    return str(values[0]) if values else None
+
+
+def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:
+    lines = ((number, text) for number, text in read_lines(path) if text.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    if first[1].startswith("{"):
+        yield _parse(path, first)
+        yield from (_parse(path, line) for line in lines)
+        return
+    names = _split(first[1])
+    for number, text in lines:
+        yield number, dict(zip(names, _split(text)))
+
+
+def _split(text: str) -> List[str]:
+    # Published tables quote nothing: a quotation mark is text.
+    return [cell.strip() for cell in text.split("\t")]
+
+
+def _parse(path: Path, line: Line) -> Tuple[int, Dict[str, Any]]:
+    number, text = line
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise line_error(path, number, f"no JSON ({err})") from err
+    if not isinstance(record, dict):
+        raise line_error(path, number, "no JSON object {...}")
+    return number, record

@@ -1,0 +1,130 @@
+"""Named entities in columns: CoNLL-2003 and what looks like it, and LitBank's nested ones."""
+
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..shared.bio_tags import LabelledSpan, make_spans, read_tags
+from ..shared.data_lines import Line, line_error, read_blocks
+
+_DOC_START = "-DOCSTART-"
+
+
+class Sentence(NamedTuple):
+    """words (List[str]). layers (List[List[LabelledSpan]]): spans of each column of tags.
+    starts_doc (bool): whether it is the first one of a document."""
+
+    words: List[str]
+    layers: List[List[LabelledSpan]]
+    starts_doc: bool
+
+
+def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
+    """Read entities in columns: the word first, its tag (IOB1, IOB2, IOBES or BILUO) last, with
+    spaces or tabs between. Documents begin with -DOCSTART- or `# newdoc`.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
+        across sentences. Of a file without documents, one Doc in all.
+    YIELDS (Doc): with `ents` and sentence starts.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    for sentences in _group(_read_sentences(path, last_only=True), joined):
+        doc = _make_doc(nlp, sentences)
+        doc.ents = tuple(_collect(doc, sentences, 0))
+        yield doc
+
+
+def read_litbank_entities(
+    nlp: Language, path: Path, *, joined: bool = False, key: str = "sc"
+) -> Iterator[Doc]:
+    """Read nested entities: the word first, then layers of tags, tabs between. Documents begin
+    with a line such as `# 1206_the_flying_u_ranch_brat.tsv`.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): as in `read_conll2003`.
+    key (str): of the span group, which `spancat` calls `spans_key`.
+    YIELDS (Doc): with all layers in one span group, and sentence starts.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    for sentences in _group(_read_sentences(path, last_only=False), joined):
+        doc = _make_doc(nlp, sentences)
+        n_layers = max(len(sentence.layers) for sentence in sentences)
+        doc.spans[key] = [span for i in range(n_layers) for span in _collect(doc, sentences, i)]
+        yield doc
+
+
+def _read_sentences(path: Path, *, last_only: bool) -> Iterator[Sentence]:
+    starts_doc = True
+    for block in read_blocks(path):
+        lines = [line for line in block if not _is_mark(line[1])]
+        starts_doc |= any(_starts_doc(text) for _, text in block)
+        if lines:
+            yield _parse(path, lines, last_only, starts_doc)
+            starts_doc = False
+
+
+def _is_mark(text: str) -> bool:
+    # "#" is a word of some corpora, with its tag behind it.
+    is_comment = text.startswith("# ") and "\t" not in text and _last_is_no_tag(text)
+    return is_comment or text.split()[0] == _DOC_START
+
+
+def _last_is_no_tag(text: str) -> bool:
+    try:
+        read_tags(text.split()[-1:])
+    except ValueError:
+        return True
+    return False
+
+
+def _starts_doc(text: str) -> bool:
+    return _is_mark(text) and not text.startswith("# sent_id")
+
+
+def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> Sentence:
+    rows = []
+    for number, text in lines:
+        cells = text.rstrip().split("\t") if "\t" in text.strip() else text.split()
+        if len(cells) < 2:
+            raise line_error(path, number, f"'{text[:50]}' has no tag")
+        rows.append([cells[0], cells[-1]] if last_only else cells)
+        if len(rows[-1]) != len(rows[0]):
+            raise line_error(path, number, f"{len(cells)} columns, {len(rows[0])} before it")
+    columns = list(zip(*rows))
+    try:
+        layers = [read_tags(tags) for tags in columns[1:]]
+    except ValueError as err:
+        raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
+    return Sentence(list(columns[0]), layers, starts_doc)
+
+
+def _group(sentences: Iterator[Sentence], joined: bool) -> Iterator[List[Sentence]]:
+    group: Optional[List[Sentence]] = None
+    for sentence in sentences:
+        if group is not None and (sentence.starts_doc or not joined):
+            yield group
+            group = None
+        group = [*(group or []), sentence]
+    if group:
+        yield group
+
+
+def _make_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
+    words = [word for sentence in sentences for word in sentence.words]
+    starts: List[Union[bool, int, None]] = [
+        i == 0 for sentence in sentences for i in range(len(sentence.words))
+    ]
+    return Doc(nlp.vocab, words=words, sent_starts=starts)
+
+
+def _collect(doc: Doc, sentences: List[Sentence], layer: int) -> Iterator:
+    offset = 0
+    for sentence in sentences:
+        if layer < len(sentence.layers):
+            yield from make_spans(doc, sentence.layers[layer], offset)
+        offset += len(sentence.words)

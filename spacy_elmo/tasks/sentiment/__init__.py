@@ -1,0 +1,1 @@
+"""Sentiment: an architecture for spaCy's `textcat`, and formats of published data."""

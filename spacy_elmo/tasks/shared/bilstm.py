@@ -1,0 +1,116 @@
+"""`bilstm`: rows of docs -> rows that have read their doc in both directions."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Callable, List, Tuple, cast
+
+import torch
+import torch.nn.functional as F
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+
+from ...errors import Errors
+from ...util.checks import require_least
+from .torch_layer import run_rows, torch_layer
+
+EncoderModel = Model[List[Floats2d], List[Floats2d]]
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """A dropout of a torch layer. A dataclass, so that Thinc does not store it with the weights.
+
+    rate (float): probability in [0, 1), in training. Not driven by [training] dropout.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        """RAISES (ValueError): EL191 for a rate out of range."""
+        if not 0 <= self.rate < 1:
+            raise ValueError(Errors.EL191.format(value=self.rate))
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM over sequences of any lengths, packed: what a row becomes does not
+    depend on how long the other sequences of the batch are.
+
+    nI (int): width of the input.
+    nO (int): width of the output, half for each direction.
+    depth (int): layers.
+    """
+
+    def __init__(self, nI: int, nO: int, depth: int = 1) -> None:
+        super().__init__()
+        widths = [nI] + [nO] * (depth - 1)
+        self.layers = nn.ModuleList(nn.LSTM(w, nO // 2, bidirectional=True) for w in widths)
+        self.nO = nO
+
+    def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
+        """X (Tensor): shape (n_tokens, nI), sequence after sequence. lengths (List[int]): of the
+        sequences; any may be 0. dropout (float): between layers, and on the output.
+        RETURNS (Tensor): shape (n_tokens, nO)."""
+        kept = [length for length in lengths if length]
+        if not kept:
+            return X.new_zeros(0, self.nO)
+        for layer in self.layers:
+            packed, _ = layer(pack_sequence(list(X.split(kept)), enforce_sorted=False))
+            X = torch.cat(unpack_sequence(packed))  # (n_tokens, nO)
+            X = F.dropout(X, dropout) if dropout else X
+        return X
+
+
+def bilstm(width: int, depth: int = 1, dropout: float = 0.0) -> EncoderModel:
+    """Make the layer. See `build_bilstm_encoder_v1`."""
+    require_least("depth", depth, 1)
+    require_even("width", width)
+    build = partial(BiLSTM, nO=width, depth=depth)
+    return torch_layer(
+        "bilstm", bilstm_forward, build, nO=width, attrs={"dropout": Dropout(dropout)}
+    )
+
+
+def bilstm_forward(
+    model: EncoderModel, Xs: List[Floats2d], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """Xs (List[Floats2d]): one array a doc, shape (n_tokens, nI); any may be empty.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, nO), and the way back.
+    """
+    lengths = model.ops.asarray1i([len(X) for X in Xs])
+    if not any(len(X) for X in Xs):
+        nI, nO = model.get_dim("nI"), model.get_dim("nO")
+        return [model.ops.alloc2f(0, nO) for _ in Xs], lambda _: [
+            model.ops.alloc2f(0, nI) for _ in Xs
+        ]
+    dropout = model.attrs["dropout"].rate if is_train else 0.0
+    Y, backprop_rows = run_rows(model, Xs, is_train, dropout=dropout)
+
+    def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
+        return backprop_rows(model.ops.xp.concatenate(dYs))
+
+    return model.ops.unflatten(cast(Floats2d, Y), lengths), backprop
+
+
+def require_even(key: str, value: int) -> None:
+    """key (str): a setting. value (int): a width that two directions share. RAISES (ValueError):
+    EL192 unless it is even and at least 2."""
+    if value < 2 or value % 2:
+        raise ValueError(Errors.EL192.format(key=key, value=value))
+
+
+def build_bilstm_encoder_v1(width: int, depth: int = 1, dropout: float = 0.0) -> EncoderModel:
+    """Encode rows by a bidirectional LSTM. As spacy.TorchBiLSTMEncoder.v1, but a doc's rows do
+    not depend on the longer docs of its batch, the input may have any width, averaged weights
+    are used in evaluation, and nothing is saved as pickle.
+
+    width (int): of the output, half for each direction; even.
+    depth (int): layers, at least 1.
+    dropout (float): probability in [0, 1) that a number of a layer's output is dropped in
+        training. Not driven by [training] dropout.
+    RETURNS (EncoderModel): for `encode` of spacy-elmo.ElmoTok2Vec.v1 or spacy.Tok2Vec.v2.
+    RAISES (ValueError): EL192 for an odd width, EL012 without layers, EL191 for a `dropout` out
+        of range.
+    """
+    return bilstm(width, depth, dropout)

@@ -1,0 +1,93 @@
+"""`SpanCorpus.v1`: a corpus whose docs to be predicted have some of the gold spans.
+
+spaCy's own reader makes the docs to be predicted from the text alone. What a component is given
+(the two texts of a pair, the predicates to be labelled) is missing there.
+"""
+
+from pathlib import Path
+from typing import Callable, Iterable, List, Optional
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.training.corpus import create_docbin_reader
+
+from ...errors import Errors
+
+Reader = Callable[[Language], Iterable[Example]]
+
+
+class SpanCorpus:
+    """See `build_span_corpus_v1`. An object, so that it can be pickled."""
+
+    def __init__(self, read: Reader, groups: List[str], sentences: bool) -> None:
+        self.read = read
+        self.groups = groups
+        self.sentences = sentences
+
+    def __call__(self, nlp: Language) -> Iterable[Example]:
+        """nlp (Language): its tokenizer is used. YIELDS (Example): with the spans. RAISES
+        (ValueError): EL196 if the tokens of a span are others in the doc to be predicted."""
+        for example in self.read(nlp):
+            for group in self.groups:
+                copy_spans(example, group)
+            if self.sentences:
+                copy_sentences(example)
+            yield example
+
+
+def copy_spans(example: Example, group: str) -> None:
+    """Give the predicted doc a span group of the reference, if that has it.
+
+    example (Example): changed in place.
+    group (str): name of the group.
+    RAISES (ValueError): EL196 if its spans begin or end inside of tokens.
+    """
+    reference, predicted = example.reference, example.predicted
+    if group not in reference.spans:
+        return
+    spans = []
+    for span in reference.spans[group]:
+        copied = _copy_span(predicted, span.start_char, span.end_char, len(span), span.label_)
+        if copied is None:
+            raise ValueError(Errors.EL196.format(group=group, span=span.text[:50]))
+        spans.append(copied)
+    predicted.spans[group] = spans
+
+
+def _copy_span(doc: Doc, start: int, end: int, n_tokens: int, label: str) -> Optional[Span]:
+    if n_tokens:
+        return doc.char_span(start, end, label=label)
+    n_before = sum(token.idx < start for token in doc)
+    return doc[n_before:n_before]
+
+
+def copy_sentences(example: Example) -> None:
+    """Give the predicted doc the sentence starts of the reference, if that has any.
+
+    example (Example): changed in place.
+    """
+    if example.reference.has_annotation("SENT_START"):
+        for token, start in zip(example.predicted, example.get_aligned_sent_starts()):
+            token.is_sent_start = start == 1
+
+
+def build_span_corpus_v1(
+    path: Optional[Path],
+    groups: List[str],
+    sentences: bool = False,
+    gold_preproc: bool = False,
+    max_length: int = 0,
+    limit: int = 0,
+    augmenter: Optional[Callable] = None,
+) -> SpanCorpus:
+    """Read a corpus as spacy.Corpus.v1 does, and give some of the gold spans to the component.
+
+    path (Optional[Path]): a .spacy file or a folder of them.
+    groups (List[str]): span groups that the docs to be predicted get.
+    sentences (bool): whether they get the sentence starts, too.
+    gold_preproc, max_length, limit, augmenter: see spacy.Corpus.v1.
+    RETURNS (SpanCorpus): nlp -> examples.
+    """
+    read = create_docbin_reader(path, gold_preproc, max_length, limit, augmenter)
+    return SpanCorpus(read, list(groups), sentences)

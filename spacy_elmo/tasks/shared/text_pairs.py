@@ -1,0 +1,64 @@
+"""Two texts in one Doc: a span group for each, which `DocBin` and `to_bytes` keep."""
+
+from typing import List, NamedTuple, Optional, Sequence, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ...errors import Errors
+
+
+class TextPair(NamedTuple):
+    """first, second (Span): the two texts; either may be empty."""
+
+    first: Span
+    second: Span
+
+
+def make_pair(nlp: Language, first: str, second: str, names: Sequence[str]) -> Doc:
+    """Put two texts into one Doc, each tokenized on its own. The second one starts a sentence, so
+    that spacy-elmo.sentence_spans.v1 has the biLM read each alone.
+
+    nlp (Language): its tokenizer is used; no component runs.
+    first, second (str): the texts, without the whitespace around them.
+    names (Sequence[str]): of the two span groups, such as ("premise", "hypothesis").
+    RETURNS (Doc): first and second text, with a space between.
+    """
+    parts = [nlp.make_doc(text.strip()) for text in (first, second)]
+    words = [token.text for part in parts for token in part]
+    spaces = [bool(token.whitespace_) for part in parts for token in part]
+    n_first = len(parts[0])
+    if 0 < n_first < len(words):
+        spaces[n_first - 1] = True
+    starts: List[Union[bool, int, None]] = [i in (0, n_first) for i in range(len(words))]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
+    set_pair(doc, n_first, names)
+    return doc
+
+
+def set_pair(doc: Doc, n_first: int, names: Sequence[str]) -> None:
+    """Mark the two texts of a doc that has both.
+
+    doc (Doc): marked in place.
+    n_first (int): tokens of the first text; the others are the second.
+    names (Sequence[str]): of the two span groups.
+    """
+    for name, start, end in zip(names, (0, n_first), (n_first, len(doc))):
+        doc.spans[name] = [Span(doc, start, end, label=name)]
+
+
+def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
+    """Find the two texts of a doc.
+
+    doc (Doc): any doc.
+    names (Sequence[str]): of the two span groups.
+    RETURNS (Optional[TextPair]): None if it has neither group.
+    RAISES (ValueError): EL195 if it has one of them alone, or one of several spans.
+    """
+    groups = [list(doc.spans[name]) if name in doc.spans else [] for name in names]
+    if not any(groups):
+        return None
+    if any(len(group) != 1 for group in groups):
+        counts = ", ".join(f"'{name}': {len(group)}" for name, group in zip(names, groups))
+        raise ValueError(Errors.EL195.format(text=doc.text[:50], counts=counts))
+    return TextPair(groups[0][0], groups[1][0])

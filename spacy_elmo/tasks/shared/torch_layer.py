@@ -1,0 +1,167 @@
+"""torch modules as Thinc layers that read the rows of docs.
+
+What Thinc's `PyTorchWrapper` leaves open and the tasks need: the width of the input may be known
+only when the model is initialized or loaded; the optimizer's averages reach the weights; weights
+are saved without pickle. Modules get their dropout as an argument: their mode (`train`, `eval`) is
+shared by threads and never read.
+"""
+
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, cast
+
+import safetensors.torch
+import srsly
+import torch
+from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
+from thinc.types import Floats2d, FloatsXd
+from torch import Tensor, nn
+
+from ...bilm.state_checks import check_headers, get_headers, load_weights
+from ...checkpoints.tensors import parse_tensors
+from ...errors import Errors
+from ...util.unpacking import unpack
+
+_SOURCE = "the saved component"
+
+# Widths -> the module: `build(nI)`. A function of a module or a partial of one, so that models
+# can be pickled.
+Build = Callable[[int], nn.Module]
+
+
+class SizedModule(nn.Module):
+    """A module that is built once the width of its input is known.
+
+    build (Build): makes it.
+    """
+
+    def __init__(self, build: Build) -> None:
+        super().__init__()
+        self.build = build
+        self.nI = 0
+        self.body: Optional[nn.Module] = None
+
+    def set_width(self, nI: int) -> None:
+        """nI (int): width of the input. A module of another width is replaced."""
+        if self.body is None or self.nI != nI:
+            self.nI, self.body = nI, self.build(nI)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module. RAISES (ValueError): EL190 if there is none yet."""
+        if self.body is None:
+            raise ValueError(Errors.EL190)
+        return self.body(*args, **kwargs)
+
+
+class TorchShim(PyTorchShim):
+    """Thinc's shim, which takes averaged weights. See `PyTorchShim.use_params`: it looks for keys
+    that no optimizer writes."""
+
+    @contextmanager
+    def use_params(self, params: Dict) -> Iterator[None]:
+        """params (Dict): (id, name) -> array, such as `optimizer.averages`."""
+        own = dict(self._model.named_parameters())
+        names = [name for name in own if (self.id, name) in params]
+        backup = {name: own[name].data for name in names}
+        for name in names:
+            own[name].data = xp2torch(params[self.id, name], device=own[name].device)
+        try:
+            yield
+        finally:
+            for name, data in backup.items():
+                own[name].data = data
+
+
+def torch_layer(
+    name: str,
+    forward: Callable,
+    build: Build,
+    *,
+    nO: Optional[int] = None,
+    attrs: Optional[Dict[str, Any]] = None,
+) -> Model:
+    """Make a layer of a torch module.
+
+    name (str): of the layer.
+    forward (Callable): Thinc's `forward(model, X, is_train)`, which calls `run_rows`.
+    build (Build): makes the module.
+    nO (Optional[int]): width of its output.
+    attrs (Optional[Dict[str, Any]]): of the layer. Dataclasses are not stored with the weights.
+    RETURNS (Model): with the input's width unset. Call `set_width` in its `init`.
+    """
+    shim = TorchShim(SizedModule(build), serialize_model=_serialize, deserialize_model=_deserialize)
+    return Model(
+        name,
+        forward,
+        init=init_rows,
+        shims=[shim],
+        dims={"nI": None, "nO": nO},
+        attrs=attrs or {},
+    )
+
+
+def init_rows(model: Model, X: Optional[List[Floats2d]] = None, Y: Any = None) -> Model:
+    """Build the module from a sample of its input, or from the width that is set."""
+    if X and not model.has_dim("nI"):
+        model.set_dim("nI", X[0].shape[1])
+    if model.has_dim("nI"):
+        set_width(model, model.get_dim("nI"))
+    return model
+
+
+def set_width(model: Model, nI: int) -> None:
+    """model (Model): of `torch_layer`. nI (int): width of its input."""
+    model.set_dim("nI", nI, force=True)
+    shim = cast(TorchShim, model.shims[0])
+    shim._model.set_width(nI)
+    shim._model.to(torch.device(shim.device))
+
+
+def run_rows(
+    model: Model, Xs: List[Floats2d], is_train: bool, *args: Any, **kwargs: Any
+) -> Tuple[FloatsXd, Callable[[FloatsXd], List[Floats2d]]]:
+    """Call the module as `module(X, lengths, *args, **kwargs)`, with X of shape
+    (n_tokens, nI), the docs one after the other, and their lengths.
+
+    model (Model): of `torch_layer`.
+    Xs (List[Floats2d]): one array a doc; any may be empty, not all.
+    is_train (bool): whether gradients are wanted.
+    args, kwargs (Any): what else the module takes; no gradients go back to them.
+    RETURNS (Tuple[FloatsXd, Callable]): its output, and the way back to Xs.
+    """
+    shim = cast(TorchShim, model.shims[0])
+    lengths = [len(X) for X in Xs]
+    flat = model.ops.xp.concatenate(Xs)
+    X = xp2torch(flat, requires_grad=is_train, device=shim.device)
+    Y, backprop_torch = shim(ArgsKwargs((X, lengths, *args), kwargs), is_train)
+
+    def backprop(dY: FloatsXd) -> List[Floats2d]:
+        grads = {"grad_tensors": (xp2torch(dY, device=shim.device),)}
+        backprop_torch(ArgsKwargs(args=((Y,),), kwargs=grads))
+        dX: Tensor = torch.zeros_like(X) if X.grad is None else X.grad
+        return model.ops.unflatten(cast(Floats2d, torch2xp(dX)), model.ops.asarray1i(lengths))
+
+    return cast(FloatsXd, torch2xp(Y.detach())), backprop
+
+
+def _serialize(module: SizedModule) -> bytes:
+    state = {name: t.cpu().contiguous() for name, t in module.state_dict().items()}
+    return srsly.msgpack_dumps({"nI": module.nI, "state": safetensors.torch.save(state)})
+
+
+def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> SizedModule:
+    """RAISES (ValueError): EL116 or EL033 if the data cannot be read, EL020 to EL022 and EL106 if
+    they do not fit the config."""
+    message = unpack(data, _SOURCE)
+    if not isinstance(message, dict) or type(message.get("nI")) is not int:
+        error = "they hold no weights of a torch layer"
+        raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
+    state = parse_tensors(message["state"], _SOURCE)
+    if state:
+        # Shapes are compared before memory is taken.
+        with torch.device("meta"):
+            planned = SizedModule(module.build)
+            planned.set_width(message["nI"])
+        check_headers(get_headers(planned.state_dict()), get_headers(state), _SOURCE)
+        module.set_width(message["nI"])
+    load_weights(module, state, _SOURCE)
+    return module.to(device)

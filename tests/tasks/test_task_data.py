@@ -1,0 +1,246 @@
+"""Published formats, and the command that converts them."""
+
+import lzma
+
+import pytest
+import spacy
+import srsly
+from spacy.cli import app
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from spacy_elmo.registry import task_readers
+from spacy_elmo.tasks.sentiment.sentiment_files import parse_tree
+from spacy_elmo.tasks.shared.bio_tags import read_tags
+from spacy_elmo.tasks.shared.data_lines import read_lines
+
+CONLL = """-DOCSTART- -X- O O
+
+EU NNP I-NP I-ORG
+rejects VBZ I-VP O
+German JJ I-NP I-MISC
+British JJ I-NP B-MISC
+# NN I-NP O
+
+Peter NNP I-NP I-PER
+
+-DOCSTART- -X- O O
+
+Rome NNP I-NP I-LOC
+"""
+LITBANK = """# one.tsv
+the\tB-PER\tO\t
+mother\tI-PER\tO\t
+of\tI-PER\tO\t
+Anna\tI-PER\tB-PER\t
+
+# two.tsv
+He\tB-PER\tO\t
+"""
+SST = "(3 (2 It) (4 (2 is) (4 (2 -LRB-) (4 good))))\n\n(2 (2 a) (2 b))\n"
+SNLI = [
+    {"sentence1": "A man.", "sentence2": "A dog.", "gold_label": "contradiction"},
+    {"sentence1": "A man.", "sentence2": "He is.", "gold_label": "-"},
+    {"premise": "A man.", "hypothesis": "He is.", "label": 0},
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def commands():
+    spacy.registry.cli.get_all()
+
+
+def read(tmp_path, name, content, **options):
+    path = tmp_path / "data.txt"
+    path.write_text(content, "utf-8")
+    return list(task_readers.get(name)(spacy.blank("en"), path, **options))
+
+
+def describe(spans):
+    return [(span.start, span.end, span.label_) for span in spans]
+
+
+def get_label(doc):
+    (label,) = (label for label, value in doc.cats.items() if value)
+    return label
+
+
+@pytest.mark.parametrize(
+    "tags, expected",
+    [
+        ("I-A I-A B-A O I-B", [(0, 2, "A"), (2, 3, "A"), (4, 5, "B")]),
+        ("B-A I-A I-B O", [(0, 2, "A"), (2, 3, "B")]),
+        ("S-A B-A I-A E-A O", [(0, 1, "A"), (1, 4, "A")]),
+        ("U-A B-A L-A I-A", [(0, 1, "A"), (1, 3, "A"), (3, 4, "A")]),
+        ("B-A-B I-A-B", [(0, 2, "A-B")]),
+        ("O O", []),
+        ("", []),
+    ],
+)
+def test_tags_of_all_schemes_are_read(tags, expected):
+    assert read_tags(tags.split()) == expected
+
+
+def test_conll2003_is_read_by_sentences_and_by_documents(tmp_path):
+    docs = read(tmp_path, "conll2003", CONLL)
+    assert [len(doc) for doc in docs] == [5, 1, 1]
+    assert describe(docs[0].ents) == [(0, 1, "ORG"), (2, 3, "MISC"), (3, 4, "MISC")]
+
+    docs = read(tmp_path, "conll2003", CONLL, joined=True)
+    assert [len(doc) for doc in docs] == [6, 1]
+    assert describe(docs[0].ents)[-1] == (5, 6, "PER")
+    assert [len(sentence) for sentence in docs[0].sents] == [5, 1]
+    assert [t.text for t in docs[0]][4] == "#"
+
+
+def test_comments_are_no_words(tmp_path):
+    text = "# newdoc id = x\n# sent_id = x-1\n#\tO\nRome\tB-place\n\t\n# sent_id = x-2\nHi\tO\n"
+    (doc,) = read(tmp_path, "conll2003", text, joined=True)
+
+    assert [token.text for token in doc] == ["#", "Rome", "Hi"]
+    assert describe(doc.ents) == [(1, 2, "place")]
+
+
+def test_nested_entities_are_spans(tmp_path):
+    docs = read(tmp_path, "litbank_entities", LITBANK)
+    assert describe(docs[0].spans["sc"]) == [(0, 4, "PER"), (3, 4, "PER")]
+    assert describe(docs[1].spans["sc"]) == [(0, 1, "PER")]
+
+    docs = read(tmp_path, "litbank_entities", LITBANK, joined=True, key="ents")
+    assert [len(doc.spans["ents"]) for doc in docs] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({}, [("It is ( good", "positive"), ("a b", "neutral")]),
+        ({"binary": True}, [("It is ( good", "positive")]),
+        (
+            {"binary": True, "phrases": True},
+            [
+                ("It is ( good", "positive"),
+                ("is ( good", "positive"),
+                ("( good", "positive"),
+                ("good", "positive"),
+            ],
+        ),
+    ],
+)
+def test_trees_are_read(tmp_path, options, expected):
+    docs = read(tmp_path, "sst", SST, **options)
+    assert [(" ".join(t.text for t in doc), get_label(doc)) for doc in docs] == expected
+    assert all(len(doc.cats) == (2 if options else 5) for doc in docs)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "tsv"])
+def test_pairs_are_read(tmp_path, name):
+    if name == "jsonl":
+        text = "\n".join(srsly.json_dumps(record) for record in SNLI)
+    else:
+        text = "label\tpremise\thypothesis\n2\tA man.\tA dog.\n-1\tA\tB\n0\tA man.\tHe is.\n"
+    docs = read(tmp_path, "snli", text)
+
+    assert [doc.text for doc in docs] == ["A man. A dog.", "A man. He is."]
+    assert [get_label(doc) for doc in docs] == ["contradiction", "entailment"]
+    assert [str(doc.spans["hypothesis"][0]) for doc in docs] == ["A dog.", "He is."]
+
+
+def test_labelled_lines_are_read(tmp_path):
+    docs = read(tmp_path, "labelled_lines", "pos\tso good .\n\nneg\tno\t!\n")
+
+    assert [doc.cats for doc in docs] == [{"neg": 0, "pos": 1}, {"neg": 1, "pos": 0}]
+    assert docs[1].text == "no\t!"
+
+
+@pytest.mark.parametrize(
+    "name, text, problem",
+    [
+        ("conll2003", "a\n", "Line 1.*'a' has no tag"),
+        ("conll2003", "x O\n\na Q-PER\n", "Line 3.*'Q-PER' is no tag"),
+        ("conll2003", "a B-\n", "'B-' is no tag"),
+        ("litbank_entities", "a\tO\tO\nb\tO\n", "Line 2.*2 columns, 3 before it"),
+        ("sst", "(3 (2 It)", "not whole"),
+        ("sst", "(3)", "not whole"),
+        ("sst", "(7 It)", "'7' is no rating"),
+        ("sst", "It", "should begin"),
+        ("sst", "(3 It) x", "behind the tree"),
+        ("snli", "{}", "expected premise, hypothesis and label"),
+        ("snli", '{"a": 1}\n{', "Line 1"),
+        (
+            "snli",
+            '{"premise": "a", "hypothesis": "b", "label": "0"}\n[1]',
+            "Line 2.*no JSON object",
+        ),
+        ("snli", '{"premise": "a", "hypothesis": "b", "label": "0"}\n{', "Line 2.*no JSON"),
+        ("snli", "premise\thypothesis\tlabel\na\tb\tperhaps\n", "'perhaps' is none of"),
+        ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
+    ],
+)
+def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
+    with pytest.raises(ValueError, match=f"EL197.*{problem}"):
+        read(tmp_path, name, text)
+
+
+@pytest.mark.parametrize("name", sorted(task_readers.get_all()))
+def test_empty_files_hold_no_docs(tmp_path, name):
+    assert read(tmp_path, name, "\n \n") == []
+
+
+def test_deep_trees_are_read():
+    assert len(parse_tree("(3 " * 5000 + "x" + ")" * 5000)) == 5000
+
+
+def test_long_lines_damage_and_missing_files_are_said(tmp_path, monkeypatch):
+    packed = tmp_path / "x.xz"
+    packed.write_bytes(lzma.compress(CONLL.encode() * 99)[:-9])
+    with pytest.raises(ValueError, match="EL083"):
+        list(read_lines(packed))
+    with pytest.raises(ValueError, match="EL100"):
+        list(read_lines(tmp_path / "none"))
+    monkeypatch.setattr("spacy_elmo.tasks.shared.data_lines._MOST_BYTES", 5)
+    (tmp_path / "x").write_text("abcde fg")
+    with pytest.raises(ValueError, match="EL197.*5 bytes or more"):
+        list(read_lines(tmp_path / "x"))
+
+
+def run(*arguments, exit_code=0):
+    result = CliRunner().invoke(app, ["elmo", "convert-data", *map(str, arguments)])
+    assert result.exit_code == exit_code, result.output
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def test_the_command_writes_docs(tmp_path):
+    (tmp_path / "x.tsv").write_text(LITBANK)
+    output = tmp_path / "new" / "x.spacy"
+    printed = run("litbank_entities", tmp_path / "x.tsv", output, "--joined", "--key", "ents")
+
+    docs = list(DocBin().from_disk(output).get_docs(spacy.blank("en").vocab))
+    assert [len(doc.spans["ents"]) for doc in docs] == [2, 1]
+    assert "2 docs, 5 tokens; ents/PER 3" in printed
+    run("litbank_entities", tmp_path / "x.tsv", output, "--joined=false")
+    assert len(DocBin().from_disk(output)) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["conl", "{}", "y"], "'conl': expected one of conll2003"),
+        (["sst", "{}", "y", "--phrase"], "options of sst are: --binary, --phrases"),
+        (["sst", "{}", "y", "--binary=2"], "takes a value of type bool"),
+        (["snli", "{}", "y", "--x"], "options of snli are: none"),
+        (["litbank_entities", "{}", "y", "--key"], "'--key' needs a value"),
+    ],
+)
+def test_mistakes_of_the_command_are_said(tmp_path, arguments, problem):
+    path = tmp_path / "x.txt"
+    path.write_text("")
+    printed = run(*(a.format(path) for a in arguments), exit_code=2)
+    assert problem in printed
+
+
+def test_a_wrong_file_leaves_the_output_as_it_was(tmp_path):
+    (tmp_path / "x.txt").write_text("a\n")
+    (tmp_path / "y.spacy").write_text("old")
+    run("conll2003", tmp_path / "x.txt", tmp_path / "y.spacy", exit_code=1)
+
+    assert (tmp_path / "y.spacy").read_text() == "old"

@@ -1,0 +1,79 @@
+"""Two texts in one Doc, and corpora that keep what components are given."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1, copy_spans
+from spacy_elmo.tasks.shared.text_pairs import get_pair, make_pair
+
+NAMES = ("premise", "hypothesis")
+TEXTS = [
+    ("I like eggs.", "I don't  eat."),
+    ("", "Ham!"),
+    ("Ham!", ""),
+    ("", ""),
+    (" U.S.\n", "\tNo. "),
+]
+
+
+@pytest.fixture
+def nlp():
+    return spacy.blank("en")
+
+
+def get_words(pair):
+    return [[token.text for token in span] for span in pair]
+
+
+@pytest.mark.parametrize("first, second", TEXTS)
+def test_pairs_survive_docbin_and_the_corpus(nlp, tmp_path, first, second):
+    doc = make_pair(nlp, first, second, NAMES)
+    expected = [[t.text for t in nlp.make_doc(text.strip())] for text in (first, second)]
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+
+    assert get_words(get_pair(doc, NAMES)) == expected
+    assert [span.label_ for span in get_pair(doc, NAMES)] == [*NAMES]
+    corpus = build_span_corpus_v1(tmp_path / "x.spacy", [*NAMES], sentences=True)
+    examples = list(corpus(nlp))
+    # spaCy's reader leaves out docs without tokens.
+    assert len(examples) == bool(len(doc))
+    for eg in examples:
+        assert eg.predicted.text == doc.text
+        assert get_words(get_pair(eg.predicted, NAMES)) == expected
+        assert [t.i for t in eg.predicted if t.is_sent_start] == sorted(
+            {0, len(expected[0])} - {len(doc)}
+        )
+
+
+def test_the_text_is_both_with_a_space(nlp):
+    assert make_pair(nlp, "Eat eggs.", "Ham", NAMES).text == "Eat eggs. Ham"
+
+
+def test_docs_without_a_pair_have_none_and_half_ones_are_errors(nlp):
+    doc = nlp("a b c")
+    assert get_pair(doc, NAMES) is None
+
+    doc.spans["premise"] = [doc[:2]]
+    with pytest.raises(ValueError, match="EL195.*'premise': 1, 'hypothesis': 0"):
+        get_pair(doc, NAMES)
+    doc.spans["hypothesis"] = [doc[2:], doc[1:]]
+    with pytest.raises(ValueError, match="EL195"):
+        get_pair(doc, NAMES)
+
+
+def test_groups_that_are_not_named_stay_away(nlp, tmp_path):
+    doc = make_pair(nlp, "a", "b", NAMES)
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    (eg,) = build_span_corpus_v1(tmp_path / "x.spacy", ["hypothesis", "other"])(nlp)
+
+    assert [*eg.predicted.spans] == ["hypothesis"]
+    assert not eg.predicted.has_annotation("SENT_START")
+
+
+def test_spans_inside_of_tokens_are_said(nlp):
+    reference = Doc(nlp.vocab, words=["green", "eggs"], spaces=[False, False])
+    reference.spans["x"] = [Span(reference, 0, 1)]
+    with pytest.raises(ValueError, match="EL196.*'green'"):
+        copy_spans(Example(nlp.make_doc("greeneggs"), reference), "x")
