@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .inference.embedder import Embedder
     from .pipeline.architectures import (
         build_elmo_listener_v2,
-        build_elmo_tok2vec_v1,
+        build_elmo_tok2vec_v2,
         build_elmo_v2,
     )
     from .pipeline.elmo import Elmo
@@ -58,7 +58,7 @@ __all__ = [
     "SearchIndex",
     "__version__",
     "build_elmo_listener_v2",
-    "build_elmo_tok2vec_v1",
+    "build_elmo_tok2vec_v2",
     "build_elmo_v2",
     "collect_weights",
     "find_contexts",
@@ -76,7 +76,7 @@ _MODULES = {
     "Embedder": "inference.embedder",
     "SearchIndex": "search.search_index",
     "build_elmo_listener_v2": "pipeline.architectures",
-    "build_elmo_tok2vec_v1": "pipeline.architectures",
+    "build_elmo_tok2vec_v2": "pipeline.architectures",
     "build_elmo_v2": "pipeline.architectures",
     "collect_weights": "pipeline.layer_weights",
     "find_contexts": "experiments.contexts",

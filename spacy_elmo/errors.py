@@ -25,12 +25,12 @@ class Errors(metaclass=ErrorsWithCodes):
         "[nlp] pipeline."
     )
     EL004 = (
-        "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
+        "spacy-elmo.ElmoTok2Vec.v2 has neither `input` nor `output`, so ELMo would not be "
         "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
         '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
     )
     EL005 = (
-        "spacy-elmo.ElmoTok2Vec.v1 has neither `embed` nor `input`: nothing for `encode` to "
+        "spacy-elmo.ElmoTok2Vec.v2 has neither `embed` nor `input`: nothing for `encode` to "
         "read. Add one of the two blocks."
     )
     EL006 = (
@@ -66,7 +66,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Weights
     EL019 = (
-        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v1, expected 0 or "
+        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v2, expected 0 or "
         "more and less than 1, and 0 without [...tok2vec.embed]: there are no word features "
         "to drop then."
     )

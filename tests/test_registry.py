@@ -26,6 +26,7 @@ NAMES = {
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.ElmoListener.v2",
         "spacy-elmo.ElmoTok2Vec.v1",
+        "spacy-elmo.ElmoTok2Vec.v2",
         "spacy-elmo.EntailmentESIM.v1",
         "spacy-elmo.TextCatBCN.v1",
     ],
@@ -104,6 +105,9 @@ ARGUMENTS = {
     },
     "spacy-elmo.ElmoListener.v2": {
         "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
+    },
+    "spacy-elmo.ElmoTok2Vec.v2": {
+        "encode": None, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
     },
     "spacy-elmo.ElmoTok2Vec.v1": {
         "encode": REQUIRED, "embed": None, "input": None, "output": None, "word_dropout": 0.0,

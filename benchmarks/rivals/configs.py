@@ -92,7 +92,7 @@ def make_transformer(depth: int) -> Make:
     def make(component: str, inputs: Inputs) -> Config:
         config = _add_transformer(make_plain(component, inputs), inputs, depth)
         tok2vec = config["components"][component]["model"]["tok2vec"]
-        tok2vec["@architectures"] = "spacy-elmo.ElmoTok2Vec.v1"
+        tok2vec["@architectures"] = "spacy-elmo.ElmoTok2Vec.v2"
         tok2vec.update(input=_make_transformer_listener(), output=None)
         config["training"]["frozen_components"] = ["transformer"]
         # Listeners of a frozen transformer read what it has written to the doc.

@@ -17,12 +17,12 @@ PLACE = "place"
 def elmo_tok2vec(
     *,
     embed: Optional[Tok2VecModel],
-    encode: Model[List[Floats2d], List[Floats2d]],
+    encode: Optional[Model[List[Floats2d], List[Floats2d]]],
     input: Optional[Tok2VecModel],
     output: Optional[Tok2VecModel],
     word_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v1`."""
+    """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v2`."""
     if input is None and output is None:
         raise ValueError(Errors.EL004)
     for place, listener in (("input", input), ("output", output)):
@@ -35,15 +35,27 @@ def elmo_tok2vec(
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)
-    width = encode.get_dim("nO")
-    layers: List[Model] = [concatenate(*sources) if len(sources) > 1 else sources[0]]
-    if input is not None:
-        # spaCy's encoders read as many numbers as they write.
-        layers.append(with_array(chain(Linear(nO=width), LayerNorm(nI=width))))
-    encoded: Tok2VecModel = chain(layers[0], *layers[1:], encode)
-    encoded.set_dim("nO", width, force=True)
-    if output is None:
-        return encoded
-    joined: Tok2VecModel = concatenate(encoded, output)
-    joined.set_dim("nO", width + output.get_dim("nO"), force=True)
+    read = _join(*sources)
+    encoded = read if encode is None else _encode(read, encode, maps=input is not None)
+    return encoded if output is None else _join(encoded, output)
+
+
+def _join(*sources: Tok2VecModel) -> Tok2VecModel:
+    if len(sources) == 1:
+        return sources[0]
+    joined: Tok2VecModel = concatenate(*sources)
+    # spaCy's embedding layers learn theirs when they are initialized.
+    if all(source.has_dim("nO") for source in sources):
+        joined.set_dim("nO", sum(source.get_dim("nO") for source in sources), force=True)
     return joined
+
+
+def _encode(
+    read: Tok2VecModel, encode: Model[List[Floats2d], List[Floats2d]], *, maps: bool
+) -> Tok2VecModel:
+    width = encode.get_dim("nO")
+    # spaCy's encoders read as many numbers as they write.
+    between: List[Model] = [with_array(chain(Linear(nO=width), LayerNorm(nI=width)))] if maps else []
+    encoded: Tok2VecModel = chain(read, *between, encode)
+    encoded.set_dim("nO", width, force=True)
+    return encoded

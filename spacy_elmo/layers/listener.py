@@ -16,7 +16,7 @@ LISTENER_ARCHITECTURES = {
     "spacy-elmo.ElmoListener.v1": "spacy-elmo.Elmo.v1",
     "spacy-elmo.ElmoListener.v2": "spacy-elmo.Elmo.v2",
 }
-TOK2VEC_ARCHITECTURE = "spacy-elmo.ElmoTok2Vec.v1"
+TOK2VEC_ARCHITECTURES = ("spacy-elmo.ElmoTok2Vec.v1", "spacy-elmo.ElmoTok2Vec.v2")
 
 
 class ElmoListener(Tok2VecListener):
@@ -112,7 +112,7 @@ MIX_KEYS = (
 
 def _find_listener_block(block: Dict[str, Any]) -> Dict[str, Any]:
     blocks = [block]
-    if block.get("@architectures") == TOK2VEC_ARCHITECTURE:
+    if block.get("@architectures") in TOK2VEC_ARCHITECTURES:
         blocks = [block[key] for key in ("input", "output") if block.get(key)]
     for candidate in blocks:
         if candidate.get("@architectures") in LISTENER_ARCHITECTURES:

@@ -79,7 +79,10 @@ def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
 
 def _init(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
     model.attrs[_SEEN] = SeenWords(_NOTHING)
-    model.layers[0].initialize(X=X, Y=Y)
+    (embed,) = model.layers
+    embed.initialize(X=X, Y=Y)
+    if embed.has_dim("nO"):
+        model.set_dim("nO", embed.get_dim("nO"))
 
 
 def drop_words_forward(

@@ -104,9 +104,9 @@ def build_elmo_listener_v2(
     return make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
 
 
-def build_elmo_tok2vec_v1(
+def build_elmo_tok2vec_v2(
     *,
-    encode: Model[List[Floats2d], List[Floats2d]],
+    encode: Optional[Model[List[Floats2d], List[Floats2d]]] = None,
     embed: Optional[Tok2VecModel] = None,
     input: Optional[Tok2VecModel] = None,
     output: Optional[Tok2VecModel] = None,
@@ -114,8 +114,9 @@ def build_elmo_tok2vec_v1(
 ) -> Tok2VecModel:
     """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
 
-    encode (Model[List[Floats2d], List[Floats2d]]): spacy.MaxoutWindowEncoder.v2,
-        spacy.TorchBiLSTMEncoder.v1 or another encoder of rows.
+    encode (Optional[Model[List[Floats2d], List[Floats2d]]]): spacy.MaxoutWindowEncoder.v2,
+        spacy-elmo.BiLSTMEncoder.v1 or another encoder of rows; null for none, where the task
+        has an encoder of its own: then `embed` and ELMo stand side by side as they are.
     embed (Optional[Tok2VecModel]): spaCy's own word features, such as
         spacy.MultiHashEmbed.v2; null for none.
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
@@ -125,7 +126,8 @@ def build_elmo_tok2vec_v1(
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.
-    RETURNS (Tok2VecModel): docs -> arrays as wide as encoder and `output` together.
+    RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed` and
+        `input`) and `output` together.
     RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in, EL019 for a
         `word_dropout` out of range or without `embed`.
     """

@@ -5,9 +5,13 @@ Their defaults are those of that time, and stay: what was saved without a value 
 
 from typing import List, Optional, Sequence
 
+from thinc.api import Model
+from thinc.types import Floats2d
+
 from ..layers.elmo_tok2vec import Tok2VecModel
 from ..layers.scalar_mix import MixOutput
 from ..layers.spans import SpanGetter
+from .architectures import build_elmo_tok2vec_v2
 from .making import make_elmo, make_elmo_listener
 
 # Mixes learn at the optimizer's own rate.
@@ -64,3 +68,17 @@ def build_elmo_listener_v1(
 ) -> Tok2VecModel:
     """As `build_elmo_listener_v2`, with a mix that hardly learns."""
     return make_elmo_listener(locals(), _LEARN_RATE_FACTOR)
+
+
+def build_elmo_tok2vec_v1(
+    *,
+    encode: Model[List[Floats2d], List[Floats2d]],
+    embed: Optional[Tok2VecModel] = None,
+    input: Optional[Tok2VecModel] = None,
+    output: Optional[Tok2VecModel] = None,
+    word_dropout: float = 0.0,
+) -> Tok2VecModel:
+    """As `build_elmo_tok2vec_v2`, with an encoder."""
+    return build_elmo_tok2vec_v2(
+        encode=encode, embed=embed, input=input, output=output, word_dropout=word_dropout
+    )

@@ -13,7 +13,7 @@ from thinc.api import SGD
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
-from spacy_elmo.pipeline.architectures import build_elmo_listener_v2, build_elmo_tok2vec_v1
+from spacy_elmo.pipeline.architectures import build_elmo_listener_v2, build_elmo_tok2vec_v2
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
 
@@ -46,7 +46,7 @@ EMBED = {
 
 
 def tok2vec(embed=EMBED, encode=ENCODE, input=ELMO, output=None, **more):
-    block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "encode": encode}
+    block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v2", "encode": encode}
     return {**block, "embed": embed, "input": input, "output": output, **more}
 
 
@@ -55,6 +55,8 @@ PLACES = {
     "output": tok2vec(input=None, output=ELMO),
     "both": tok2vec(output=ELMO),
     "input alone": tok2vec(embed=None),
+    "no encoder": tok2vec(encode=None),
+    "no encoder, both": tok2vec(encode=None, output=ELMO, word_dropout=0.5),
     "input of a bilstm": tok2vec(encode=LSTM),
     "stock listener": tok2vec(input=STOCK),
     "word dropout": tok2vec(word_dropout=0.5),
@@ -159,7 +161,7 @@ def test_every_task_trains_on_both_kinds(component, kind, frozen):
 def test_elmo_trains_in_every_place(place):
     nlp = make_nlp()
     add_task(nlp, "tagger", PLACES[place])
-    n_mixes = 2 if place == "both" else 1
+    n_mixes = 2 if "both" in place else 1
 
     losses = train(nlp)
 
@@ -191,6 +193,27 @@ def test_static_vectors_can_join():
     assert train(nlp)["tagger"] > 0
 
 
+@pytest.mark.parametrize(
+    "block, width",
+    [({}, 6 + 8), ({"output": ELMO}, 6 + 8 + 8), ({"embed": None}, 8), ({"word_dropout": 0.5}, 14)],
+)
+def test_without_an_encoder_all_stand_side_by_side(block, width):
+    nlp = make_nlp()
+    tagger = add_task(nlp, "tagger", tok2vec(encode=None, **block))
+    train(nlp)
+    layer = tagger.model.get_ref("tok2vec")
+    doc = nlp("green eggs")
+
+    assert layer.get_dim("nO") == width
+    (row,) = layer.predict([doc])
+    assert row.shape == (2, width)
+    # ELMo as it is: no map between.
+    mixes = [node for node in layer.walk() if node.name == "scalar_mix"]
+    elmo = mixes[0].predict([doc._.elmo["elmo"]["layers"].reshape(2, -1)])[0]
+    start = 0 if "embed" in block else 6
+    np.testing.assert_allclose(row[:, start : start + 8], elmo, atol=1e-6)
+
+
 def test_output_is_beside_the_encoder():
     nlp = make_nlp()
     tagger = add_task(nlp, "tagger", PLACES["both"])
@@ -207,9 +230,9 @@ def test_places_need_something_to_read():
     )
     listener = build_elmo_listener_v2(width=8, depth=2)
     with pytest.raises(ValueError, match="EL004"):
-        build_elmo_tok2vec_v1(encode=encode)
+        build_elmo_tok2vec_v2(encode=encode)
     with pytest.raises(ValueError, match="EL005"):
-        build_elmo_tok2vec_v1(encode=encode, output=listener)
+        build_elmo_tok2vec_v2(encode=encode, output=listener)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ LISTENER = {
     "output": "all",
 }
 ENCODED = {
-    "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+    "@architectures": "spacy-elmo.ElmoTok2Vec.v2",
     "input": LISTENER,
     "encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 12},
 }

@@ -109,7 +109,7 @@ def build_bilstm_encoder_v1(width: int, depth: int = 1, dropout: float = 0.0) ->
     depth (int): layers, at least 1.
     dropout (float): probability in [0, 1) that a number of a layer's output is dropped in
         training. Not driven by [training] dropout.
-    RETURNS (EncoderModel): for `encode` of spacy-elmo.ElmoTok2Vec.v1 or spacy.Tok2Vec.v2.
+    RETURNS (EncoderModel): for `encode` of spacy-elmo.ElmoTok2Vec.v2 or spacy.Tok2Vec.v2.
     RAISES (ValueError): EL192 for an odd width, EL012 without layers, EL191 for a `dropout` out
         of range.
     """
