@@ -25,7 +25,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "[nlp] pipeline."
     )
     EL004 = (
-        "spacy-elmo.ElmoTok2Vec.v2 has neither `input` nor `output`, so ELMo would not be "
+        "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
         "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
         '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
     )
@@ -516,6 +516,21 @@ class Errors(metaclass=ErrorsWithCodes):
     EL189 = (
         "The installed model '{name}' cannot be found by its own package: {problem}. Install "
         "that package again."
+    )
+    # Experiments on one's own config
+    EL230 = (
+        "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
+        'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
+        "a block `embed`; docs/tasks.md has examples."
+    )
+    EL231 = (
+        "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
+        "`--vectors en_core_web_md`."
+    )
+    EL232 = "'{path}' is no training config that can be read: {error}."
+    EL233 = (
+        "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
+        "en_core_web_md."
     )
     # Tasks
     EL190 = (

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def experiment(
     suite: str = typer.Argument(
-        ..., help="gain, weighting (table 2), placement (table 3), samples (figure 1) or tuned"
+        ...,
+        help="gain, weighting (table 2), placement (table 3), samples (figure 1), vectors "
+        "(table 1, beside static vectors) or tuned",
     ),
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
@@ -30,6 +32,13 @@ def experiment(
     weights: str = typer.Option(
         "", help="Folder of a biLM, or its name; the bundled one if left out"
     ),
+    config: Optional[Path] = typer.Option(
+        None,
+        help="Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec; the preset "
+        "word_features if left out",
+        dir_okay=False,
+    ),
+    vectors: str = typer.Option("", help="Pipeline with static vectors, for the suite vectors"),
     seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
     shares: str = typer.Option(
         "1,2,5,10,20,50,100", help="Percent of the training docs, of the suite samples"
@@ -51,7 +60,15 @@ def experiment(
 
     with exit_on_error(), writing(output), _exit_on_interrupt():
         settings = RunSettings(
-            str(corpus), component, lang, weights, max_steps, patience, eval_frequency
+            str(corpus),
+            component,
+            lang,
+            weights,
+            max_steps,
+            patience,
+            eval_frequency,
+            "" if config is None else str(config),
+            vectors,
         )
         require_matplotlib()
         variants = choose_variants(suite, get_depth(weights))

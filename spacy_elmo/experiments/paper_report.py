@@ -28,6 +28,7 @@ from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_pro
 
 _TITLES = {
     "gain": "With ELMo and without",
+    "vectors": "With ELMo and without, beside static vectors",
     "tuned": "With ELMo and without, trained for long",
     "weighting": "How to weigh the layers",
     "placement": "Where to put ELMo",
@@ -259,6 +260,7 @@ def _make_search(result: Result, folder: Path) -> List[Block]:
 
 _MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
     "gain": _make_scores,
+    "vectors": _make_scores,
     "tuned": _make_scores,
     "weighting": _make_scores,
     "placement": _make_scores,

@@ -4,15 +4,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Dict
 
+import spacy
+
 from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.digests import digest_file
+from ..util.digests import digest, digest_file
+from ..util.showing import show_reason
 from .subsets import find_splits
 
 SETTINGS_FILE = "settings.json"
 # Known by their content.
-_PATHS = ("corpus", "weights")
+_PATHS = ("corpus", "weights", "config", "vectors")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class RunSettings:
     max_steps (int): updates at most.
     patience (int): updates without a better dev score; 0 for no end but `max_steps`.
     eval_frequency (int): updates between evaluations on dev.
+    config (str): training config of all but the tok2vec; "" for the preset word_features.
+    vectors (str): pipeline with static vectors; "" for none.
     """
 
     corpus: str
@@ -36,6 +41,8 @@ class RunSettings:
     max_steps: int = 1000
     patience: int = 0
     eval_frequency: int = 100
+    config: str = ""
+    vectors: str = ""
 
     def fix(self, output: Path) -> None:
         """Write the settings into a folder, or compare them with those that it has.
@@ -63,7 +70,21 @@ class RunSettings:
         """Digests of the files, which may change under the same path."""
         splits = find_splits(Path(self.corpus))
         digests = {split: digest_file(path) for split, path in splits.items()}
+        if self.config:
+            digests["config file"] = digest_file(Path(self.config))
+        if self.vectors:
+            digests["static vectors"] = _hash_vectors(self.vectors)
         return {**digests, "biLM": load_embedder(self.weights or None).hash_weights().hex()[:16]}
+
+
+def _hash_vectors(name: str) -> str:
+    try:
+        vectors = spacy.load(name).vocab.vectors
+    except (OSError, ValueError) as err:
+        raise ValueError(Errors.EL233.format(name=name, error=show_reason(err))) from err
+    if not len(vectors):
+        raise ValueError(Errors.EL233.format(name=name, error="its table is empty"))
+    return digest(vectors.to_bytes())
 
 
 def read_settings(output: Path) -> Dict[str, Any]:

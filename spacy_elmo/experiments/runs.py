@@ -10,20 +10,22 @@ from typing import Any, Dict, NamedTuple, Optional
 import spacy
 from spacy import util
 from spacy.language import Language
-from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..checkpoints.loaders import read_config
+from ..errors import Errors
 from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
+from ..util.showing import show_reason
 from .progress import Report, RunLog
 from .results import get_origin
 from .run_settings import RunSettings
 from .subsets import find_splits, write_subset
-from .variants import Variant, get_score, make_variant
+from .variant_configs import make_variant
+from .variants import Variant, get_score
 
 # Of the result of a run.
 RESULT_KEYS = {
@@ -88,7 +90,7 @@ def run_one(
         "seed": run.seed,
         "score": score,
         "dev": best.meta["performance"],
-        "test": _test(best, splits.get("test")),
+        "test": _test(best, nlp.config, splits.get("test")),
         "curve": log.curve,
         "mixes": [m._asdict() for m in collect_weights(best)] if run.variant.places else [],
         "n_docs": n_docs,
@@ -106,8 +108,13 @@ def get_workplace(output: Path, run: Run) -> Path:
     return output / f"{run.name}.partial"
 
 
-def _test(nlp: Language, path: Optional[Path]) -> Optional[Dict[str, Any]]:
-    return None if path is None else nlp.evaluate(list(Corpus(path)(nlp)))
+def _test(nlp: Language, config: Config, path: Optional[Path]) -> Optional[Dict[str, Any]]:
+    if path is None:
+        return None
+    # Read as dev is.
+    block = {**config.interpolate()["corpora"]["dev"], "path": str(path)}
+    read = spacy.registry.resolve({"corpus": block})["corpus"]
+    return nlp.evaluate(list(read(nlp)))
 
 
 def get_depth(weights: str) -> int:
@@ -116,15 +123,31 @@ def get_depth(weights: str) -> int:
     return (read_config(weights) if weights else BiLMConfig()).depth
 
 
+def load_base(path: str) -> Config:
+    """path (str): a training config. RETURNS (Config): it. RAISES (ValueError): EL232 if it
+    cannot be read."""
+    try:
+        return util.load_config(path, interpolate=False)
+    except (OSError, ValueError) as err:
+        raise ValueError(Errors.EL232.format(path=path, error=show_reason(err))) from err
+
+
 def make_run_config(run: Run, settings: RunSettings) -> Config:
-    """RETURNS (Config): What a run trains. RAISES (ValueError): EL061 if the component has no
-    tok2vec."""
+    """RETURNS (Config): What a run trains. RAISES (ValueError): as `make_variant`, EL232 if the
+    config of the settings cannot be read."""
     shape, loader = None, None
     if settings.weights:
         shape = read_config(settings.weights)
         loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": settings.weights}
+    base = load_base(settings.config) if settings.config else None
     config = make_variant(
-        run.variant, settings.component, lang=settings.lang, shape=shape, loader=loader
+        run.variant,
+        settings.component,
+        lang=settings.lang,
+        shape=shape,
+        loader=loader,
+        base=base,
+        vectors=settings.vectors,
     )
     for key in ("max_steps", "patience", "eval_frequency"):
         config["training"][key] = getattr(settings, key)

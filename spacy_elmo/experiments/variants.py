@@ -1,18 +1,12 @@
 """What the experiments compare: where ELMo stands, and how its layers are weighted."""
 
-from copy import deepcopy
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from spacy.language import Language
-from thinc.api import Config
 
-from ..bilm.config import BiLMConfig
 from ..errors import Errors
-from ..layers.listener import MIX_KEYS
-from ..pipeline.presets import make_config
-from ..text.corpus import TOKENIZER
 
-SUITES = ("gain", "weighting", "placement", "samples", "tuned")
+SUITES = ("gain", "weighting", "placement", "samples", "tuned", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
 # For many updates on much data, chosen on dev of UD English EWT.
@@ -29,6 +23,7 @@ class Variant(NamedTuple):
     mix (Dict[str, Any]): keys of the listener's mix.
     tok2vec (Optional[Dict[str, Any]]): keys of the `ElmoTok2Vec` that differ from the
         preset's.
+    has_vectors (bool): whether static vectors are among the word features.
     """
 
     name: str
@@ -36,11 +31,13 @@ class Variant(NamedTuple):
     places: Tuple[str, ...]
     mix: Dict[str, Any]
     tok2vec: Optional[Dict[str, Any]] = None
+    has_vectors: bool = False
 
 
 def choose_variants(suite: str, depth: int) -> List[Variant]:
     """List what a suite compares (Peters et al. 2018: weighting is table 2, placement table
-    3, samples figure 1, and gain the rows of table 1; tuned is what long training gets).
+    3, samples figure 1, gain the rows of table 1, and vectors with static vectors beside, which
+    all of the paper's have; tuned is what long training gets).
 
     suite (str): one of `SUITES`.
     depth (int): LSTM layers of the biLM.
@@ -76,7 +73,14 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
         title = "with ELMo, tuned"
         wide = _at("input", suite, title, output="all", mix_dropout=0.3, mix_layer_norm=True)
         return [plain, wide._replace(tok2vec=_TUNED)]
-    return [plain, every._replace(title="with ELMo")]
+    elmo = every._replace(title="with ELMo")
+    if suite == "vectors":
+        static = [
+            plain._replace(name="vectors", title="static vectors"),
+            elmo._replace(name="elmo_vectors", title="static vectors and ELMo"),
+        ]
+        return [plain, elmo, *(variant._replace(has_vectors=True) for variant in static)]
+    return [plain, elmo]
 
 
 def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
@@ -85,42 +89,6 @@ def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
 
 def _name_layer(i: int) -> str:
     return f"LSTM layer {i} only" if i else "word layer only"
-
-
-def make_variant(
-    variant: Variant,
-    component: str,
-    *,
-    lang: str = "en",
-    shape: Optional[BiLMConfig] = None,
-    loader: Optional[Dict[str, Any]] = None,
-) -> Config:
-    """Make the training config of a variant; those of one component differ in nothing but
-    their tok2vec.
-
-    variant (Variant): what to make.
-    component (str): factory of the component to train.
-    lang, shape, loader: see `make_config`.
-    RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
-    RAISES (ValueError): EL061 if the component has no tok2vec.
-    """
-    config = make_config("word_features", [component], lang=lang, shape=shape, loader=loader)
-    # spaCy's own for some languages needs more packages; the data is tokenized.
-    config["nlp"]["tokenizer"] = dict(TOKENIZER)
-    model = config["components"][component]["model"]
-    if variant.places:
-        listener = {k: v for k, v in model["tok2vec"]["input"].items() if k not in MIX_KEYS}
-        for place in ("input", "output"):
-            chosen = {**listener, **variant.mix} if place in variant.places else None
-            model["tok2vec"][place] = deepcopy(chosen)
-        model["tok2vec"] = Config(model["tok2vec"]).merge(variant.tok2vec or {})
-        return config
-    parts = {key: model["tok2vec"][key] for key in ("embed", "encode")}
-    model["tok2vec"] = {"@architectures": "spacy.Tok2Vec.v2", **parts}
-    del config["components"]["elmo"]
-    config["initialize"].pop("components", None)
-    config["nlp"]["pipeline"] = [component]
-    return config
 
 
 def get_score(component: str) -> str:

@@ -1,6 +1,6 @@
 """`elmo_tok2vec`: ELMo before an encoder, behind it, or both."""
 
-from typing import List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from spacy.tokens import Doc
 from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
@@ -23,8 +23,6 @@ def elmo_tok2vec(
     word_dropout: float = 0.0,
 ) -> Tok2VecModel:
     """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v2`."""
-    if input is None and output is None:
-        raise ValueError(Errors.EL004)
     for place, listener in (("input", input), ("output", output)):
         if listener is not None:
             listener.attrs[PLACE] = place
@@ -35,8 +33,12 @@ def elmo_tok2vec(
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)
-    read = _join(*sources)
-    encoded = read if encode is None else _encode(read, encode, maps=input is not None)
+    if encode is None:
+        encoded = _join(
+            *(_hide_target(source) if source is embed else source for source in sources)
+        )
+    else:
+        encoded = _encode(_join(*sources), encode, maps=input is not None)
     return encoded if output is None else _join(encoded, output)
 
 
@@ -50,12 +52,34 @@ def _join(*sources: Tok2VecModel) -> Tok2VecModel:
     return joined
 
 
+def _hide_target(embed: Tok2VecModel) -> Tok2VecModel:
+    """spaCy's embedding layers take the task's target for their own if they get to see it when
+    they are initialized: an encoder behind them keeps it from them."""
+    dims = {"nO": embed.maybe_get_dim("nO")}
+    return Model("word_features", _forward_inner, init=_init_inner, layers=[embed], dims=dims)
+
+
+def _forward_inner(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    return model.layers[0](docs, is_train)
+
+
+def _init_inner(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
+    (embed,) = model.layers
+    embed.initialize(X=X)
+    if embed.has_dim("nO"):
+        model.set_dim("nO", embed.get_dim("nO"))
+
+
 def _encode(
     read: Tok2VecModel, encode: Model[List[Floats2d], List[Floats2d]], *, maps: bool
 ) -> Tok2VecModel:
     width = encode.get_dim("nO")
     # spaCy's encoders read as many numbers as they write.
-    between: List[Model] = [with_array(chain(Linear(nO=width), LayerNorm(nI=width)))] if maps else []
+    between: List[Model] = (
+        [with_array(chain(Linear(nO=width), LayerNorm(nI=width)))] if maps else []
+    )
     encoded: Tok2VecModel = chain(read, *between, encode)
     encoded.set_dim("nO", width, force=True)
     return encoded

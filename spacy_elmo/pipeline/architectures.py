@@ -122,14 +122,14 @@ def build_elmo_tok2vec_v2(
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
         `embed` before the encoder; null for none.
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
-        output; null for none.
+        output; null for none. With neither, it is the same model without ELMo, to compare with.
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.
     RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed` and
         `input`) and `output` together.
-    RAISES (ValueError): EL004 if ELMo is nowhere, EL005 if nothing comes in, EL019 for a
-        `word_dropout` out of range or without `embed`.
+    RAISES (ValueError): EL005 if nothing comes in, EL019 for a `word_dropout` out of range or
+        without `embed`.
     """
     return elmo_tok2vec(
         embed=embed, encode=encode, input=input, output=output, word_dropout=word_dropout

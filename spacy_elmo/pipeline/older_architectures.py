@@ -8,6 +8,7 @@ from typing import List, Optional, Sequence
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ..errors import Errors
 from ..layers.elmo_tok2vec import Tok2VecModel
 from ..layers.scalar_mix import MixOutput
 from ..layers.spans import SpanGetter
@@ -78,7 +79,10 @@ def build_elmo_tok2vec_v1(
     output: Optional[Tok2VecModel] = None,
     word_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """As `build_elmo_tok2vec_v2`, with an encoder."""
+    """As `build_elmo_tok2vec_v2`, with an encoder. RAISES (ValueError): EL004 if ELMo is
+    nowhere; else as that."""
+    if input is None and output is None:
+        raise ValueError(Errors.EL004)
     return build_elmo_tok2vec_v2(
         encode=encode, embed=embed, input=input, output=output, word_dropout=word_dropout
     )

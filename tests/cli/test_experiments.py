@@ -1,15 +1,20 @@
 """`spacy elmo experiment`, `probe` and `report`."""
 
 import json
+import shutil
 
 import pytest
+import spacy
 import srsly
 
+from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.experiments import jobs, results
 from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.pipeline.presets import make_config
 
 from ..experiments.test_experiments import make_result
 from ..support.helpers import hash_of
+from ..support.pipelines import add_vectors
 from .test_commands import run
 
 
@@ -24,6 +29,17 @@ def test_experiments_end_in_a_report(tagged_corpus, weights, tmp_path):
     )  # fmt: skip
     for suite in ("gain", "placement"):
         run("elmo", "experiment", suite, tagged_corpus, output, *quick, "--seeds", "0")
+    nlp = spacy.blank("en")
+    add_vectors(nlp)
+    nlp.to_disk(tmp_path / "vectors")
+    own = make_config("static_vectors", ["tagger"], shape=read_config(weights))
+    own["components"]["tagger"]["model"]["tok2vec"]["encode"] = None
+    own.to_disk(tmp_path / "own.cfg")
+    run(
+        "elmo", "experiment", "vectors", tagged_corpus, tmp_path / "own", *quick, "--seeds", "0",
+        "--config", tmp_path / "own.cfg", "--vectors", tmp_path / "vectors",
+    )  # fmt: skip
+    shutil.copy(tmp_path / "own" / "vectors.json", output)
     run(
         "elmo", "probe", tagged_corpus, "--weights", weights, "--seeds", "0",
         "--json", output / "probe.json",
@@ -32,13 +48,13 @@ def test_experiments_end_in_a_report(tagged_corpus, weights, tmp_path):
 
     assert "with ELMo" in printed and "seed 1: dev" in printed
     assert "plain, 10%, seed 0: started" in printed
-    assert "input, 100%, seed 1: update 2 of 2, dev" in printed
+    assert "all, 100%, seed 1: update 2 of 2, dev" in printed
     assert {path.name for path in output.glob("*.png")} == {
         "samples.png", "samples_updates.png", "gain.png", "gain_updates.png", "placement.png",
         "placement_updates.png",
     }  # fmt: skip
     text, page = report.read_text("utf-8"), report.with_suffix(".html").read_text("utf-8")
-    assert text.startswith("# Ours") and text.count("The paper:") == 5
+    assert text.startswith("# Ours") and text.count("The paper:") == 6
     for part in text.split("](figures/")[1:]:
         assert (report.parent / "figures" / part.split(")")[0]).stat().st_size > 5000
     assert "Toy &lt;b&gt;" in page and page.count("data:image/png") == text.count("](figures/")
@@ -67,6 +83,11 @@ def test_bad_settings_are_said(tagged_corpus, tmp_path):
     run("elmo", "experiment", "samples", tagged_corpus, out, "--shares", "0,50", exit_code=2)
     run("elmo", "report", out, tmp_path / "x.html", exit_code=2)
     assert "EL066" in run("elmo", "probe", tmp_path, exit_code=1)
+    for vectors, problem in ((tmp_path / "none", "Can't find"), (tmp_path / "blank", "empty")):
+        spacy.blank("en").to_disk(tmp_path / "blank")
+        command = ["elmo", "experiment", "vectors", tagged_corpus, out, "--vectors", vectors]
+        printed = run(*command, exit_code=1)
+        assert "EL233" in printed and problem in printed.replace("\n", " ")
     # All of it before anything was made.
     assert not list(out.iterdir())
     nowhere = "/proc/nowhere/out"

@@ -16,10 +16,12 @@ from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.experiments.results import read_results, write_result
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
-from spacy_elmo.experiments.runs import Run, get_depth
+from spacy_elmo.experiments.runs import Run, get_depth, load_base
 from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.summary import describe_suite, find_passing, format_scores, summarise
-from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score, make_variant
+from spacy_elmo.experiments.variant_configs import make_variant
+from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score
+from spacy_elmo.pipeline.presets import make_config
 
 from ..support.helpers import SHAPE, hash_of
 from ..support.toy_corpora import make_docs
@@ -30,18 +32,70 @@ COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_variants_differ_in_the_tok2vec_alone(suite, component):
-    configs = [make_variant(v, component) for v in choose_variants(suite, 2)]
+    configs = [make_variant(v, component, vectors="x") for v in choose_variants(suite, 2)]
 
+    check_differences(suite, component, configs)
+
+
+BASES = {
+    "no encoder": {"encode": None},
+    "an encoder": {"encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 8}},
+}
+
+
+def make_base(component, **tok2vec):
+    """A config as a user writes it: its own network, corpus and batches."""
+    base = make_config("word_features", [component])
+    block = base["components"][component]["model"]["tok2vec"]
+    block["embed"].update(attrs=["NORM", "SHAPE"], rows=[50, 50])
+    block.update(tok2vec)
+    base["training"]["batcher"]["size"] = 77
+    base["components"]["elmo"]["model"]["batch_tokens"] = 99
+    return base
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("name", BASES)
+def test_variants_of_one_s_own_config_differ_in_the_tok2vec_alone(suite, name):
+    base = make_base("tagger", **BASES[name])
+    before = base.copy()
+    variants = choose_variants(suite, 2)
+    configs = [make_variant(v, "tagger", base=base, vectors="x") for v in variants]
+
+    assert base == before
+    for config, variant in zip(configs, variants):
+        assert config["training"]["batcher"]["size"] == 77
+        if variant.places:
+            assert config["components"]["elmo"]["model"]["batch_tokens"] == 99
+    if name == "an encoder":
+        check_differences(suite, "tagger", configs)
+
+
+def test_a_base_needs_word_features_and_vectors_a_pipeline():
+    plain, _, *static = choose_variants("vectors", 2)
+    for block in ({"embed": None}, {"@architectures": "spacy.Tok2Vec.v2"}):
+        with pytest.raises(ValueError, match=r"EL230.*components\.tagger\.model"):
+            make_variant(plain, "tagger", base=make_base("tagger", **block))
+    with pytest.raises(ValueError, match="EL231.*'static vectors'.*--vectors"):
+        make_variant(static[0], "tagger")
+    with pytest.raises(ValueError, match="EL232.*nowhere"):
+        load_base("nowhere.cfg")
+
+
+def check_differences(suite, component, configs):
     blocks = [c["components"][component]["model"].pop("tok2vec") for c in configs]
-    for config in configs[1:]:
-        assert config["nlp"]["pipeline"] == ["elmo", component]
-        del config["components"]["elmo"]
+    assert len({str(block) for block in blocks}) == len(blocks)
+    for config, variant in zip(configs, choose_variants(suite, 2)):
+        expected = ["elmo", component] if variant.places else [component]
+        assert config["nlp"]["pipeline"] == expected
+        config["components"].pop("elmo", None)
         config["nlp"]["pipeline"] = [component]
         config["initialize"].pop("components", None)
         assert config == configs[0]
     same = ("embed",) if suite == "tuned" else ("embed", "encode")
-    assert all(b[key] == blocks[0][key] for b in blocks for key in same)
-    assert len({str(block) for block in blocks}) == len(blocks)
+    for block in blocks:
+        block["embed"].pop("include_static_vectors")
+        assert all(block[key] == blocks[0][key] for key in same)
 
 
 def test_the_paper_s_tables_are_covered():

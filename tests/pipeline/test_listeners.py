@@ -14,8 +14,10 @@ from thinc.api import SGD
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
 from spacy_elmo.pipeline.architectures import build_elmo_listener_v2, build_elmo_tok2vec_v2
+from spacy_elmo.pipeline.older_architectures import build_elmo_tok2vec_v1
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, vectors
+from ..support.pipelines import add_vectors
 
 ELMO = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
@@ -230,9 +232,24 @@ def test_places_need_something_to_read():
     )
     listener = build_elmo_listener_v2(width=8, depth=2)
     with pytest.raises(ValueError, match="EL004"):
-        build_elmo_tok2vec_v2(encode=encode)
+        build_elmo_tok2vec_v1(encode=encode)
     with pytest.raises(ValueError, match="EL005"):
         build_elmo_tok2vec_v2(encode=encode, output=listener)
+    with pytest.raises(ValueError, match="EL005"):
+        build_elmo_tok2vec_v2()
+
+
+@pytest.mark.parametrize("encode", [None, ENCODE], ids=["alone", "encoded"])
+@pytest.mark.parametrize("with_vectors", [True, False])
+def test_without_elmo_it_is_what_to_compare_with(encode, with_vectors):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    embed = {**EMBED, "include_static_vectors": with_vectors}
+    add_task(nlp, "tagger", tok2vec(encode=encode, input=None, embed=embed))
+
+    assert train(nlp)["tagger"] > 0
+    layer = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    assert layer.get_dim("nO") == 6 and layer.predict([nlp("ham")])[0].shape == (1, 6)
 
 
 @pytest.mark.parametrize(

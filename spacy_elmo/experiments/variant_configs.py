@@ -1,0 +1,97 @@
+"""The training config of a variant, from a preset or from a config of one's own."""
+
+from copy import deepcopy
+from typing import Any, Dict, Optional
+
+from thinc.api import Config
+
+from ..bilm.config import BiLMConfig
+from ..errors import Errors
+from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
+from ..pipeline.presets import make_config
+from ..text.corpus import TOKENIZER
+from .variants import Variant
+
+
+def make_variant(
+    variant: Variant,
+    component: str,
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    loader: Optional[Dict[str, Any]] = None,
+    base: Optional[Config] = None,
+    vectors: str = "",
+) -> Config:
+    """Make the training config of a variant; those of one component differ in nothing but
+    their tok2vec.
+
+    variant (Variant): what to make.
+    component (str): factory of the component to train.
+    lang, shape, loader: see `make_config`.
+    base (Optional[Config]): all else: its `ElmoTok2Vec` has the word features and the encoder,
+        if there is one; None for the preset word_features.
+    vectors (str): pipeline with static vectors, which some variants read; "" for none.
+    RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
+    RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
+        `ElmoTok2Vec` with word features for it, EL231 without `vectors` where they are needed.
+    """
+    if variant.has_vectors and not vectors:
+        raise ValueError(Errors.EL231.format(variant=variant.title))
+    config = make_config("word_features", [component], lang=lang, shape=shape, loader=loader)
+    # spaCy's own for some languages needs more packages; the data is tokenized.
+    config["nlp"]["tokenizer"] = dict(TOKENIZER)
+    listener = config["components"][component]["model"]["tok2vec"]["input"]
+    if base is not None:
+        config = _merge(config, base, component)
+    if vectors:
+        config["paths"]["vectors"] = vectors
+    model = config["components"][component]["model"]
+    model["tok2vec"] = _make_tok2vec(model["tok2vec"], listener, variant)
+    if not variant.places:
+        _remove_elmo(config)
+    return config
+
+
+def _merge(preset: Config, base: Config, component: str) -> Config:
+    """RETURNS (Config): The base, with the elmo of the preset before all that it has."""
+    tok2vec = base.get("components", {}).get(component, {}).get("model", {}).get("tok2vec", {})
+    if tok2vec.get("@architectures") not in TOK2VEC_ARCHITECTURES or not tok2vec.get("embed"):
+        raise ValueError(Errors.EL230.format(component=component))
+    # Of the component, nothing is the preset's.
+    del preset["components"][component]
+    config = preset.merge(base)
+    rest = [name for name in base["nlp"]["pipeline"] if name != "elmo"]
+    config["nlp"]["pipeline"] = ["elmo", *rest]
+    return config
+
+
+def _make_tok2vec(
+    block: Dict[str, Any], listener: Dict[str, Any], variant: Variant
+) -> Dict[str, Any]:
+    """block (Dict[str, Any]): an `ElmoTok2Vec`. listener (Dict[str, Any]): an `ElmoListener`, of
+    which all but the mix is taken. RETURNS (Dict[str, Any]): what the variant has there."""
+    embed, encode = deepcopy(block["embed"]), block.get("encode")
+    if variant.has_vectors or "include_static_vectors" in embed:
+        embed["include_static_vectors"] = variant.has_vectors
+    if not variant.places:
+        # Without an encoder, spaCy has no such thing.
+        name = "spacy.Tok2Vec.v2" if encode else "spacy-elmo.ElmoTok2Vec.v2"
+        return {"@architectures": name, "embed": embed, "encode": encode}
+    listener = {key: value for key, value in listener.items() if key not in MIX_KEYS}
+    places = {
+        place: {**listener, **variant.mix} if place in variant.places else None
+        for place in ("input", "output")
+    }
+    return Config({**block, "embed": embed, "encode": encode, **places}).merge(
+        variant.tok2vec or {}
+    )
+
+
+def _remove_elmo(config: Config) -> None:
+    del config["components"]["elmo"]
+    components = config["initialize"].get("components", {})
+    components.pop("elmo", None)
+    if not components:
+        config["initialize"].pop("components", None)
+    config["nlp"]["pipeline"] = [name for name in config["nlp"]["pipeline"] if name != "elmo"]
