@@ -18,13 +18,15 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_lm", "elmo_senses"],
+    "spacy_factories": ["elmo", "elmo_lm", "elmo_senses", "elmo_srl"],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.ElmoTok2Vec.v1",
+        "spacy-elmo.SRLTagger.v1",
     ],
+    "spacy_scorers": ["spacy-elmo.srl_scorer.v1"],
     "spacy_misc": [
         "spacy-elmo.ActivationCache.v1",
         "spacy-elmo.AllenNLPLoader.v1",
@@ -41,7 +43,8 @@ NAMES = {
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_task_readers": [
-        "conll2003", "labelled_lines", "litbank_entities", "snli", "sst",
+        "conll2003", "conll2005", "conll2012", "labelled_lines", "litbank_entities",
+        "propbank_spans", "snli", "sst",
     ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }  # fmt: skip
@@ -88,6 +91,10 @@ ARGUMENTS = {
     "spacy-elmo.ElmoTok2Vec.v1": {
         "encode": REQUIRED, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
     },
+    "spacy-elmo.SRLTagger.v1": {
+        "tok2vec": REQUIRED, "width": 200, "depth": 4, "dropout": 0.1, "max_tokens": 128,
+        "batch_tokens": 8192,
+    },
     "spacy-elmo.ActivationCache.v1": {"path": None, "megabytes": 4000, "dtype": "float32"},
     "spacy-elmo.AllenNLPLoader.v1": {"options_path": REQUIRED, "weights_path": REQUIRED},
     "spacy-elmo.BundledLoader.v1": {},
@@ -100,9 +107,13 @@ ARGUMENTS = {
         "max_length": 0, "limit": 0, "augmenter": None,
     },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
+    "spacy-elmo.srl_scorer.v1": {},
     "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "conll2005": {"nlp": REQUIRED, "path": REQUIRED},
+    "conll2012": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
     "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
+    "propbank_spans": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "snli": {"nlp": REQUIRED, "path": REQUIRED},
     "sst": {"nlp": REQUIRED, "path": REQUIRED, "binary": False, "phrases": False},
     "adaptive": {
@@ -112,8 +123,8 @@ ARGUMENTS = {
     "sampled": {"width": REQUIRED, "n_words": REQUIRED, "n_samples": 4096},
 }  # fmt: skip
 WITH_ARGUMENTS = [
-    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_readers", "spacy_elmo_softmaxes",
-    "spacy_elmo_task_readers",
+    "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_readers", "spacy_scorers",
+    "spacy_elmo_softmaxes", "spacy_elmo_task_readers",
 ]  # fmt: skip
 COMPONENTS = {
     "elmo": {
@@ -124,6 +135,20 @@ COMPONENTS = {
     },
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
     "elmo_senses": {"upstream": "elmo"},
+    "elmo_srl": {
+        "model": {
+            "@architectures": "spacy-elmo.SRLTagger.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v1",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "predicates": "predicted",
+        "threshold": 0.5,
+        "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
+    },
 }
 
 

@@ -1,5 +1,7 @@
 """What is read for a predicate."""
 
+from itertools import pairwise
+
 import numpy as np
 import spacy
 from hypothesis import given
@@ -33,7 +35,7 @@ def test_long_sentences_and_docs_without_sentences_are_cut():
         clauses = make_clauses([doc], [[(i, i + 1) for i in range(10)]], 4)
         assert all(c.start <= c.predicate[0] < c.end and c.n_tokens <= 4 for c in clauses)
     # Where there are no sentence starts, the punctuation of the text decides.
-    doc = Doc(VOCAB, words="a b c . d e f g".split())
+    doc = Doc(VOCAB, words=[*"abc.defg"])
     assert make_clauses([doc], [[(5, 6)]], 6)[0][1:3] == (4, 8)
 
 
@@ -58,6 +60,4 @@ def test_batches_are_bounded_and_lose_nothing(sizes, most):
     assert [c for batch in batches for c in batch] == clauses
     assert all(len(b) == 1 or np.sum([c.n_tokens for c in b]) <= most for b in batches)
     # None could take the next one's first.
-    assert all(
-        sum(c.n_tokens for c in a) + b[0].n_tokens > most for a, b in zip(batches, batches[1:])
-    )
+    assert all(sum(c.n_tokens for c in a) + b[0].n_tokens > most for a, b in pairwise(batches))
