@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
+    from .tasks.entailment.elmo_entailment import ElmoEntailment
+    from .tasks.srl.elmo_srl import ElmoSRL
 
 try:
     __version__ = version("spacy-elmo")
@@ -50,7 +52,9 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "Elmo",
+    "ElmoEntailment",
     "ElmoLM",
+    "ElmoSRL",
     "ElmoSenses",
     "Embedder",
     "SearchIndex",
@@ -68,6 +72,8 @@ __all__ = [
 # PEP 562: torch is only paid for by those who ask for it.
 _MODULES = {
     "Elmo": "pipeline.elmo",
+    "ElmoEntailment": "tasks.entailment.elmo_entailment",
+    "ElmoSRL": "tasks.srl.elmo_srl",
     "ElmoLM": "pipeline.elmo_lm",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",

@@ -525,6 +525,16 @@ class Errors(metaclass=ErrorsWithCodes):
         "convert the data with this tokenizer."
     )
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
+    EL198 = (
+        "The label '{label}' is none of those that the component '{name}' was initialized with: "
+        "{labels}. Initialize it with data that has all labels, or give them in "
+        "[initialize.components.{name}] labels."
+    )
+    EL199 = (
+        "The doc '{text}' has a gold label, but no pair of texts to predict it from: spaCy's own "
+        "corpus reader leaves out spans. In [corpora] take `@readers = "
+        '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
+    )
     # Semantic roles
     EL200 = (
         "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "

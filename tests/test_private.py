@@ -5,9 +5,9 @@ import ast
 import re
 from pathlib import Path
 
-from spacy.pipeline import Pipe
+from spacy.pipeline import Pipe, TrainablePipe
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
-from thinc.api import Model
+from thinc.api import Model, PyTorchShim
 from torch import nn
 
 import spacy_elmo
@@ -19,6 +19,7 @@ PUBLIC = {"_asdict", "_replace", "_fields", "_exit", "_"}
 NAMESPACES = ("torch.ops.", "torch._C.")
 # Classes of others that ours are subclasses of, as they are written.
 BASES = {"Model": Model, "Tok2Vec": Tok2Vec, "Tok2VecListener": Tok2VecListener, "Pipe": Pipe,
+         "TrainablePipe": TrainablePipe, "PyTorchShim": PyTorchShim,
          "nn.Module": nn.Module}  # fmt: skip
 INHERITED = {
     name

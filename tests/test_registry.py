@@ -18,15 +18,16 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_lm", "elmo_senses", "elmo_srl"],
+    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses", "elmo_srl"],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.ElmoListener.v1",
         "spacy-elmo.ElmoTok2Vec.v1",
+        "spacy-elmo.EntailmentESIM.v1",
         "spacy-elmo.SRLTagger.v1",
+        "spacy-elmo.TextCatBCN.v1",
     ],
-    "spacy_scorers": ["spacy-elmo.srl_scorer.v1"],
     "spacy_misc": [
         "spacy-elmo.ActivationCache.v1",
         "spacy-elmo.AllenNLPLoader.v1",
@@ -38,6 +39,7 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
+    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1", "spacy-elmo.srl_scorer.v1"],
     "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
@@ -60,6 +62,14 @@ MIX = {
 }
 ARGUMENTS = {
     "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
+    "spacy-elmo.EntailmentESIM.v1": {
+        "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
+    },
+    "spacy-elmo.TextCatBCN.v1": {
+        "tok2vec": REQUIRED, "exclusive_classes": REQUIRED, "width": 200, "maxout_pieces": 4,
+        "dropout": 0.3, "nO": None,
+    },
+    "spacy-elmo.entailment_scorer.v1": {},
     "spacy-elmo.Elmo.v1": {
         "get_spans": None,
         "width": 256,
@@ -132,6 +142,18 @@ COMPONENTS = {
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,
+    },
+    "elmo_entailment": {
+        "model": {
+            "@architectures": "spacy-elmo.EntailmentESIM.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v1",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"},
     },
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
     "elmo_senses": {"upstream": "elmo"},

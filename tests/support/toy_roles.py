@@ -2,7 +2,6 @@
 
 import random
 
-import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -82,11 +81,7 @@ def make_examples(docs):
 
 
 def train(nlp, examples, n_updates=40):
-    """The losses. On one thread: so little work is not worth sharing on a busy machine."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """The losses."""
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.01
-    losses = [nlp.update(examples, sgd=optimizer)["elmo_srl"] for _ in range(n_updates)]
-    torch.set_num_threads(n_threads)
-    return losses
+    return [nlp.update(examples, sgd=optimizer)["elmo_srl"] for _ in range(n_updates)]

@@ -60,16 +60,28 @@ class TaskPipe(SavedPipe, TrainablePipe):
 
         label (str): its name.
         RETURNS (int): 1, or 0 if it is there already.
-        RAISES (ValueError): EL193 if it is no name, or the model has its labels already.
+        RAISES (ValueError): EL193 if it is no name, EL198 if the model has its labels already.
         """
         if not isinstance(label, str) or not label:
             raise ValueError(Errors.EL193.format(label=label, name=self.name))
         if label in self.labels:
             return 0
-        self._allow_extra_label()
+        if self.model.has_dim("nO"):
+            raise self.unknown_label(label)
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         return 1
+
+    def unknown_label(self, label: str) -> ValueError:
+        """label (str): one that the model does not have. RETURNS (ValueError): EL198, to be
+        raised."""
+        known = ", ".join(self.labels)
+        return ValueError(Errors.EL198.format(label=label, name=self.name, labels=known))
+
+    def require_labels(self) -> None:
+        """RAISES (ValueError): EL190 if the component has no labels: it was never trained."""
+        if not self.labels:
+            raise ValueError(Errors.EL190)
 
     def initialize(
         self,

@@ -121,8 +121,10 @@ class ElmoSRL(TaskPipe):
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.
         RETURNS (Prediction): of each doc.
-        RAISES (ValueError): EL202 for a doc without the predicates that should be given.
+        RAISES (ValueError): EL190 if the component was never trained, EL202 for a doc without
+            the predicates that should be given.
         """
+        self.require_labels()
         docs = list(docs)
         is_given = self.predicates == "given"
         given = [_read_given(doc) for doc in docs] if is_given else None
@@ -176,8 +178,9 @@ class ElmoSRL(TaskPipe):
         sgd (Optional[Optimizer]): None to keep the gradients.
         losses (Optional[Dict[str, float]]): gets the loss under our name.
         RETURNS (Dict[str, float]): the losses.
-        RAISES (ValueError): EL200 as `read_frames`.
+        RAISES (ValueError): EL190 if the component has no labels, EL200 as `read_frames`.
         """
+        self.require_labels()
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)

@@ -63,6 +63,7 @@ def srl_tagger(
         srl_tagger_forward,
         init=srl_tagger_init,
         layers=layers,
+        dims={"nO": None},
         attrs={"limits": limits},
     )
     model.set_ref("tok2vec", tok2vec)
@@ -114,7 +115,8 @@ def srl_tagger_init(
     finder.initialize(X=[model.ops.alloc2f(1, nI)], Y=[model.ops.alloc2f(1, 1)])
     set_width(encoder, nI)
     if Y is not None:
-        output.set_dim("nO", Y.shape[1])
+        for each in (model, output):
+            each.set_dim("nO", Y.shape[1])
     output.initialize()
     return model
 

@@ -202,6 +202,20 @@ def test_labels_can_be_given(nlp):
     assert losses["elmo_srl"] > 0
 
 
+def test_labels_of_a_trained_component_are_fixed(trained):
+    assert trained.get_pipe("elmo_srl").add_label("A0") == 0
+    with pytest.raises(ValueError, match="EL198.*'A9'.*A0, A1, R-A1"):
+        trained.get_pipe("elmo_srl").add_label("A9")
+
+
+def test_a_component_that_was_never_trained_says_so(nlp):
+    add_srl(nlp)
+    with pytest.raises(ValueError, match="EL190"):
+        nlp("Bob eats .")
+    with pytest.raises(ValueError, match="EL190"):
+        nlp.update(make_examples([make_doc(nlp.vocab, "Bob")]))
+
+
 def test_unknown_roles_of_an_evaluation_are_missed(trained):
     doc = make_doc(trained.vocab, "Bob eats ham .", {"V": (1, 2), "A0": (0, 1), "A7": (2, 3)})
     scores = trained.evaluate(make_examples([doc]))

@@ -1,0 +1,203 @@
+"""The component "elmo_entailment": whether a text follows from another one."""
+
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from spacy.language import Language
+from spacy.scorer import PRFScore
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ...bilm.config import BiLMConfig
+from ...errors import Errors
+from ..shared.task_pipe import TaskPipe
+from ..shared.text_pairs import get_pair, make_pair
+from .nli_files import PAIR_NAMES
+
+_BUNDLED = BiLMConfig()
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.EntailmentESIM.v1",
+    "tok2vec": {
+        "@architectures": "spacy-elmo.ElmoListener.v1",
+        "upstream": "elmo",
+        "width": _BUNDLED.width,
+        "depth": _BUNDLED.depth,
+    },
+}
+# Never the logarithm of 0.
+_LEAST = 1e-10
+
+if not Doc.has_extension("entailment"):
+    Doc.set_extension("entailment", default=None)
+
+
+@Language.factory(
+    "elmo_entailment",
+    assigns=["doc.cats", "doc._.entailment"],
+    requires=["doc.spans"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"},
+    },
+    default_score_weights={
+        "entailment_acc": 1.0,
+        "entailment_macro_f": None,
+        "entailment_f_per_type": None,
+    },
+)
+def make_elmo_entailment(
+    nlp: Language, name: str, model: Model[List[Doc], Floats2d], scorer: Optional[Callable]
+) -> "ElmoEntailment":
+    """Make the component. See `ElmoEntailment`."""
+    return ElmoEntailment(nlp.vocab, model, name, scorer=scorer)
+
+
+class ElmoEntailment(TaskPipe):
+    """Classify pairs of texts: does the hypothesis follow from the premise? A pair is one Doc with
+    the span groups "premise" and "hypothesis" (see `make_pair`). `doc.cats` gets the probability
+    of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are.
+
+    vocab (Vocab): the shared vocabulary.
+    model (Model[List[Doc], Floats2d]): spacy-elmo.EntailmentESIM.v1.
+    name (str): name in the pipeline.
+    scorer (Optional[Callable]): scores examples; None for no scores.
+    """
+
+    min_labels = 2
+    hint = "pairs with `cats`, as `python -m spacy elmo convert-data snli` makes them"
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[List[Doc], Floats2d],
+        name: str = "elmo_entailment",
+        *,
+        scorer: Optional[Callable] = None,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer=scorer)
+
+    def make_pair(self, nlp: Language, premise: str, hypothesis: str) -> Doc:
+        """nlp (Language): its tokenizer is used. premise, hypothesis (str): two texts. RETURNS
+        (Doc): a pair, for `nlp(doc)` and `nlp.pipe(docs)`, or to be given `cats` and trained on."""
+        return make_pair(nlp, premise, hypothesis, PAIR_NAMES)
+
+    def predict_pair(self, nlp: Language, premise: str, hypothesis: str) -> Dict[str, float]:
+        """Run the whole pipeline over a pair.
+
+        nlp (Language): the pipeline that this component is in.
+        premise, hypothesis (str): two texts.
+        RETURNS (Dict[str, float]): the probability of each label.
+        """
+        doc = nlp(self.make_pair(nlp, premise, hypothesis))
+        return {label: doc.cats[label] for label in self.labels}
+
+    def predict_pairs(
+        self, nlp: Language, pairs: Iterable[Tuple[str, str]], **kwargs: Any
+    ) -> Iterator[Dict[str, float]]:
+        """As `predict_pair`, for many: pairs (Iterable[Tuple[str, str]]) of premise and
+        hypothesis. **kwargs (Any): of `nlp.pipe`, such as `batch_size`. YIELDS
+        (Dict[str, float]): the probabilities of each pair, in order."""
+        docs = (self.make_pair(nlp, premise, hypothesis) for premise, hypothesis in pairs)
+        for doc in nlp.pipe(docs, **kwargs):
+            yield {label: doc.cats[label] for label in self.labels}
+
+    def find_labels(self, example: Example) -> Iterable[str]:
+        """example (Example): of the training data. RETURNS (Iterable[str]): Its categories, if it
+        is a pair."""
+        is_pair = get_pair(example.reference, PAIR_NAMES) is not None
+        return list(example.reference.cats) if is_pair else []
+
+    def predict(self, docs: Iterable[Doc]) -> Floats2d:
+        """docs (Iterable[Doc]): any docs. RETURNS (Floats2d): probabilities, shape
+        (n_docs, n_labels); zeros for docs without a pair. RAISES (ValueError): EL190 for a pair
+        if the component was never trained."""
+        docs = list(docs)
+        scores: Any = self.model.ops.alloc2f(len(docs), len(self.labels))
+        rows = [i for i, doc in enumerate(docs) if get_pair(doc, PAIR_NAMES) is not None]
+        if rows:
+            self.require_labels()
+            scores[rows] = self.model.predict([docs[i] for i in rows])
+        return scores
+
+    def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
+        """docs (Iterable[Doc]): the docs. scores (Floats2d): what `predict` returned for them."""
+        for doc, row in zip(docs, scores):
+            if get_pair(doc, PAIR_NAMES) is not None:
+                doc.cats.update(zip(self.labels, (float(score) for score in row)))
+                doc._.entailment = self.labels[int(row.argmax())]
+
+    def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
+        """examples (Iterable[Example]): a batch; what has no gold label is not learned from.
+        scores (Floats2d): probabilities, shape (n_docs, n_labels).
+        RETURNS (Tuple[float, Floats2d]): the mean cross entropy in nats, and its gradient before
+            the softmax, not divided by the size of the batch.
+        RAISES (ValueError): EL198 for a label that was not there when the model was initialized,
+            EL199 for a gold label without a pair.
+        """
+        examples = list(examples)
+        validate_examples(examples, "ElmoEntailment.get_loss")
+        xp = self.model.ops.xp
+        d_scores: Any = self.model.ops.alloc2f(*scores.shape)
+        loss, n_gold = 0.0, 0
+        for i, eg in enumerate(examples):
+            label = get_gold(eg)
+            if label is None:
+                continue
+            if label not in self.labels:
+                raise self.unknown_label(label)
+            k = self.labels.index(label)
+            d_scores[i] = scores[i]
+            d_scores[i, k] -= 1.0
+            loss -= float(xp.log(max(float(scores[i, k]), _LEAST)))
+            n_gold += 1
+        return loss / max(n_gold, 1), d_scores
+
+
+def get_gold(example: Example) -> Optional[str]:
+    """example (Example): any. RETURNS (Optional[str]): The gold label of a pair, None if there is
+    no pair or none. RAISES (ValueError): EL199 if the doc to be predicted lacks the pair."""
+    if get_pair(example.reference, PAIR_NAMES) is None:
+        return None
+    chosen = [label for label, value in example.reference.cats.items() if value >= 0.5]
+    if not chosen:
+        return None
+    if get_pair(example.predicted, PAIR_NAMES) is None:
+        raise ValueError(Errors.EL199.format(text=example.text[:50], names=str([*PAIR_NAMES])))
+    return chosen[0]
+
+
+def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
+    """Score the likeliest labels of pairs.
+
+    examples (Iterable[Example]): those without a gold label do not count.
+    **cfg (Any): what spaCy gives to scorers; not used.
+    RETURNS (Dict[str, Any]): `entailment_acc`, `entailment_macro_f` over the labels of gold and
+        prediction, `entailment_f_per_type`; None if nothing counts.
+    RAISES (ValueError): EL199 if docs to be predicted lack their pairs.
+    """
+    golds = [(get_gold(eg), eg.predicted._.entailment) for eg in examples]
+    return _score([(gold, label) for gold, label in golds if gold is not None])
+
+
+def _score(pairs: Sequence[Tuple[Optional[str], Optional[str]]]) -> Dict[str, Any]:
+    per_type: Dict[str, PRFScore] = {}
+    for gold, predicted in pairs:
+        for label in filter(None, {gold, predicted}):
+            score = per_type.setdefault(label, PRFScore())
+            score.tp += gold == predicted
+            score.fp += label == predicted != gold
+            score.fn += label == gold != predicted
+    f_scores = [score.fscore for score in per_type.values()]
+    n_right = sum(gold == predicted for gold, predicted in pairs)
+    return {
+        "entailment_acc": n_right / len(pairs) if pairs else None,
+        "entailment_macro_f": sum(f_scores) / len(f_scores) if pairs else None,
+        "entailment_f_per_type": {k: s.to_dict() for k, s in sorted(per_type.items())} or None,
+    }
+
+
+def make_entailment_scorer() -> Callable:
+    """RETURNS (Callable): `score_entailment`, for a config."""
+    return score_entailment

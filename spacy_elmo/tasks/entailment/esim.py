@@ -1,0 +1,115 @@
+"""ESIM: two texts are encoded, aligned, compared and composed (Chen et al. 2017)."""
+
+from functools import partial
+from typing import Any, Callable, List, Optional, Tuple, cast
+
+import torch
+import torch.nn.functional as F
+from spacy.tokens import Doc
+from thinc.api import Model, Softmax, chain
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from ..shared.attention import align, pad, pool_max, pool_mean
+from ..shared.bilstm import BiLSTM, Dropout, require_even
+from ..shared.text_pairs import TextPair, get_pair
+from ..shared.torch_layer import run_rows, torch_layer
+from .nli_files import PAIR_NAMES
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+EntailmentModel = Model[List[Doc], Floats2d]
+
+
+class ESIM(nn.Module):
+    """Two sequences -> one vector (Chen et al. 2017, sections 3.1 to 3.3, the sequential model).
+
+    nI (int): width of a token.
+    width (int): of the encodings of both directions together, and of the vector.
+    """
+
+    def __init__(self, nI: int, width: int) -> None:
+        super().__init__()
+        self.encode = BiLSTM(nI, width)
+        self.project = nn.Linear(4 * width, width)
+        self.compose = BiLSTM(width, width)
+        self.output = nn.Linear(4 * width, width)
+
+    def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
+        """X (Tensor): shape (n_tokens, nI): all first texts, then all second ones. lengths
+        (List[int]): 2 * n_pairs of them. dropout (float): before each layer of weights.
+        RETURNS (Tensor): shape (n_pairs, width)."""
+        n_pairs = len(lengths) // 2
+        X = self.encode(F.dropout(X, dropout), lengths)
+        padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width)
+        A, B = padded.split(n_pairs)
+        other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # (n_tokens, width)
+        compared = torch.cat([X, other, X - other, X * other], dim=1)
+        X = torch.relu(self.project(F.dropout(compared, dropout)))
+        padded, mask = pad(self.compose(F.dropout(X, dropout), lengths), lengths)
+        pooled = torch.cat([pool_mean(padded, mask), pool_max(padded, mask)], dim=1)
+        both = torch.cat(pooled.split(n_pairs), dim=1)  # (n_pairs, 4 * width)
+        return F.dropout(torch.tanh(self.output(F.dropout(both, dropout))), dropout)
+
+
+def build_entailment_esim_v1(
+    tok2vec: Tok2VecModel, width: int = 200, dropout: float = 0.3, nO: Optional[int] = None
+) -> EntailmentModel:
+    """Classify pairs of texts by ESIM (Chen et al. 2017).
+
+    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized.
+    width (int): of the encodings, half for each direction; even. The paper's is 600.
+    dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
+        driven by [training] dropout.
+    nO (Optional[int]): number of labels; null to have the component set it.
+    RETURNS (EntailmentModel): docs -> probabilities of shape (n_docs, n_labels); of docs without
+        a pair, those of two texts without tokens.
+    RAISES (ValueError): EL192 for an odd width, EL191 for a `dropout` out of range.
+    """
+    require_even("width", width)
+    attrs = {"dropout": Dropout(dropout)}
+    esim = torch_layer("esim_rows", run_rows, partial(ESIM, width=width), nO=width, attrs=attrs)
+    pairs: Model = Model(
+        "esim", esim_forward, init=esim_init, layers=[tok2vec, esim], dims={"nO": width}
+    )
+    model = chain(pairs, Softmax(nO=nO, nI=width))
+    model.set_ref("tok2vec", tok2vec)
+    return model
+
+
+def esim_init(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> Model:
+    """Initialize the tok2vec, then what reads it."""
+    tok2vec, esim = model.layers
+    tok2vec.initialize(X=X)
+    esim.initialize(X=None if X is None else tok2vec.predict(X))
+    return model
+
+
+def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2d, Callable]:
+    """docs (List[Doc]): any; those without a pair get zeros.
+    RETURNS (Tuple[Floats2d, Callable]): shape (n_docs, width), and the way back.
+    """
+    tok2vec, esim = model.layers
+    vectors, backprop_vectors = tok2vec(docs, is_train)
+    pairs = {i: pair for i, pair in enumerate(get_pair(doc, PAIR_NAMES) for doc in docs) if pair}
+    slices = _find_slices(pairs)
+    Xs = [vectors[i][start:end] for i, start, end in slices]
+    Y: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
+    backprop_rows: Optional[Callable] = None
+    if any(len(X) for X in Xs):
+        dropout = esim.attrs["dropout"].rate if is_train else 0.0
+        Y[list(pairs)], backprop_rows = run_rows(esim, Xs, is_train, dropout=dropout)
+
+    def backprop(dY: Floats2d) -> List[Doc]:
+        dvectors = [model.ops.alloc2f(*vector.shape) for vector in vectors]
+        if backprop_rows is not None:
+            for (i, start, end), dX in zip(slices, backprop_rows(cast(Any, dY)[list(pairs)])):
+                dvectors[i][start:end] += dX
+        return backprop_vectors(dvectors)
+
+    return Y, backprop
+
+
+def _find_slices(pairs: "dict[int, TextPair]") -> List[Tuple[int, int, int]]:
+    """RETURNS (List[Tuple[int, int, int]]): Doc, start and end of all first texts, then of all
+    second ones."""
+    return [(i, pairs[i][side].start, pairs[i][side].end) for side in (0, 1) for i in pairs]

@@ -1,0 +1,143 @@
+"""Tasks small enough to be learned in seconds, over a tiny random biLM."""
+
+import random
+
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.shared.span_corpus import copy_spans
+from spacy_elmo.tasks.shared.text_pairs import make_pair
+
+from .helpers import SHAPE, make_nlp
+
+LISTENER = {
+    "@architectures": "spacy-elmo.ElmoListener.v1",
+    "upstream": "elmo",
+    "width": SHAPE["width"],
+    "depth": SHAPE["depth"],
+}
+ENCODED = {
+    "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+    "input": LISTENER,
+    "encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 12},
+}
+HASHED = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "width": 16,
+    "depth": 1,
+    "embed_size": 100,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "subword_features": False,
+    "pretrained_vectors": None,
+}
+ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
+BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
+MODELS = {
+    "elmo_entailment": {**ESIM, "tok2vec": LISTENER},
+    "textcat": {**BCN, "exclusive_classes": True, "tok2vec": LISTENER},
+    "textcat_multilabel": {**BCN, "exclusive_classes": False, "tok2vec": LISTENER},
+    "ner": {
+        "@architectures": "spacy.TransitionBasedParser.v2",
+        "state_type": "ner",
+        "extra_state_tokens": False,
+        "hidden_width": 8,
+        "maxout_pieces": 2,
+        "use_upper": True,
+        "tok2vec": ENCODED,
+    },
+    "spancat": {
+        "@architectures": "spacy.SpanCategorizer.v1",
+        "scorer": {"@layers": "spacy.LinearLogistic.v1"},
+        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
+        "tok2vec": ENCODED,
+    },
+}
+WORDS = ["green", "eggs", "ham", "and", "like", "Sam"]
+
+
+def make_gold(nlp, name, n_docs=24, seed=0):
+    """Docs in which all that is asked can be seen from single words."""
+    rng = random.Random(seed)
+    make = {"elmo_entailment": _pair, "ner": _entities, "spancat": _entities}.get(name, _text)
+    return [make(nlp, rng) for _ in range(n_docs)]
+
+
+def _words(rng, n):
+    return [rng.choice(WORDS) for _ in range(n)]
+
+
+def _pair(nlp, rng):
+    premise = _words(rng, rng.randrange(1, 6))
+    hypothesis = _words(rng, rng.randrange(1, 4))
+    doc = make_pair(nlp, " ".join(premise), " ".join(hypothesis), PAIR_NAMES)
+    doc.cats = {"yes": float(hypothesis[0] < "h"), "no": float(hypothesis[0] >= "h")}
+    return doc
+
+
+def _text(nlp, rng):
+    words = _words(rng, rng.randrange(1, 6))
+    doc = Doc(nlp.vocab, words=words)
+    doc.cats = {"good": float("eggs" in words), "bad": float("eggs" not in words)}
+    return doc
+
+
+def _entities(nlp, rng):
+    doc = Doc(nlp.vocab, words=_words(rng, rng.randrange(1, 6)))
+    spans = [Span(doc, t.i, t.i + 1, label="FOOD") for t in doc if t.text in ("eggs", "ham")]
+    spans += [Span(doc, t.i, t.i + 1, label="PER") for t in doc if t.text == "Sam"]
+    doc.set_ents(spans)
+    doc.spans["sc"] = spans
+    return doc
+
+
+def make_examples(nlp, docs):
+    examples = [
+        Example(Doc(nlp.vocab, words=[t.text for t in doc], spaces=_spaces(doc)), doc)
+        for doc in docs
+    ]
+    for example in examples:
+        for group in PAIR_NAMES:
+            copy_spans(example, group)
+    return examples
+
+
+def _spaces(doc):
+    return [bool(token.whitespace_) for token in doc]
+
+
+def make_task(name, *, n_updates=3, with_elmo=True, **model):
+    """A pipeline with a trained component; `elmo` before it."""
+    fix_random_seed(0)
+    nlp = make_nlp()
+    if not with_elmo:
+        nlp.remove_pipe("elmo")
+        model = {"tok2vec": HASHED, **model}
+    nlp.add_pipe(name, config={"model": {**MODELS[name], **model}})
+    train(nlp, make_gold(nlp, name), n_updates)
+    return nlp
+
+
+def train(nlp, docs, n_updates):
+    examples = make_examples(nlp, docs)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    losses = {}
+    for _ in range(n_updates):
+        losses = nlp.update(examples, sgd=optimizer, drop=0.0)
+    return losses
+
+
+def read_output(docs):
+    """All that the components say, rounded to what batches may change."""
+    return [
+        (
+            [(e.start, e.end, e.label_) for e in doc.ents],
+            sorted((s.start, s.end, s.label_) for s in doc.spans.get("sc", [])),
+            {label: round(value, 4) for label, value in doc.cats.items()},
+            doc._.entailment,
+        )
+        for doc in docs
+    ]

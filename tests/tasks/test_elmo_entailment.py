@@ -1,0 +1,221 @@
+"""The component "elmo_entailment" and its network."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
+from spacy_elmo.tasks.entailment.esim import ESIM, build_entailment_esim_v1
+from spacy_elmo.tasks.shared.attention import align, masked_softmax, pad, pool_max, pool_mean
+
+from ..support.helpers import TEXTS
+from ..support.toy_tasks import HASHED, make_examples, make_gold, make_task, train
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return make_task("elmo_entailment", n_updates=40)
+
+
+@pytest.fixture
+def pipe(nlp):
+    return nlp.get_pipe("elmo_entailment")
+
+
+def test_pairs_get_probabilities(nlp, pipe):
+    doc = nlp(pipe.make_pair(nlp, "I like ham", "eggs"))
+
+    assert list(doc.cats) == ["yes", "no"] == list(pipe.labels)
+    assert sum(doc.cats.values()) == pytest.approx(1)
+    assert doc._.entailment == max(doc.cats, key=doc.cats.get)
+    assert pipe.predict_pair(nlp, "I like ham", "eggs") == pytest.approx(doc.cats)
+    pairs = [("I like ham", "eggs"), ("ham", "green")]
+    found = list(pipe.predict_pairs(nlp, pairs, batch_size=1))
+    assert found[0] == pytest.approx(doc.cats, abs=1e-5) and len(found) == 2
+
+
+@pytest.mark.parametrize("premise, hypothesis", [("", "ham"), ("ham", ""), ("", ""), ("a", "b")])
+def test_short_pairs_are_pairs(nlp, pipe, premise, hypothesis):
+    assert sum(pipe.predict_pair(nlp, premise, hypothesis).values()) == pytest.approx(1)
+
+
+def test_the_order_of_the_texts_counts(nlp, pipe):
+    one, other = pipe.predict_pairs(nlp, [("Sam", "eggs"), ("eggs", "Sam")])
+    assert one["yes"] != pytest.approx(other["yes"], abs=1e-4)
+
+
+def test_other_docs_stay_as_they_are(nlp):
+    for doc in nlp.pipe(TEXTS):
+        assert doc.cats == {} and doc._.entailment is None
+
+
+def test_other_docs_are_not_learned_from(pipe, nlp):
+    """What another component of the pipeline trains on."""
+    examples = make_examples(nlp, make_gold(nlp, "textcat", 4))
+    loss, gradient = pipe.get_loss(examples, np.ones((4, 2), dtype="float32"))
+    assert loss == 0 and not gradient.any()
+    assert nlp.update(examples)["elmo_entailment"] == 0
+    assert score_entailment(examples)["entailment_acc"] is None
+
+
+def test_labels_are_collected_or_given(nlp):
+    gold = make_gold(nlp, "elmo_entailment")
+    assert nlp.get_pipe("elmo_entailment").label_data == ["yes", "no"]
+
+    other = spacy.blank("en")
+    pipe = add(other)
+    pipe.initialize(lambda: make_examples(other, gold), labels=["no", "yes", "perhaps"])
+    assert pipe.labels == ("no", "yes", "perhaps")
+    assert list(pipe.predict_pair(other, "a", "b")) == ["no", "yes", "perhaps"]
+
+
+def add(nlp):
+    config = {"model": {"@architectures": "spacy-elmo.EntailmentESIM.v1", "tok2vec": HASHED}}
+    return nlp.add_pipe("elmo_entailment", config=config)
+
+
+def test_it_cannot_learn_without_labels():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    with pytest.raises(ValueError, match="EL194.*at least 2 labels.*has: none.*convert-data"):
+        pipe.initialize(lambda: make_examples(nlp, [nlp.make_doc("a")]))
+
+
+@pytest.mark.parametrize("label", ["", 1])
+def test_labels_are_names(label):
+    with pytest.raises(ValueError, match="EL193"):
+        add(spacy.blank("en")).add_label(label)
+
+
+def test_labels_come_before_training(pipe):
+    assert pipe.add_label("yes") == 0
+    with pytest.raises(ValueError, match="EL198.*'perhaps'"):
+        pipe.add_label("perhaps")
+
+
+def test_without_training_it_says_so():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    with pytest.raises(ValueError, match="EL190"):
+        pipe.predict_pair(nlp, "a", "b")
+
+
+def test_labels_never_seen_are_errors_in_training_and_mistakes_in_scores(nlp):
+    (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
+    example.reference.cats = {"perhaps": 1.0}
+    with pytest.raises(ValueError, match="EL198.*'perhaps'.*: yes, no"):
+        nlp.update([example])
+
+    scores = nlp.evaluate([example])
+    assert scores["entailment_acc"] == 0
+    assert scores["entailment_f_per_type"]["perhaps"]["f"] == 0
+
+
+def test_gold_without_pairs_to_predict_is_said(nlp):
+    (gold,) = make_gold(nlp, "elmo_entailment", 1)
+    example = Example(nlp.make_doc(gold.text), gold)
+    with pytest.raises(ValueError, match="EL199.*SpanCorpus.*premise"):
+        nlp.update([example])
+    with pytest.raises(ValueError, match="EL199"):
+        nlp.evaluate([example])
+
+
+def test_scores_count_labels(nlp):
+    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 3))
+    for eg, gold, said in zip(examples, ("a", "a", "b"), ("a", "b", "b")):
+        eg.reference.cats = {"a": float(gold == "a"), "b": float(gold == "b")}
+        eg.predicted._.entailment = said
+    scores = score_entailment(examples)
+
+    assert scores["entailment_acc"] == pytest.approx(2 / 3)
+    assert scores["entailment_macro_f"] == pytest.approx(2 / 3)
+    assert scores["entailment_f_per_type"]["a"] == {"p": 1, "r": 0.5, "f": pytest.approx(2 / 3)}
+
+
+def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
+    pipe.to_disk(tmp_path)
+    before = pipe.predict_pair(nlp, "ham", "eggs")
+    content = (tmp_path / "model").read_bytes()
+    (tmp_path / "model").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="EL104"):
+        pipe.from_disk(tmp_path)
+    assert pipe.predict_pair(nlp, "ham", "eggs") == before
+
+    (tmp_path / "digests.json").unlink()
+    (tmp_path / "model").write_bytes(b"\x80")
+    with pytest.raises(ValueError, match="EL116"):
+        pipe.from_disk(tmp_path)
+
+
+def test_gradients_are_those_of_finite_differences(nlp):
+    """From the loss to the vectors of the tokens."""
+    torch.manual_seed(0)
+    module = ESIM(3, 4).double()
+    X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda X: module(X, [2, 0, 3, 4]), X)
+
+
+def oracle(module, a, b):
+    """ESIM of one pair, without padding."""
+
+    def encode(layer, X):
+        return layer.layers[0](X)[0]
+
+    a, b = encode(module.encode, a), encode(module.encode, b)
+    scores = a @ b.T
+    others = torch.softmax(scores, 1) @ b, torch.softmax(scores.T, 1) @ a
+    pooled = []
+    for X, other in zip((a, b), others):
+        joined = torch.cat([X, other, X - other, X * other], 1)
+        Y = encode(module.compose, torch.relu(module.project(joined)))
+        pooled += [Y.mean(0), Y.max(0).values]
+    return torch.tanh(module.output(torch.cat(pooled)))
+
+
+def test_the_network_is_that_of_the_paper():
+    torch.manual_seed(0)
+    module, pairs = ESIM(5, 6), [(2, 4), (3, 1), (1, 7)]
+    firsts, seconds = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
+    with torch.no_grad():
+        together = module(torch.cat([*firsts, *seconds]), [len(X) for X in [*firsts, *seconds]])
+        expected = torch.stack([oracle(module, a, b) for a, b in zip(firsts, seconds)])
+
+    np.testing.assert_allclose(together, expected, atol=1e-6)
+
+
+def test_padding_never_counts():
+    X, lengths = torch.randn(5, 3), [2, 0, 3]
+    padded, mask = pad(X, lengths)
+    assert mask.sum(1).tolist() == lengths
+    for pool, own in ((pool_mean, lambda P: P.mean(0)), (pool_max, lambda P: P.amax(0))):
+        pooled = pool(padded, mask)
+        np.testing.assert_allclose(pooled[0], own(X[:2]), atol=1e-6)
+        assert not pooled[1].any()
+    of_b, of_a = align(padded, padded, mask, mask)
+    assert not of_b[~mask].any() and not of_a[1].any()
+    assert masked_softmax(torch.zeros(2), torch.tensor([True, False])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("settings, code", [({"width": 5}, "EL192"), ({"dropout": 1}, "EL191")])
+def test_impossible_settings_are_refused(settings, code):
+    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
+    with pytest.raises(ValueError, match=code):
+        build_entailment_esim_v1(tok2vec, **settings)
+
+
+def test_dropout_is_for_training_alone(nlp):
+    nlp = make_task("elmo_entailment", dropout=0.5, with_elmo=False)
+    pipe = nlp.get_pipe("elmo_entailment")
+    assert pipe.predict_pair(nlp, "ham", "eggs") == pipe.predict_pair(nlp, "ham", "eggs")
+    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment"))
+    losses = {nlp.update(examples, sgd=None)["elmo_entailment"] for _ in range(2)}
+    assert len(losses) == 2
+
+
+def test_pairs_train_beside_other_docs():
+    nlp = make_task("elmo_entailment")
+    docs = [*make_gold(nlp, "elmo_entailment"), Doc(nlp.vocab, words=["x"]), Doc(nlp.vocab)]
+    assert train(nlp, docs, 2)["elmo_entailment"] > 0

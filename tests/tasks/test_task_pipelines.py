@@ -1,0 +1,196 @@
+"""Every task's component, or architecture for one of spaCy's, through all that spaCy's users do
+with a pipeline."""
+
+import copy
+import pickle
+import random
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli.train import train as spacy_train
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.pipeline.presets import make_config
+from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+
+from ..support.helpers import SHAPE, silently
+from ..support.toy_tasks import (
+    ENCODED,
+    MODELS,
+    make_examples,
+    make_gold,
+    make_task,
+    read_output,
+)
+
+OURS = ["elmo_entailment", "textcat", "textcat_multilabel"]
+KEYS = {
+    "elmo_entailment": "entailment_acc",
+    "textcat": "cats_score",
+    "textcat_multilabel": "cats_score",
+    "ner": "ents_f",
+    "spancat": "spans_sc_f",
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def task(request):
+    """Name of a component, and a pipeline with it."""
+    return request.param, make_task(request.param, n_updates=10)
+
+
+def make_inputs(nlp, name):
+    """Fresh docs, one of them empty. spaCy's `textcat` gives an empty doc zeros if the whole batch
+    is empty, and asks the model otherwise."""
+    examples = make_examples(nlp, make_gold(nlp, name, 9, seed=1))
+    empty = [] if name.startswith("textcat") else [Doc(nlp.vocab)]
+    return [*(eg.predicted for eg in examples), *empty]
+
+
+def run(nlp, name, **settings):
+    return list(nlp.pipe(make_inputs(nlp, name), **settings))
+
+
+def assert_same(docs, expected):
+    assert len(docs) == len(expected) > 0
+    for doc, other in zip(docs, expected):
+        assert [str(e) + e.label_ for e in doc.ents] == [str(e) + e.label_ for e in other.ents]
+        spans = [[(s.start, s.end, s.label_) for s in d.spans.get("sc", [])] for d in (doc, other)]
+        assert sorted(spans[0]) == sorted(spans[1])
+        assert list(doc.cats) == list(other.cats)
+        np.testing.assert_allclose([*doc.cats.values()], [*other.cats.values()], atol=1e-5, rtol=0)
+        assert doc._.entailment == other._.entailment
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_toy_tasks_are_learned(name):
+    nlp = make_task(name, n_updates=100)
+    scores = nlp.evaluate(make_examples(nlp, make_gold(nlp, name)))
+
+    assert scores[KEYS[name]] > 0.9
+
+
+def test_batches_change_nothing(task):
+    name, nlp = task
+    expected = run(nlp, name)
+
+    assert_same(run(nlp, name, batch_size=1), expected)
+    assert_same(run(nlp, name, batch_size=3), expected)
+    docs = make_inputs(nlp, name)
+    order = list(range(len(docs)))
+    random.Random(0).shuffle(order)
+    shuffled = list(nlp.pipe([docs[i] for i in order]))
+    assert_same([shuffled[order.index(i)] for i in range(len(docs))], expected)
+    assert_same([nlp(doc) for doc in make_inputs(nlp, name)], expected)
+
+
+def test_processes_change_nothing(task):
+    name, nlp = task
+    assert_same(run(nlp, name, n_process=2, batch_size=3), run(nlp, name))
+
+
+def test_copies_say_the_same(task, tmp_path):
+    name, nlp = task
+    expected = run(nlp, name)
+    nlp.to_disk(tmp_path)
+    other = spacy.blank("en")
+    for pipe in nlp.pipe_names:
+        other.add_pipe(pipe, source=nlp)
+    copies = [
+        copy.deepcopy(nlp),
+        pickle.loads(pickle.dumps(nlp)),
+        spacy.load(tmp_path),
+        spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
+        other,
+    ]
+    for copied in copies:
+        assert_same(run(copied, name), expected)
+    assert_same(run(nlp, name), expected)
+
+
+def test_docs_keep_what_was_said(task):
+    name, nlp = task
+    docs = run(nlp, name)
+    kept = DocBin(docs=docs, store_user_data=True).to_bytes()
+
+    assert_same(list(DocBin(store_user_data=True).from_bytes(kept).get_docs(nlp.vocab)), docs)
+
+
+def test_the_bilm_may_move_into_the_component(task):
+    name, nlp = task
+    expected = run(nlp, name)
+    nlp = copy.deepcopy(nlp)
+    path = "model.tok2vec.input" if name in ("ner", "spancat") else "model.tok2vec"
+    silently(nlp.replace_listeners, "elmo", name, [path])
+    nlp.remove_pipe("elmo")
+
+    assert_same(run(nlp, name), expected)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_any_tok2vec_does(name):
+    nlp = make_task(name, n_updates=20, with_elmo=False)
+    scores = nlp.evaluate(make_examples(nlp, make_gold(nlp, name)))
+    assert scores[KEYS[name]] > 0.9
+
+    nlp = make_task(name, tok2vec=ENCODED)
+    loaded = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert_same(run(loaded, name), run(nlp, name))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_mix_learns(name):
+    """The gradient comes through to what listens."""
+    mixes = [
+        node for node in make_task(name).get_pipe(name).model.walk() if node.name == "scalar_mix"
+    ]
+    assert len(mixes) == 1
+    assert np.ptp(mixes[0].get_param("W")) > 1e-3
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_empty_docs_alone_are_fine(name):
+    nlp = make_task(name)
+    doc = nlp(Doc(nlp.vocab))
+
+    assert read_output([doc])[0][0] == []
+    assert nlp.update(make_examples(nlp, [Doc(nlp.vocab)])) is not None
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_trained_component_trains_on(name):
+    nlp = make_task(name)
+    examples = make_examples(nlp, make_gold(nlp, name))
+    optimizer = nlp.resume_training()
+    first, *_, last = (nlp.update(examples, sgd=optimizer)[name] for _ in range(8))
+
+    assert last < first
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_spacy_train_trains_it(name, tmp_path):
+    config = make_config("task_mix", [name])
+    config["components"][name]["model"] = MODELS[name]
+    config["components"]["elmo"]["model"].update(SHAPE)
+    loader = {"@misc": "spacy-elmo.RandomLoader.v1"}
+    config["initialize"]["components"]["elmo"]["loader"] = loader
+    config["training"].update({"max_steps": 2, "eval_frequency": 1})
+    if name == "elmo_entailment":
+        for part in ("train", "dev"):
+            config["corpora"][part] = {
+                "@readers": "spacy-elmo.SpanCorpus.v1",
+                "path": f"${{paths.{part}}}",
+                "groups": [*PAIR_NAMES],
+            }
+    nlp = spacy.blank("en")
+    DocBin(docs=make_gold(nlp, name)).to_disk(tmp_path / "x.spacy")
+    paths = {"paths.train": str(tmp_path / "x.spacy"), "paths.dev": str(tmp_path / "x.spacy")}
+    filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config
+    filled["training"]["max_steps"] = 2
+    (tmp_path / "config.cfg").write_text(filled.to_str())
+    silently(lambda: spacy_train(tmp_path / "config.cfg", tmp_path / "out", overrides=paths))
+
+    trained = spacy.load(tmp_path / "out" / "model-last")
+    assert {*trained.get_pipe(name).labels} <= {"yes", "no", "good", "bad", "FOOD", "PER"}
+    assert len(run(trained, name)) >= 9

@@ -1,0 +1,67 @@
+"""docs/tasks.md: its code runs, its configs are whole, its tables complete."""
+
+import re
+import shlex
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import DocBin
+from thinc.api import Config
+from typer.testing import CliRunner
+
+from spacy_elmo.registry import task_readers
+
+from ..support.helpers import ROOT
+
+PAGE = (ROOT / "docs" / "tasks.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
+DATA = {
+    "eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n",
+    "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
+    "snli_1.0_train.jsonl": '{"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}\n',
+}
+
+
+def blocks(language):
+    return [code for name, code in BLOCKS if name == language]
+
+
+def test_python_blocks_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in blocks("python"):
+        exec(code, names)
+        if "entailment" in names and "srl" not in names:
+            assert [*names["doc"].cats] == ["entailment", "contradiction"]
+
+    printed = capsys.readouterr().out
+    assert "'entailment': " in printed
+    assert "gave [('ARG0', Ann), ('ARG2', Bob), ('ARG1', the book)]\n1.0\n1.0\n" in printed
+
+
+@pytest.mark.parametrize("code", blocks("ini"))
+def test_configs_are_whole(code):
+    nlp = spacy.util.load_model_from_config(Config().from_str(code), auto_fill=True, validate=True)
+
+    (name,) = (name for name in nlp.pipe_names if name != "elmo")
+    assert nlp.get_pipe("elmo").listening_components == [name]
+
+
+def test_commands_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spacy.registry.cli.get_all()
+    for name, content in DATA.items():
+        (tmp_path / name).write_text(content)
+    commands = "".join(blocks("bash")).splitlines()
+    for command in commands:
+        result = CliRunner().invoke(app, shlex.split(command)[3:])
+        assert result.exit_code == 0, result.output
+
+    assert len(DocBin().from_disk(tmp_path / "sst" / "train.spacy")) == 5
+    assert len(commands) == 3
+
+
+@pytest.mark.parametrize("name", sorted(task_readers.get_all()))
+def test_formats_are_in_the_table(name):
+    assert f"\n| `{name}` |" in PAGE
