@@ -1,7 +1,7 @@
 """What the model reads of a doc for one predicate: the predicate's sentence, or its window."""
 
 from bisect import bisect_right
-from typing import Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from ...layers.spans import SentenceSpans, WindowSpans
 
 # Tokens of a predicate in its doc, the end not included.
 Place = Tuple[int, int]
+Item = TypeVar("Item")
 
 
 class Clause(NamedTuple):
@@ -68,20 +69,23 @@ def find_rows(clauses: Sequence[Clause], lengths: Sequence[int]) -> Tuple[NDArra
     return np.concatenate(rows), np.concatenate(marks)
 
 
-def split_clauses(clauses: Sequence[Clause], most_tokens: int) -> Iterator[List[Clause]]:
-    """Divide clauses into batches, so that memory is bounded for any doc.
+def split_by_size(
+    items: Sequence[Item], get_size: Callable[[Item], int], most: int
+) -> Iterator[List[Item]]:
+    """Divide items into batches, so that memory is bounded.
 
-    clauses (Sequence[Clause]): any number.
-    most_tokens (int): of a batch, unless it is a single clause.
-    YIELDS (List[Clause]): in order.
+    items (Sequence[Item]): docs, clauses or the like.
+    get_size (Callable[[Item], int]): tokens of one.
+    most (int): tokens of a batch, unless it is a single item.
+    YIELDS (List[Item]): in order.
     """
-    batch: List[Clause] = []
+    batch: List[Item] = []
     n_tokens = 0
-    for clause in clauses:
-        if batch and n_tokens + clause.n_tokens > most_tokens:
+    for item in items:
+        if batch and n_tokens + get_size(item) > most:
             yield batch
             batch, n_tokens = [], 0
-        batch.append(clause)
-        n_tokens += clause.n_tokens
+        batch.append(item)
+        n_tokens += get_size(item)
     if batch:
         yield batch

@@ -14,7 +14,7 @@ from thinc.types import Floats1d, Floats2d
 from ...errors import Errors
 from ...util.checks import require_known
 from ..shared.task_pipe import TaskPipe
-from .clauses import Clause, Place
+from .clauses import Clause, Place, split_by_size
 from .frames import (
     PREDICATES,
     VERB,
@@ -34,6 +34,8 @@ from .srl_tagger import SRLModel, SRLScores
 Prediction = List[List[Tuple[Clause, List[int]]]]
 Source = Literal["predicted", "given"]
 _SOURCES = ("predicted", "given")
+# Of docs that are predicted at a time, unless it is a single one.
+_MOST_TOKENS = 8192
 
 register_extension()
 
@@ -125,7 +127,11 @@ class ElmoSRL(TaskPipe):
             the predicates that should be given.
         """
         self.require_labels()
-        docs = list(docs)
+        # The tags of all clauses of a part are in memory at a time.
+        parts = split_by_size(list(docs), len, _MOST_TOKENS)
+        return [clauses for part in parts for clauses in self._predict(part)]
+
+    def _predict(self, docs: List[Doc]) -> Prediction:
         is_given = self.predicates == "given"
         given = [_read_given(doc) for doc in docs] if is_given else None
         prediction: Prediction = [[] for _ in docs]
@@ -137,15 +143,15 @@ class ElmoSRL(TaskPipe):
 
         scores = self.model.predict((docs, choose))
         tags = [self.model.ops.to_numpy(each) for each in scores.tags]
-        for clause, decoded in zip(
-            scores.clauses, decode_roles(tags, scores.clauses, fixed=is_given)
-        ):
-            prediction[clause.doc].append((clause, decoded))
+        decoded = decode_roles(tags, scores.clauses, fixed=is_given)
+        for clause, chosen in zip(scores.clauses, decoded):
+            prediction[clause.doc].append((clause, chosen))
         return prediction
 
     def _choose(self, scores: List[Floats1d]) -> List[List[Place]]:
         least = math.log(self.threshold / (1 - self.threshold))
-        return [[(int(i), int(i) + 1) for i in np.flatnonzero(each >= least)] for each in scores]
+        chosen = [np.flatnonzero(self.model.ops.to_numpy(each) >= least) for each in scores]
+        return [[(int(i), int(i) + 1) for i in each] for each in chosen]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
         """Set the span groups `srl_N` and `srl_predicates`. Those of an earlier run are removed.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from spacy.tokens import Doc
@@ -11,7 +12,7 @@ from thinc.types import Floats1d, Floats2d
 from ...util.checks import require_least
 from ..shared.bilstm import Dropout
 from ..shared.torch_layer import run_rows, set_width, torch_layer
-from .clauses import Clause, Place, find_rows, make_clauses, split_clauses
+from .clauses import Clause, Place, find_rows, make_clauses, split_by_size
 from .role_encoder import RoleEncoder
 
 # Of each doc the scores of its tokens -> the predicates.
@@ -19,6 +20,7 @@ Choose = Callable[[List[Floats1d]], Sequence[Sequence[Place]]]
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 ClauseRows = Tuple[List[Floats2d], List[Clause]]
 _FINDER_WIDTH = 128
+get_n_tokens = attrgetter("n_tokens")
 
 
 class SRLScores(NamedTuple):
@@ -87,10 +89,10 @@ def srl_tagger_forward(
     backprops: List[Callable] = []
     # Gradients want all of a batch at once.
     most_tokens = sum(c.n_tokens for c in clauses) if is_train else limits.batch_tokens
-    for part in split_clauses(clauses, most_tokens):
+    for part in split_by_size(clauses, get_n_tokens, most_tokens):
         encoded, backprop_encoded = encoder((rows, part), is_train)
         scored, backprop_scored = output(encoded, is_train)
-        lengths = model.ops.asarray1i([clause.n_tokens for clause in part])
+        lengths = model.ops.asarray1i([*map(get_n_tokens, part)])
         tags += model.ops.unflatten(scored, lengths)
         backprops = [backprop_scored, backprop_encoded]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_elmo.tasks.srl.clauses import Clause, find_rows, make_clauses, split_clauses
+from spacy_elmo.tasks.srl.clauses import Clause, find_rows, make_clauses, split_by_size
 
 VOCAB = spacy.blank("en").vocab
 
@@ -55,7 +55,7 @@ def test_rows_are_those_of_the_docs_put_end_to_end():
 @given(st.lists(st.integers(1, 9)), st.integers(1, 12))
 def test_batches_are_bounded_and_lose_nothing(sizes, most):
     clauses = [Clause(0, 0, size, (0, 1)) for size in sizes]
-    batches = list(split_clauses(clauses, most))
+    batches = list(split_by_size(clauses, lambda c: c.n_tokens, most))
 
     assert [c for batch in batches for c in batch] == clauses
     assert all(len(b) == 1 or np.sum([c.n_tokens for c in b]) <= most for b in batches)

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -312,13 +311,22 @@ def test_other_sources_of_predicates_are_refused(trained):
         type(srl)(trained.vocab, srl.model, predicates="gold")
 
 
-def test_long_docs_are_read_in_parts(with_elmo):
-    nlp = with_elmo
-    doc = Doc(nlp.vocab, words=" ".join(TEXTS).split() * 60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(nlp(doc)) > 700
-    assert all(len(frame.predicate) for frame in doc._.elmo_srl)
+def test_many_docs_are_read_in_parts(trained, monkeypatch):
+    expected = describe(trained, TEXTS * 3)
+    srl, sizes = trained.get_pipe("elmo_srl"), []
+    predict = srl._predict
+    monkeypatch.setattr("spacy_elmo.tasks.srl.elmo_srl._MOST_TOKENS", 10)
+    monkeypatch.setattr(srl, "_predict", lambda docs: (sizes.append(docs), predict(docs))[1])
+
+    assert describe(trained, TEXTS * 3) == expected
+    assert len(sizes) > 3 and all(len(s) == 1 or sum(map(len, s)) <= 10 for s in sizes)
+
+
+def test_long_docs_have_frames_in_every_part(trained):
+    doc = trained(Doc(trained.vocab, words="Bob eats ham .".split() * 500))  # noqa: SIM905
+
+    assert len(doc._.elmo_srl) == 500
+    assert [frame.predicate.start for frame in doc._.elmo_srl] == list(range(1, 2000, 4))
 
 
 def test_it_stands_beside_other_components():
