@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
     from .tasks.entailment.elmo_entailment import ElmoEntailment
+    from .tasks.srl.elmo_srl import ElmoSRL
 
 try:
     __version__ = version("spacy-elmo")
@@ -53,6 +54,7 @@ __all__ = [
     "Elmo",
     "ElmoEntailment",
     "ElmoLM",
+    "ElmoSRL",
     "ElmoSenses",
     "Embedder",
     "SearchIndex",
@@ -71,6 +73,7 @@ __all__ = [
 _MODULES = {
     "Elmo": "pipeline.elmo",
     "ElmoEntailment": "tasks.entailment.elmo_entailment",
+    "ElmoSRL": "tasks.srl.elmo_srl",
     "ElmoLM": "pipeline.elmo_lm",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",

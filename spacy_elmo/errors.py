@@ -570,6 +570,18 @@ class Errors(metaclass=ErrorsWithCodes):
         "corpus reader leaves out spans. In [corpora] take `@readers = "
         '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
     )
+    # Semantic roles
+    EL200 = (
+        "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "
+        "predicate, of at least one token. Give each predicate a group of its own, with its "
+        "arguments."
+    )
+    EL201 = "threshold = {value} is not possible, expected a probability between 0 and 1."
+    EL202 = (
+        "The doc '{text}' has no group '{group}', and this component is told to expect it "
+        '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
+        'spacy-elmo.SpanCorpus.v1 with groups = ["{group}"]. Or set predicates = "predicted".'
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -622,6 +634,21 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL030 = (
         "'{path}' has a model, but no checkpoint to resume from: the run starts over. The model "
         "is kept as '{kept}'."
+    )
+    WL034 = (
+        "The training data has arguments of the role '{label}', which the component does not know: "
+        "nothing is learned from their tokens. Initialize it with all roles; without `labels`, it "
+        "collects them from the data."
+    )
+    WL035 = (
+        "The training data has frames whose arguments overlap each other or their predicate. Of "
+        "overlapping arguments, only the longest is learned from, and none that overlaps its "
+        "predicate; in scores, all of them count."
+    )
+    WL036 = (
+        "The training data has arguments outside of their predicate's sentence, or of the window "
+        "that is read for it. Nothing is learned from their tokens. Check the sentence starts of "
+        "the docs, or raise `max_tokens` of spacy-elmo.SRLTagger.v1."
     )
     WL023 = "The result '{path}' is damaged or belongs to another run; the run is repeated."
     WL024 = "Another process is writing to '{path}'; waiting until it ends."

@@ -18,7 +18,7 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses"],
+    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses", "elmo_srl"],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
@@ -28,6 +28,7 @@ NAMES = {
         "spacy-elmo.ElmoTok2Vec.v1",
         "spacy-elmo.ElmoTok2Vec.v2",
         "spacy-elmo.EntailmentESIM.v1",
+        "spacy-elmo.SRLTagger.v1",
         "spacy-elmo.TextCatBCN.v1",
     ],
     "spacy_misc": [
@@ -42,14 +43,15 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
-    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1"],
+    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1", "spacy-elmo.srl_scorer.v1"],
     "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_task_readers": [
-        "conll2003", "labelled_lines", "litbank_entities", "snli", "sst",
+        "conll2003", "conll2005", "conll2012", "labelled_lines", "litbank_entities",
+        "propbank_spans", "snli", "sst",
     ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }  # fmt: skip
@@ -112,6 +114,10 @@ ARGUMENTS = {
     "spacy-elmo.ElmoTok2Vec.v1": {
         "encode": REQUIRED, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
     },
+    "spacy-elmo.SRLTagger.v1": {
+        "tok2vec": REQUIRED, "width": 200, "depth": 4, "dropout": 0.1, "max_tokens": 128,
+        "batch_tokens": 8192,
+    },
     "spacy-elmo.ActivationCache.v1": {"path": None, "megabytes": 4000, "dtype": "float32"},
     "spacy-elmo.AllenNLPLoader.v1": {"options_path": REQUIRED, "weights_path": REQUIRED},
     "spacy-elmo.BundledLoader.v1": {},
@@ -125,9 +131,13 @@ ARGUMENTS = {
         "max_length": 0, "limit": 0, "augmenter": None,
     },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
+    "spacy-elmo.srl_scorer.v1": {},
     "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "conll2005": {"nlp": REQUIRED, "path": REQUIRED},
+    "conll2012": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
     "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
+    "propbank_spans": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "snli": {"nlp": REQUIRED, "path": REQUIRED},
     "sst": {"nlp": REQUIRED, "path": REQUIRED, "binary": False, "phrases": False},
     "adaptive": {
@@ -138,8 +148,7 @@ ARGUMENTS = {
 }  # fmt: skip
 WITH_ARGUMENTS = [
     "spacy_architectures", "spacy_misc", "spacy_loggers", "spacy_readers", "spacy_scorers",
-    "spacy_elmo_softmaxes",
-    "spacy_elmo_task_readers",
+    "spacy_elmo_softmaxes", "spacy_elmo_task_readers",
 ]  # fmt: skip
 COMPONENTS = {
     "elmo": {
@@ -162,6 +171,20 @@ COMPONENTS = {
     },
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
     "elmo_senses": {"upstream": "elmo"},
+    "elmo_srl": {
+        "model": {
+            "@architectures": "spacy-elmo.SRLTagger.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "predicates": "predicted",
+        "threshold": 0.5,
+        "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
+    },
 }
 
 

@@ -1,6 +1,7 @@
 """`python -m spacy elmo convert-data`: published data of a task -> a .spacy file."""
 
 import inspect
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List
@@ -88,8 +89,12 @@ def _describe(docs: "List[Doc]") -> str:
     """What docs hold, so that a person sees at once whether it is what was expected."""
     counts: Counter = Counter(ent.label_ for doc in docs for ent in doc.ents)
     counts.update(label for doc in docs for label, value in doc.cats.items() if value)
+    # Groups that are numbered, such as srl_1, are counted together.
     counts.update(
-        f"{k}/{s.label_}" for doc in docs for k, group in doc.spans.items() for s in group
+        f"{re.sub('[0-9]+$', 'N', key)}/{span.label_}"
+        for doc in docs
+        for key, group in doc.spans.items()
+        for span in group
     )
     labels = ", ".join(f"{label} {n:,}" for label, n in counts.most_common(20))
     return f"{len(docs):,} docs, {sum(map(len, docs)):,} tokens; {labels or 'no labels'}"

@@ -24,7 +24,7 @@ from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
 from .progress import Progress, Report
 from .results import Result
-from .run_settings import RunSettings
+from .run_settings import RunSettings, hash_vectors
 from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
 from .subsets import find_splits, read_docs
 from .variants import get_score
@@ -78,6 +78,8 @@ def run_all(
 def _check(runs: Sequence[Run], settings: RunSettings) -> None:
     get_score(settings.component)
     require_language(settings.lang)
+    if settings.vectors:
+        hash_vectors(settings.vectors)
     for run in runs:
         require_seed(run.seed)
     for run in {run.variant.name: run for run in runs}.values():

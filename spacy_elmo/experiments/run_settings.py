@@ -1,6 +1,7 @@
 """`RunSettings`: what the runs of a folder share, so that they can be compared."""
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Dict
 
@@ -73,11 +74,14 @@ class RunSettings:
         if self.config:
             digests["config file"] = digest_file(Path(self.config))
         if self.vectors:
-            digests["static vectors"] = _hash_vectors(self.vectors)
+            digests["static vectors"] = hash_vectors(self.vectors)
         return {**digests, "biLM": load_embedder(self.weights or None).hash_weights().hex()[:16]}
 
 
-def _hash_vectors(name: str) -> str:
+@lru_cache
+def hash_vectors(name: str) -> str:
+    """name (str): a pipeline. RETURNS (str): digest of its static vectors. RAISES (ValueError):
+    EL233 if it has none."""
     try:
         vectors = spacy.load(name).vocab.vectors
     except (OSError, ValueError) as err:

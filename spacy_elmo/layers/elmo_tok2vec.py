@@ -33,12 +33,11 @@ def elmo_tok2vec(
     sources = [source for source in (embed, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)
-    if encode is None:
-        encoded = _join(
-            *(_hide_target(source) if source is embed else source for source in sources)
-        )
-    else:
+    if encode is not None:
         encoded = _encode(_join(*sources), encode, maps=input is not None)
+    else:
+        hidden = [] if embed is None else [_hide_target(embed)]
+        encoded = _join(*hidden, *([] if input is None else [input]))
     return encoded if output is None else _join(encoded, output)
 
 

@@ -1,0 +1,251 @@
+"""The component "elmo_srl"."""
+
+import math
+from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Sequence, Tuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
+from thinc.api import Optimizer, set_dropout_rate
+from thinc.types import Floats1d, Floats2d
+
+from ...errors import Errors
+from ...util.checks import require_known
+from ..shared.task_pipe import TaskPipe
+from .clauses import Clause, Place, split_by_size
+from .frames import (
+    PREDICATES,
+    VERB,
+    Frame,
+    is_annotated,
+    read_frames,
+    register_extension,
+    write_frames,
+)
+from .role_decoding import decode_roles
+from .role_tags import GoldFrame, count_tags, find_gold, make_tags, read_roles
+from .srl_loss import get_predicate_loss, get_tag_loss
+from .srl_scores import score_frames
+from .srl_tagger import SRLModel, SRLScores
+
+# Of each doc, the clauses of its predicates and their tags.
+Prediction = List[List[Tuple[Clause, List[int]]]]
+Source = Literal["predicted", "given"]
+_SOURCES = ("predicted", "given")
+# Of docs that are predicted at a time, unless it is a single one.
+_MOST_TOKENS = 8192
+
+register_extension()
+
+
+@Language.factory(
+    "elmo_srl",
+    assigns=["doc.spans", "doc._.elmo_srl"],
+    default_config={
+        "model": {
+            "@architectures": "spacy-elmo.SRLTagger.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "predicates": "predicted",
+        "threshold": 0.5,
+        "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
+    },
+    default_score_weights={
+        "srl_f": 1.0,
+        "srl_p": 0.0,
+        "srl_r": 0.0,
+        "srl_predicate_f": 0.0,
+        "srl_predicate_p": None,
+        "srl_predicate_r": None,
+        "srl_per_type": None,
+    },
+)
+def make_elmo_srl(
+    nlp: Language,
+    name: str,
+    model: SRLModel,
+    predicates: Source,
+    threshold: float,
+    scorer: Optional[Callable],
+) -> "ElmoSRL":
+    """Make the component.
+
+    model (SRLModel): spacy-elmo.SRLTagger.v1.
+    predicates, threshold, scorer: see `ElmoSRL`.
+    """
+    return ElmoSRL(
+        nlp.vocab, model, name, predicates=predicates, threshold=threshold, scorer=scorer
+    )
+
+
+class ElmoSRL(TaskPipe):
+    """Find predicates, and the spans of their arguments with their roles.
+
+    Each frame is a span group, `doc.spans["srl_1"]` and so on: the predicate with the label "V",
+    and its arguments. `doc._.elmo_srl` reads them as a list of (predicate, [(label, span), ...]).
+    """
+
+    hint = "frames with arguments: a span group srl_N for each, its predicate labelled 'V'"
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: SRLModel,
+        name: str = "elmo_srl",
+        *,
+        predicates: Source = "predicted",
+        threshold: float = 0.5,
+        scorer: Optional[Callable] = score_frames,
+    ) -> None:
+        """vocab (Vocab): the shared vocabulary.
+        model (SRLModel): spacy-elmo.SRLTagger.v1.
+        name (str): name in the pipeline.
+        predicates (Source): "predicted", or "given": as `doc.spans["srl_predicates"]`, which
+            whoever comes before has set.
+        threshold (float): probability in (0, 1) from which a token is a predicate.
+        scorer (Optional[Callable]): scores examples; None for no scores.
+        RAISES (ValueError): EL017 for other `predicates`, EL201 for a `threshold` out of range.
+        """
+        super().__init__(vocab, model, name, scorer=scorer)
+        require_known("predicates", predicates, _SOURCES)
+        if not 0 < threshold < 1:
+            raise ValueError(Errors.EL201.format(value=threshold))
+        self.predicates = predicates
+        self.threshold = threshold
+
+    def predict(self, docs: Iterable[Doc]) -> Prediction:
+        """docs (Iterable[Doc]): any docs, empty ones too.
+        RETURNS (Prediction): of each doc.
+        RAISES (ValueError): EL190 if the component was never trained, EL202 for a doc without
+            the predicates that should be given.
+        """
+        self.require_labels()
+        # The tags of all clauses of a part are in memory at a time.
+        parts = split_by_size(list(docs), len, _MOST_TOKENS)
+        return [clauses for part in parts for clauses in self._predict(part)]
+
+    def _predict(self, docs: List[Doc]) -> Prediction:
+        is_given = self.predicates == "given"
+        given = [_read_given(doc) for doc in docs] if is_given else None
+        prediction: Prediction = [[] for _ in docs]
+        if not any(len(doc) for doc in docs):
+            return prediction
+
+        def choose(scores: List[Floats1d]) -> Sequence[Sequence[Place]]:
+            return self._choose(scores) if given is None else given
+
+        scores = self.model.predict((docs, choose))
+        tags = [self.model.ops.to_numpy(each) for each in scores.tags]
+        decoded = decode_roles(tags, scores.clauses, fixed=is_given)
+        for clause, chosen in zip(scores.clauses, decoded):
+            prediction[clause.doc].append((clause, chosen))
+        return prediction
+
+    def _choose(self, scores: List[Floats1d]) -> List[List[Place]]:
+        least = math.log(self.threshold / (1 - self.threshold))
+        chosen = [np.flatnonzero(self.model.ops.to_numpy(each) >= least) for each in scores]
+        return [[(int(i), int(i) + 1) for i in each] for each in chosen]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
+        """Set the span groups `srl_N` and `srl_predicates`. Those of an earlier run are removed.
+
+        docs (Iterable[Doc]): the docs.
+        scores (Prediction): what `predict` returned for them.
+        """
+        for doc, clauses in zip(docs, scores):
+            write_frames(doc, [self._make_frame(doc, *each) for each in clauses])
+
+    def _make_frame(self, doc: Doc, clause: Clause, tags: List[int]) -> Frame:
+        spans = [Span(doc, *span) for span in read_roles(tags, clause, self.labels)]
+        (predicate,) = (span for span in spans if span.label_ == VERB)
+        arguments = [(span.label_, span) for span in spans if span.label_ != VERB]
+        return Frame(predicate, arguments)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from a batch: from predicates and roles together, the predicates given.
+
+        examples (Iterable[Example]): a batch. Nothing is learned from those without frames and
+            without `srl_predicates`.
+        drop (float): of the tok2vec; the model has its own `dropout`.
+        sgd (Optional[Optimizer]): None to keep the gradients.
+        losses (Optional[Dict[str, float]]): gets the loss under our name.
+        RETURNS (Dict[str, float]): the losses.
+        RAISES (ValueError): EL190 if the component has no labels, EL200 as `read_frames`.
+        """
+        self.require_labels()
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "ElmoSRL.update")
+        docs = [eg.predicted for eg in examples]
+        if not any(len(doc) for doc in docs):
+            return losses
+        gold = [find_gold(eg) for eg in examples]
+        places = [[frame.predicate for frame in frames] for frames in gold]
+        set_dropout_rate(self.model, drop)
+        scores, backprop = self.model.begin_update((docs, lambda _: places))
+        loss, gradients = self._get_loss(examples, scores, gold)
+        backprop(gradients)
+        if sgd is not None:
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: SRLScores
+    ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
+        """Find the loss: cross-entropy of predicates and of tags, each a mean over its tokens.
+
+        examples (Iterable[Example]): a batch.
+        scores (SRLScores): of the model, the gold predicates given.
+        RETURNS (Tuple[float, Tuple]): the loss, and its gradients to predicates and tags.
+        """
+        examples = list(examples)
+        return self._get_loss(examples, scores, [find_gold(eg) for eg in examples])
+
+    def _get_loss(
+        self, examples: List[Example], scores: SRLScores, gold: List[List[GoldFrame]]
+    ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
+        known = [is_annotated(eg.reference) for eg in examples]
+        heads = [[frame.predicate[0] for frame in frames] for frames in gold]
+        ops = self.model.ops
+        loss, d_predicates = get_predicate_loss(ops, scores.predicates, heads, known)
+        frames = [frame for each in gold for frame in each]
+        labels = {label: i for i, label in enumerate(self.labels)}
+        tags = [make_tags(c, frame, labels) for c, frame in zip(scores.clauses, frames)]
+        tag_loss, d_tags = get_tag_loss(ops, scores.tags, tags)
+        return loss + tag_loss, (d_predicates, d_tags)
+
+    def find_labels(self, example: Example) -> Iterable[str]:
+        """example (Example): of the training data. RETURNS (Iterable[str]): Roles in it."""
+        frames = read_frames(example.reference)
+        return [label for frame in frames for label, _ in frame.arguments]
+
+    def make_sample(self, examples: List[Example]) -> Floats2d:
+        """examples (List[Example]): a few. RETURNS (Floats2d): As wide as there are tags."""
+        return self.model.ops.alloc2f(1, count_tags(len(self.labels)))
+
+
+def _read_given(doc: Doc) -> List[Place]:
+    if PREDICATES not in doc.spans:
+        raise ValueError(Errors.EL202.format(text=doc.text[:50], group=PREDICATES))
+    return [(span.start, span.end) for span in doc.spans[PREDICATES] if len(span)]
+
+
+def make_srl_scorer() -> Callable[..., Dict[str, Any]]:
+    """RETURNS (Callable[..., Dict[str, Any]]): `score_frames`."""
+    return score_frames

@@ -1,0 +1,170 @@
+"""Semantic roles in columns: PropBank over the English Web Treebank, CoNLL-2005 and CoNLL-2012."""
+
+from itertools import groupby
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..shared.bio_tags import LabelledSpan, make_spans
+from ..shared.data_lines import Line, line_error, read_blocks
+from .frames import VERB, Frame, write_frames
+from .role_columns import is_bracket, read_brackets
+
+Cells = List[str]
+
+
+class Sentence(NamedTuple):
+    """document (str): which one it is of. words (List[str]). frames (List[List[LabelledSpan]]): of
+    each predicate, itself and its arguments."""
+
+    document: str
+    words: List[str]
+    frames: List[List[LabelledSpan]]
+
+
+# The cells of a sentence -> its words, and a column for each predicate.
+Parse = Callable[[List[Cells]], Tuple[Sequence[str], Sequence[Sequence[str]]]]
+
+
+def read_propbank_spans(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
+    """Read columns with tabs between: index, word, two parts of speech, frame file, roleset, and a
+    column for each predicate. Sentences begin with a line such as `# sent_id = DOCUMENT-0001`.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
+        across sentences.
+    YIELDS (Doc): with frames and sentence starts.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    return _make_docs(nlp, _read_sentences(path, _parse_propbank, "\t"), joined)
+
+
+def read_conll2005(nlp: Language, path: Path) -> Iterator[Doc]:
+    """Read the columns of CoNLL-2005 (and 2004), the files of a split pasted together: the word
+    first, the predicates ("-" for other tokens) and a column for each of them last. What is between
+    is not read.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    YIELDS (Doc): a sentence, with frames.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    return _make_docs(nlp, _read_sentences(path, _parse_conll2005, None), False)
+
+
+def read_conll2012(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
+    """Read the columns of CoNLL-2012 (OntoNotes 5, `_gold_conll`).
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): a Doc for each part of a document, not for each sentence.
+    YIELDS (Doc): with frames and sentence starts.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    return _make_docs(nlp, _read_sentences(path, _parse_conll2012, None), joined)
+
+
+def _parse_propbank(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequence[str]]]:
+    _require_columns(rows, 6)
+    columns = list(zip(*rows))
+    return columns[1], columns[6:]
+
+
+def _parse_conll2005(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequence[str]]]:
+    _require_columns(rows, 2)
+    columns = list(zip(*rows))
+    # From the right: a predicate's column has more cells than there are columns behind it.
+    for i in reversed(range(1, len(columns))):
+        n_predicates = sum(cell != "-" for cell in columns[i])
+        last = columns[i + 1 :]
+        if n_predicates == len(last) and all(is_bracket(cell) for each in last for cell in each):
+            return columns[0], last
+    raise ValueError("there is no column of predicates with as many columns of brackets behind it")
+
+
+def _parse_conll2012(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequence[str]]]:
+    _require_columns(rows, 12)
+    columns = list(zip(*rows))
+    return columns[3], columns[11:-1]
+
+
+def _require_columns(rows: List[Cells], least: int) -> None:
+    for row in rows:
+        if len(row) < least:
+            raise ValueError(f"'{' '.join(row)[:50]}' has {len(row)} columns, expected {least}")
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{len(row)} columns, {len(rows[0])} before it")
+
+
+def _read_sentences(path: Path, parse: Parse, separator: Union[str, None]) -> Iterator[Sentence]:
+    document = ""
+    for block in read_blocks(path):
+        lines = []
+        for line in block:
+            if _is_comment(line[1]):
+                document = _find_document(line[1], document)
+            else:
+                lines.append(line)
+        if lines:
+            yield _make_sentence(path, lines, document, parse, separator)
+
+
+def _is_comment(text: str) -> bool:
+    # "#" is a word, too, which has columns behind it.
+    return text.startswith("#") and (text[1:].split() or ["begin"])[0] in (
+        "begin",
+        "end",
+        "sent_id",
+    )
+
+
+def _find_document(text: str, before: str) -> str:
+    if "sent_id" in text:
+        return text.partition("=")[2].strip().rpartition("-")[0]
+    return text if text.startswith("#begin") else before
+
+
+def _make_sentence(
+    path: Path, lines: List[Line], document: str, parse: Parse, separator: Union[str, None]
+) -> Sentence:
+    try:
+        words, columns = parse([text.strip("\n").split(separator) for _, text in lines])
+        return Sentence(document, list(words), [read_brackets(column) for column in columns])
+    except ValueError as err:
+        raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
+
+
+def _make_docs(nlp: Language, sentences: Iterable[Sentence], joined: bool) -> Iterator[Doc]:
+    if not joined:
+        yield from (_make_doc(nlp, [sentence]) for sentence in sentences)
+        return
+    for _, group in groupby(sentences, key=_get_document):
+        yield _make_doc(nlp, list(group))
+
+
+def _get_document(sentence: Sentence) -> str:
+    return sentence.document
+
+
+def _make_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
+    words = [word for sentence in sentences for word in sentence.words]
+    starts: List[Union[bool, int, None]] = [
+        i == 0 for sentence in sentences for i in range(len(sentence.words))
+    ]
+    doc = Doc(nlp.vocab, words=words, sent_starts=starts)
+    frames: List[Frame] = []
+    offset = 0
+    for sentence in sentences:
+        frames += [_make_frame(doc, spans, offset) for spans in sentence.frames]
+        offset += len(sentence.words)
+    write_frames(doc, sorted(frames))
+    return doc
+
+
+def _make_frame(doc: Doc, labelled: List[LabelledSpan], offset: int) -> Frame:
+    spans = make_spans(doc, labelled, offset)
+    (predicate,) = (span for span in spans if span.label_ == VERB)
+    return Frame(predicate, [(span.label_, span) for span in spans if span.label_ != VERB])

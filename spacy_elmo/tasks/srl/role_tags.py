@@ -1,0 +1,109 @@
+"""Tags of a clause's tokens: BIO of the predicate and of each role, as numbers.
+
+0 is O, 1 and 2 are B and I of the predicate, 3 and 4 those of the first role, and so on.
+"""
+
+import warnings
+from typing import Dict, List, NamedTuple, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.tokens import Span
+from spacy.training import Example
+from spacy.util import filter_spans
+
+from ...errors import Warnings
+from ..shared.bio_tags import LabelledSpan
+from .clauses import Clause, Place
+from .frames import VERB, Frame, is_annotated, read_frames
+
+# Of a token whose tag is not known: nothing is learned from it.
+UNKNOWN = -1
+
+
+class GoldFrame(NamedTuple):
+    """predicate (Place): its tokens in the doc to be predicted. arguments (List[Span]): of that
+    doc, none overlapping."""
+
+    predicate: Place
+    arguments: List[Span]
+
+
+def count_tags(n_labels: int) -> int:
+    """n_labels (int): roles. RETURNS (int): Tags of them, the predicate and O."""
+    return 2 * n_labels + 3
+
+
+def find_gold(example: Example) -> List[GoldFrame]:
+    """Find the gold frames of an example, in the tokens of the doc to be predicted. What begins
+    or ends inside of these is left out.
+
+    example (Example): of which the reference has frames, or none.
+    RETURNS (List[GoldFrame]): in order. Of arguments that overlap, the longest is kept (WL035).
+    RAISES (ValueError): EL200 as `read_frames`.
+    """
+    frames = read_frames(example.reference) if is_annotated(example.reference) else []
+    return [gold for frame in frames for gold in _align(example, frame)]
+
+
+def _align(example: Example, frame: Frame) -> List[GoldFrame]:
+    aligned = example.get_aligned_spans_y2x([frame.predicate])
+    if not aligned:
+        return []
+    arguments = [span for _, span in frame.arguments]
+    spans = example.get_aligned_spans_y2x(arguments, allow_overlap=True)
+    (predicate,) = aligned
+    apart = [s for s in spans if s.end <= predicate.start or s.start >= predicate.end]
+    kept = filter_spans(apart)
+    if len(kept) < len(spans):
+        warnings.warn(Warnings.WL035, stacklevel=2)
+    return [GoldFrame((predicate.start, predicate.end), kept)]
+
+
+def make_tags(clause: Clause, gold: GoldFrame, labels: Dict[str, int]) -> NDArray:
+    """Make the gold tags of a clause.
+
+    clause (Clause): what is read for the predicate.
+    gold (GoldFrame): the frame.
+    labels (Dict[str, int]): role -> number.
+    RETURNS (NDArray): shape (n_tokens,), UNKNOWN for the tokens of roles that are not in `labels`
+        (WL034) and of arguments that reach beyond the clause (WL036).
+    """
+    tags = np.zeros(clause.n_tokens, dtype="int64")
+    _set(tags, clause, clause.predicate, 1)
+    for span in gold.arguments:
+        place = max(span.start, clause.start), min(span.end, clause.end)
+        is_inside = place == (span.start, span.end)
+        if not is_inside:
+            warnings.warn(Warnings.WL036, stacklevel=2)
+        elif span.label_ not in labels:
+            warnings.warn(Warnings.WL034.format(label=span.label_), stacklevel=2)
+        if place[0] < place[1]:
+            is_known = is_inside and span.label_ in labels
+            _set(tags, clause, place, 3 + 2 * labels[span.label_] if is_known else UNKNOWN)
+    return tags
+
+
+def _set(tags: NDArray, clause: Clause, place: Place, first: int) -> None:
+    start, end = place[0] - clause.start, place[1] - clause.start
+    tags[start:end] = first if first == UNKNOWN else first + 1
+    tags[start] = first
+
+
+def read_roles(tags: Sequence[int], clause: Clause, labels: Sequence[str]) -> List[LabelledSpan]:
+    """Read tags that are BIO.
+
+    tags (Sequence[int]): of a clause's tokens.
+    clause (Clause): the clause.
+    labels (Sequence[str]): the roles.
+    RETURNS (List[LabelledSpan]): tokens of the doc, in order; the predicate is labelled "V".
+    """
+    spans: List[LabelledSpan] = []
+    for i, tag in enumerate(tags, start=clause.start):
+        if tag % 2:
+            label = VERB if tag == 1 else labels[(tag - 3) // 2]
+            spans.append(LabelledSpan(i, i + 1, label))
+        elif tag:
+            start, _, label = spans.pop()
+            spans.append(LabelledSpan(start, i + 1, label))
+    return spans
