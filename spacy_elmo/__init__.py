@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
     from .tasks.entailment.elmo_entailment import ElmoEntailment
+    from .tasks.qa.elmo_qa import ElmoQA
 
 try:
     __version__ = version("spacy-elmo")
@@ -53,6 +54,7 @@ __all__ = [
     "Elmo",
     "ElmoEntailment",
     "ElmoLM",
+    "ElmoQA",
     "ElmoSenses",
     "Embedder",
     "SearchIndex",
@@ -72,6 +74,7 @@ _MODULES = {
     "Elmo": "pipeline.elmo",
     "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoLM": "pipeline.elmo_lm",
+    "ElmoQA": "tasks.qa.elmo_qa",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",
     "SearchIndex": "search.search_index",
