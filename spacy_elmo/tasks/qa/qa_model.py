@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ...errors import Errors
 from ..shared.bilstm import Dropout, require_even
 from ..shared.torch_layer import run_rows, torch_layer
 from .bidaf import BiDAF
@@ -81,8 +82,11 @@ def bidaf_forward(
     """readings (List[Reading]): any; those without windows get no scores.
     RETURNS (Tuple[List[Scores], Callable]): the scores, and the way back from arrays of the same
         shapes, List[List[Floats2d]].
+    RAISES (ValueError): EL190 if the model was never initialized or loaded.
     """
     tok2vec, bidaf = model.layers
+    if not bidaf.has_dim("nI"):
+        raise ValueError(Errors.EL190)
     vectors, backprop_vectors = tok2vec([reading.doc for reading in readings], is_train)
     scores = [Scores(r.windows, [cast(Any, None)] * len(r.windows)) for r in readings]
     dropout = bidaf.attrs["dropout"].rate if is_train else 0.0
