@@ -8,7 +8,7 @@ from thinc.api import fix_random_seed
 
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
 from spacy_elmo.tasks.qa.gold_answers import set_gold
-from spacy_elmo.tasks.qa.readings import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.span_corpus import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 

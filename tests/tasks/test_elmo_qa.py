@@ -11,7 +11,7 @@ from spacy.training import Example
 from spacy_elmo.tasks.qa.gold_answers import set_gold
 from spacy_elmo.tasks.qa.qa_model import build_qa_bidaf_v1
 from spacy_elmo.tasks.qa.qa_scorer import score_qa
-from spacy_elmo.tasks.qa.readings import choose_windows, cut_context, read_doc
+from spacy_elmo.tasks.qa.qa_readings import choose_windows, cut_context, read_doc
 from spacy_elmo.tasks.shared.text_pairs import get_pair
 
 from ..support.helpers import TEXTS

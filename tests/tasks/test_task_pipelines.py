@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
-from spacy_elmo.tasks.qa.readings import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 
 from ..support.helpers import SHAPE, silently
 from ..support.toy_tasks import (

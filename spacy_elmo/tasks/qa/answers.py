@@ -5,7 +5,7 @@ from typing import List, NamedTuple, Optional
 from spacy.tokens import Doc, Span, SpanGroup
 
 from ..shared.text_pairs import get_pair
-from .readings import PAIR_NAMES
+from .qa_readings import PAIR_NAMES
 from .span_table import Ranked
 
 ANSWERS = "answers"

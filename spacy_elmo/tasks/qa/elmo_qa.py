@@ -19,7 +19,7 @@ from ..shared.text_pairs import get_pair, make_pair
 from .answers import Answer, Ranking, get_answer, get_answers, set_answers
 from .gold_answers import Gold, get_gold
 from .qa_model import QAModel, Scores
-from .readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
+from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
 from .span_table import (
     SpanTable,
     find_known,

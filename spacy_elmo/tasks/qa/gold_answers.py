@@ -8,7 +8,7 @@ from spacy.training import Example
 from ...errors import Errors
 from ..shared.text_pairs import get_pair
 from .answers import ANSWERS
-from .readings import PAIR_NAMES, Place
+from .qa_readings import PAIR_NAMES, Place
 
 _TEXTS = "texts"
 _LABEL = "answer"

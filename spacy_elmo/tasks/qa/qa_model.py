@@ -12,7 +12,7 @@ from ...errors import Errors
 from ..shared.bilstm import Dropout, require_even
 from ..shared.torch_layer import run_rows, torch_layer
 from .bidaf import BiDAF
-from .readings import Place, Reading
+from .qa_readings import Place, Reading
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from ...errors import Warnings
 from ..shared.text_pairs import make_pair
 from .gold_answers import set_gold
-from .readings import PAIR_NAMES
+from .qa_readings import PAIR_NAMES
 from .squad_json import Question, read_paragraphs
 from .squad_parts import add_negatives, choose_part, leave_out
 
