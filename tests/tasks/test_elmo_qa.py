@@ -435,7 +435,7 @@ def test_the_config_of_the_page_trains(tmp_path):
     (text,) = (
         t for t in page.split("```ini\n")[1:] if "spacy-elmo.QABiDAF.v1" in t.split("```")[0]
     )
-    config = Config().from_str(text.split("```")[0])
+    config = Config().from_str(text.split("```")[0], interpolate=False)
     filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config
     (tmp_path / "config.cfg").write_text(filled.to_str())
     DocBin(docs=make_gold(spacy.blank("en"), "elmo_qa")).to_disk(tmp_path / "x.spacy")

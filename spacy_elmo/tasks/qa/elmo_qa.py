@@ -1,6 +1,5 @@
 """The component "elmo_qa": which words of a text answer a question."""
 
-import warnings
 from itertools import islice
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -12,22 +11,17 @@ from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ...bilm.config import BiLMConfig
-from ...errors import Errors, Warnings
+from ...errors import Errors
 from ...util.checks import require_least
 from ..shared.task_pipe import TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .answers import Answer, Ranking, get_answer, get_answers, set_answers
-from .gold_answers import Gold, get_gold
+from .gold_answers import get_gold
+from .gold_checks import check_data
+from .qa_loss import get_doc_loss, make_doc_table
 from .qa_model import QAModel, Scores
 from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
-from .span_table import (
-    SpanTable,
-    find_known,
-    get_gradient,
-    get_none_probability,
-    make_table,
-    rank_spans,
-)
+from .span_table import get_none_probability, rank_spans
 
 _BUNDLED = BiLMConfig()
 DEFAULT_MODEL = {
@@ -195,34 +189,9 @@ class ElmoQA(TaskPipe):
             (WL040), or answers are too long (WL042).
         """
         validate_get_examples(get_examples, "ElmoQA.initialize")
-        self._check_data(get_examples())
+        check_data(get_examples(), self.name, self.max_answer)
         sample = list(islice(get_examples(), _N_SAMPLE))
         self.model.initialize(X=[Reading(eg.reference, (0, 0), []) for eg in sample])
-
-    def _check_data(self, examples: Iterable[Example]) -> None:
-        n_docs, n_pairs, n_none, n_long, n_having = 0, 0, 0, 0, 0
-        for example in examples:
-            n_docs += 1
-            n_pairs += get_pair(example.reference, PAIR_NAMES) is not None
-            gold = get_gold(example)
-            if gold is not None:
-                lengths = [end - start for start, end in gold.places]
-                n_none += not gold.texts
-                n_having += bool(lengths)
-                n_long += bool(lengths) and min(lengths) > self.max_answer
-        if n_having == n_long:
-            text = Errors.EL222.format(name=self.name, n_docs=n_docs, n_pairs=n_pairs)
-            raise ValueError(text)
-        if not n_none:
-            warnings.warn(Warnings.WL040.format(name=self.name), stacklevel=3)
-        if n_long:
-            most = self.max_answer
-            warnings.warn(
-                Warnings.WL042.format(
-                    n_docs=n_having, n_long=n_long, max_answer=most, name=self.name
-                ),
-                stacklevel=3,
-            )
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
         """docs (Iterable[Doc]): any docs. RETURNS (List[Optional[Ranking]]): the likeliest answers
@@ -241,12 +210,8 @@ class ElmoQA(TaskPipe):
     def _rank(self, doc: Doc, scores: Scores) -> Ranking:
         if not scores.windows:
             return Ranking([], 1.0)
-        table = self._make_table(doc, scores)
+        table = make_doc_table(self.model.ops, doc, scores, self.max_answer)
         return Ranking(rank_spans(table, self.n_best), get_none_probability(table))
-
-    def _make_table(self, doc: Doc, scores: Scores) -> SpanTable:
-        rows = [self.model.ops.to_numpy(array) for array in scores.rows]
-        return make_table(scores.windows, rows, find_words(doc), self.max_answer)
 
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
         """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
@@ -306,31 +271,13 @@ class ElmoQA(TaskPipe):
         """
         examples = list(examples)
         validate_examples(examples, "ElmoQA.get_loss")
-        loss, n_gold = 0.0, 0
+        ops, losses = self.model.ops, []
         gradients: List[List[Floats2d]] = []
         for example, said in zip(examples, scores):
-            learned = self._learn(example, said, get_gold(example))
+            learned = get_doc_loss(ops, example, said, self.max_answer)
             if learned is None:
-                gradients.append([self.model.ops.alloc2f(*rows.shape) for rows in said.rows])
-                continue
-            own_loss, gradient = learned
-            gradients.append([self.model.ops.asarray2f(rows) for rows in gradient])
-            loss += own_loss
-            n_gold += 1
-        return loss / max(n_gold, 1), gradients
-
-    def _learn(
-        self, example: Example, scores: Scores, gold: Optional[Gold]
-    ) -> Optional[Tuple[float, List[Any]]]:
-        if gold is None or not scores.windows:
-            return None
-        table = self._make_table(example.predicted, scores)
-        places = find_known(table, gold.places)
-        if gold.texts and not places:
-            return None
-        return get_gradient(table, places)
-
-
-def find_words(doc: Doc) -> Any:
-    """doc (Doc): any doc. RETURNS (NDArray): which tokens are no whitespace, shape (n_tokens,)."""
-    return doc.to_array("IS_SPACE") == 0
+                gradients.append([ops.alloc2f(*rows.shape) for rows in said.rows])
+            else:
+                losses.append(learned[0])
+                gradients.append([ops.asarray2f(rows) for rows in learned[1]])
+        return sum(losses) / max(len(losses), 1), gradients
