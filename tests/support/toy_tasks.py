@@ -159,7 +159,7 @@ def read_output(docs):
             sorted((s.start, s.end, s.label_) for s in doc.spans.get("sc", [])),
             {label: round(value, 4) for label, value in doc.cats.items()},
             doc._.entailment,
-            doc._.answer and (doc._.answer.text, round(doc._.answer.probability, 4)),
+            doc._.qa_answer and (doc._.qa_answer.text, round(doc._.qa_answer.probability, 4)),
         )
         for doc in docs
     ]

@@ -80,12 +80,12 @@ def test_docs_say_what_was_answered(nlp, pipe):
     question, context, gold = find_learned(nlp, True)
     doc = nlp(pipe.make_pair(nlp, question, context))
     assert [span.text for span in doc.spans["answers"]] == [gold.spans["answers"][0].text]
-    assert doc._.answer == doc._.answers[0] and len(doc._.answers) == 5
+    assert doc._.qa_answer == doc._.qa_answers[0] and len(doc._.qa_answers) == 5
 
     # Without `store_user_data`.
     (kept,) = DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(nlp.vocab)
-    assert kept._.answer[1:] == doc._.answer[1:]
-    assert doc.copy()._.answer[1:] == doc._.answer[1:]
+    assert kept._.qa_answer[1:] == doc._.qa_answer[1:]
+    assert doc.copy()._.qa_answer[1:] == doc._.qa_answer[1:]
 
 
 @pytest.mark.parametrize("threshold, is_answered", [(0.0, False), (1.0, True)])
@@ -106,7 +106,7 @@ def test_without_words_there_is_no_answer(nlp, pipe, question, context):
 def test_other_docs_stay_as_they_are(nlp):
     for doc in nlp.pipe(TEXTS):
         assert "answers" not in doc.spans
-        assert doc._.answer is None and doc._.answers is None
+        assert doc._.qa_answer is None and doc._.qa_answers is None
 
 
 def test_half_a_pair_is_an_error(nlp):

@@ -64,7 +64,7 @@ def assert_same(docs, expected):
         assert list(doc.cats) == list(other.cats)
         np.testing.assert_allclose([*doc.cats.values()], [*other.cats.values()], atol=1e-5, rtol=0)
         assert doc._.entailment == other._.entailment
-        assert_same_answers(doc._.answers, other._.answers)
+        assert_same_answers(doc._.qa_answers, other._.qa_answers)
 
 
 def assert_same_answers(answers, others):

@@ -36,7 +36,7 @@ def test_python_blocks_run(capsys):
 
     assert [*names["doc"].cats] == ["entailment", "contradiction"]
     assert "'entailment': " in capsys.readouterr().out
-    assert names["asked"]._.answer is not None and len(names["asked"]._.answers) == 5
+    assert names["asked"]._.qa_answer is not None and len(names["asked"]._.qa_answers) == 5
 
 
 @pytest.mark.parametrize("code", blocks("ini"))

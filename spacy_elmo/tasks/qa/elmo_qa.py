@@ -38,14 +38,14 @@ _N_SAMPLE = 10
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64
 
-if not Doc.has_extension("answer"):
-    Doc.set_extension("answer", getter=get_answer)
-    Doc.set_extension("answers", getter=get_answers)
+if not Doc.has_extension("qa_answer"):
+    Doc.set_extension("qa_answer", getter=get_answer)
+    Doc.set_extension("qa_answers", getter=get_answers)
 
 
 @Language.factory(
     "elmo_qa",
-    assigns=["doc.spans", "doc._.answer", "doc._.answers"],
+    assigns=["doc.spans", "doc._.qa_answer", "doc._.qa_answers"],
     requires=["doc.spans"],
     default_config={
         "model": DEFAULT_MODEL,
@@ -95,7 +95,7 @@ def make_elmo_qa(
 class ElmoQA(TaskPipe):
     """Answer questions with words of a context. A question and its context are one Doc with the
     span groups "question" and "context" (see `make_pair`). `doc.spans["answers"]` gets the
-    likeliest span, or none; `doc._.answer` and `doc._.answers` have the probabilities. Docs
+    likeliest span, or none; `doc._.qa_answer` and `doc._.qa_answers` have the probabilities. Docs
     without a pair stay as they are.
 
     vocab (Vocab): the shared vocabulary.
@@ -106,7 +106,7 @@ class ElmoQA(TaskPipe):
         window - max_answer + 1, so that each answer lies in a window whole.
     max_answer (int): most tokens of an answer; at least 1.
     train_windows (int): most windows of a doc that one update learns from; at least 1.
-    n_best (int): answers that are kept in `doc._.answers`; at least 1.
+    n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
     threshold (float): probability of no answer, 0 to 1, above which there is none.
     scorer (Optional[Callable]): scores examples; None for no scores.
     RAISES (ValueError): EL220 for windows that do not fit, EL012 and EL225 for numbers out of
