@@ -321,7 +321,7 @@ def test_answers_in_long_contexts_have_their_characters(nlp, short, n_before):
 def test_probabilities_are_those_of_the_whole_context(nlp, short):
     short.n_best = 10_000
     try:
-        answers = short.top_answers(nlp, "Sam", make_long(40), n=10_000)
+        answers = short.top_answers(nlp, "Sam", make_long(40))
     finally:
         short.n_best = 5
     places = [(answer.start, answer.end) for answer in answers]

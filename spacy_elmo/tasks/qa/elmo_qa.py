@@ -162,10 +162,13 @@ class ElmoQA(TaskPipe):
         for doc in nlp.pipe(docs, **kwargs):
             yield self._require(nlp, get_answer(doc))
 
-    def top_answers(self, nlp: Language, question: str, context: str, n: int = 5) -> List[Answer]:
-        """As `answer`, all likely spans: best first, whatever the probability of no answer. n
-        (int): most of them. RETURNS (List[Answer]): fewer if the context is short. RAISES
-        (ValueError): EL226 for more than `n_best`."""
+    def top_answers(
+        self, nlp: Language, question: str, context: str, n: Optional[int] = None
+    ) -> List[Answer]:
+        """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
+        (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
+        context is short. RAISES (ValueError): EL226 for more than `n_best`."""
+        n = self.n_best if n is None else n
         if not 1 <= n <= self.n_best:
             raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
         doc = nlp(self.make_pair(nlp, question, context))
