@@ -53,7 +53,7 @@ def build_qa_bidaf_v1(
 
     tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized.
     width (int): of the encodings, half for each direction; even.
-    self_attention (bool): whether contexts read themselves, too; slower.
+    self_attention (bool): whether contexts read themselves, too.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.
     RETURNS (QAModel): what is to be read of docs -> scores of starts and ends.
