@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
     from .tasks.entailment.elmo_entailment import ElmoEntailment
+    from .tasks.qa.elmo_qa import ElmoQA
     from .tasks.srl.elmo_srl import ElmoSRL
 
 try:
@@ -54,6 +55,7 @@ __all__ = [
     "Elmo",
     "ElmoEntailment",
     "ElmoLM",
+    "ElmoQA",
     "ElmoSRL",
     "ElmoSenses",
     "Embedder",
@@ -75,6 +77,7 @@ _MODULES = {
     "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoSRL": "tasks.srl.elmo_srl",
     "ElmoLM": "pipeline.elmo_lm",
+    "ElmoQA": "tasks.qa.elmo_qa",
     "ElmoSenses": "pipeline.elmo_senses",
     "Embedder": "inference.embedder",
     "SearchIndex": "search.search_index",

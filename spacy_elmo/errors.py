@@ -582,6 +582,39 @@ class Errors(metaclass=ErrorsWithCodes):
         '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
         'spacy-elmo.SpanCorpus.v1 with groups = ["{group}"]. Or set predicates = "predicted".'
     )
+    # Question answering
+    EL220 = (
+        "window = {window} and stride = {stride} are not possible with max_answer = {max_answer}: "
+        "an answer could lie in no window whole. Set `stride` to {most} or less, and at least 1; "
+        "or a longer window."
+    )
+    EL221 = (
+        "The gold answer '{answer}' lies outside of the context of the doc '{text}'. The spans of "
+        "the group 'answers' have to be inside of the span of 'context'."
+    )
+    EL222 = (
+        "The training data of the component '{name}' has no answers to learn from: {n_docs} docs, "
+        "{n_pairs} of them with a question and a context. It needs docs with the span groups "
+        "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
+        "them."
+    )
+    EL223 = (
+        "'{path}' is not in SQuAD's format: {problem}. Expected is JSON such as "
+        '{{"data": [{{"title": "", "paragraphs": [{{"context": "", "qas": [...]}}]}}]}}.'
+    )
+    EL224 = (
+        "parts = '{value}' is not possible. Give three numbers of at least 0 with commas between, "
+        "the shares of train, dev and test, such as '8,1,1'."
+    )
+    EL225 = "{key} = {value} is not possible, expected a number from 0 to 1."
+    EL226 = (
+        "n = {n} answers are asked for, but the component '{name}' keeps from 1 to {n_best} of a "
+        "doc. Ask for fewer, or set `n_best` in [components.{name}]."
+    )
+    EL227 = (
+        "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
+        "in, and enable it if it is disabled."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -669,4 +702,18 @@ class Warnings(metaclass=ErrorsWithCodes):
         "knows little of a language that it has not read. Load others, "
         '`nlp.get_pipe("{name}").load(FOLDER)`, or make them with `python -m spacy elmo '
         "pretrain`."
+    )
+    WL040 = (
+        "The training data of '{name}' has no question without an answer: the component learns "
+        "that each has one, and its probability of no answer means nothing. Add such questions, "
+        "as `python -m spacy elmo convert-data squad ... --negatives 0.2` makes them."
+    )
+    WL041 = (
+        "'{path}': of {n_answers} answers, {n_expanded} begin or end inside of a token (the tokens "
+        "around them are learned) and {n_absent} are not in their context (they are not learned). "
+        "Scores use the texts of the file for all."
+    )
+    WL042 = (
+        "Of {n_docs} questions with an answer, {n_long} have none of at most {max_answer} tokens: "
+        "'{name}' cannot learn them. Raise `max_answer` in [components.{name}] if they are many."
     )

@@ -18,7 +18,14 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses", "elmo_srl"],
+    "spacy_factories": [
+        "elmo",
+        "elmo_entailment",
+        "elmo_lm",
+        "elmo_qa",
+        "elmo_senses",
+        "elmo_srl",
+    ],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.Elmo.v1",
@@ -28,6 +35,7 @@ NAMES = {
         "spacy-elmo.ElmoTok2Vec.v1",
         "spacy-elmo.ElmoTok2Vec.v2",
         "spacy-elmo.EntailmentESIM.v1",
+        "spacy-elmo.QABiDAF.v1",
         "spacy-elmo.SRLTagger.v1",
         "spacy-elmo.TextCatBCN.v1",
     ],
@@ -43,15 +51,26 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
-    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1", "spacy-elmo.srl_scorer.v1"],
+    "spacy_scorers": [
+        "spacy-elmo.entailment_scorer.v1",
+        "spacy-elmo.qa_scorer.v1",
+        "spacy-elmo.srl_scorer.v1",
+    ],
     "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_task_readers": [
-        "conll2003", "conll2005", "conll2012", "labelled_lines", "litbank_entities",
-        "propbank_spans", "snli", "sst",
+        "conll2003",
+        "conll2005",
+        "conll2012",
+        "labelled_lines",
+        "litbank_entities",
+        "propbank_spans",
+        "snli",
+        "squad",
+        "sst",
     ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }  # fmt: skip
@@ -102,6 +121,10 @@ ARGUMENTS = {
         "dropout": 0.3, "nO": None,
     },
     "spacy-elmo.entailment_scorer.v1": {},
+    "spacy-elmo.QABiDAF.v1": {
+        "tok2vec": REQUIRED, "width": 128, "self_attention": True, "dropout": 0.2,
+    },
+    "spacy-elmo.qa_scorer.v1": {},
     "spacy-elmo.ElmoListener.v1": {
         "upstream": "elmo", "width": REQUIRED, "depth": REQUIRED, **MIX,
     },
@@ -139,6 +162,10 @@ ARGUMENTS = {
     "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
     "propbank_spans": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "snli": {"nlp": REQUIRED, "path": REQUIRED},
+    "squad": {
+        "nlp": REQUIRED, "path": REQUIRED, "part": "", "parts": "8,1,1", "without": "",
+        "negatives": 0.0,
+    },
     "sst": {"nlp": REQUIRED, "path": REQUIRED, "binary": False, "phrases": False},
     "adaptive": {
         "width": REQUIRED, "n_words": REQUIRED, "cutoffs": (2000, 10000), "div_value": 2.0,
@@ -170,6 +197,24 @@ COMPONENTS = {
         "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"},
     },
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
+    "elmo_qa": {
+        "model": {
+            "@architectures": "spacy-elmo.QABiDAF.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "window": 384,
+        "stride": 256,
+        "max_answer": 30,
+        "train_windows": 3,
+        "n_best": 5,
+        "threshold": 0.5,
+        "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
+    },
     "elmo_senses": {"upstream": "elmo"},
     "elmo_srl": {
         "model": {

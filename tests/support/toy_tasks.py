@@ -7,6 +7,8 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.qa.gold_answers import set_gold
+from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.span_corpus import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
@@ -37,8 +39,10 @@ HASHED = {
 }
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
+QA = {"@architectures": "spacy-elmo.QABiDAF.v1", "width": 12, "dropout": 0.0}
 MODELS = {
     "elmo_entailment": {**ESIM, "tok2vec": LISTENER},
+    "elmo_qa": {**QA, "tok2vec": LISTENER},
     "textcat": {**BCN, "exclusive_classes": True, "tok2vec": LISTENER},
     "textcat_multilabel": {**BCN, "exclusive_classes": False, "tok2vec": LISTENER},
     "ner": {
@@ -63,7 +67,8 @@ WORDS = ["green", "eggs", "ham", "and", "like", "Sam"]
 def make_gold(nlp, name, n_docs=24, seed=0):
     """Docs in which all that is asked can be seen from single words."""
     rng = random.Random(seed)
-    make = {"elmo_entailment": _pair, "ner": _entities, "spancat": _entities}.get(name, _text)
+    others = {"elmo_entailment": _pair, "elmo_qa": _question}
+    make = {**others, "ner": _entities, "spancat": _entities}.get(name, _text)
     return [make(nlp, rng) for _ in range(n_docs)]
 
 
@@ -76,6 +81,20 @@ def _pair(nlp, rng):
     hypothesis = _words(rng, rng.randrange(1, 4))
     doc = make_pair(nlp, " ".join(premise), " ".join(hypothesis), PAIR_NAMES)
     doc.cats = {"yes": float(hypothesis[0] < "h"), "no": float(hypothesis[0] >= "h")}
+    return doc
+
+
+def _question(nlp, rng):
+    """Where is Sam, or like, with the word behind it? It may be nowhere."""
+    asked = rng.choice(["Sam", "like"])
+    others = [word for word in WORDS if word != asked]
+    context = [rng.choice(others) for _ in range(rng.randrange(3, 7))]
+    place = rng.randrange(len(context) - 1)
+    has_answer = rng.random() < 0.7
+    if has_answer:
+        context[place] = asked
+    doc = make_pair(nlp, asked, " ".join(context), QA_NAMES)
+    set_gold(doc, [doc[place + 1 : place + 3]] if has_answer else [])
     return doc
 
 
@@ -101,7 +120,7 @@ def make_examples(nlp, docs):
         for doc in docs
     ]
     for example in examples:
-        for group in PAIR_NAMES:
+        for group in (*PAIR_NAMES, *QA_NAMES):
             copy_spans(example, group)
     return examples
 
@@ -140,6 +159,7 @@ def read_output(docs):
             sorted((s.start, s.end, s.label_) for s in doc.spans.get("sc", [])),
             {label: round(value, 4) for label, value in doc.cats.items()},
             doc._.entailment,
+            doc._.qa_answer and (doc._.qa_answer.text, round(doc._.qa_answer.probability, 4)),
         )
         for doc in docs
     ]

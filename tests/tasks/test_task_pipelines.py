@@ -13,6 +13,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 
 from ..support.helpers import SHAPE, silently
 from ..support.toy_tasks import (
@@ -25,9 +26,10 @@ from ..support.toy_tasks import (
     read_output,
 )
 
-OURS = ["elmo_entailment", "textcat", "textcat_multilabel"]
+OURS = ["elmo_entailment", "elmo_qa", "textcat", "textcat_multilabel"]
 KEYS = {
     "elmo_entailment": "entailment_acc",
+    "elmo_qa": "qa_em",
     "textcat": "cats_score",
     "textcat_multilabel": "cats_score",
     "ner": "ents_f",
@@ -62,6 +64,14 @@ def assert_same(docs, expected):
         assert list(doc.cats) == list(other.cats)
         np.testing.assert_allclose([*doc.cats.values()], [*other.cats.values()], atol=1e-5, rtol=0)
         assert doc._.entailment == other._.entailment
+        assert_same_answers(doc._.qa_answers, other._.qa_answers)
+
+
+def assert_same_answers(answers, others):
+    assert (answers is None) == (others is None)
+    for answer, other in zip(answers or [], others or []):
+        assert answer[1:4] == other[1:4]
+        np.testing.assert_allclose(answer[4:], other[4:], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -176,12 +186,13 @@ def test_spacy_train_trains_it(name, tmp_path):
     loader = {"@misc": "spacy-elmo.RandomLoader.v1"}
     config["initialize"]["components"]["elmo"]["loader"] = loader
     config["training"].update({"max_steps": 2, "eval_frequency": 1})
-    if name == "elmo_entailment":
+    groups = {"elmo_entailment": PAIR_NAMES, "elmo_qa": QA_NAMES}.get(name)
+    if groups:
         for part in ("train", "dev"):
             config["corpora"][part] = {
                 "@readers": "spacy-elmo.SpanCorpus.v1",
                 "path": f"${{paths.{part}}}",
-                "groups": [*PAIR_NAMES],
+                "groups": [*groups],
             }
     nlp = spacy.blank("en")
     DocBin(docs=make_gold(nlp, name)).to_disk(tmp_path / "x.spacy")

@@ -19,6 +19,8 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 DATA = {
     "eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n",
     "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
+    "dev-v1.1.json": '{"data": []}',
+    "xquad.en.json": '{"data": []}',
     "snli_1.0_train.jsonl": '{"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}\n',
 }
 
@@ -38,6 +40,7 @@ def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     printed = capsys.readouterr().out
     assert "'entailment': " in printed
     assert "gave [('ARG0', Ann), ('ARG2', Bob), ('ARG1', the book)]\n1.0\n1.0\n" in printed
+    assert names["asked"]._.qa_answer is not None and len(names["asked"]._.qa_answers) == 5
 
 
 @pytest.mark.parametrize("code", blocks("ini"))
@@ -59,7 +62,7 @@ def test_commands_run(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
 
     assert len(DocBin().from_disk(tmp_path / "sst" / "train.spacy")) == 5
-    assert len(commands) == 3
+    assert len(commands) == 7
 
 
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))

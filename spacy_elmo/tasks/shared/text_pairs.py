@@ -15,16 +15,21 @@ class TextPair(NamedTuple):
     second: Span
 
 
-def make_pair(nlp: Language, first: str, second: str, names: Sequence[str]) -> Doc:
+def make_pair(
+    nlp: Language, first: str, second: str, names: Sequence[str], *, keep_space: bool = False
+) -> Doc:
     """Put two texts into one Doc, each tokenized on its own. The second one starts a sentence, so
     that spacy-elmo.sentence_spans.v1 has the biLM read each alone.
 
     nlp (Language): its tokenizer is used; no component runs.
     first, second (str): the texts, without the whitespace around them.
     names (Sequence[str]): of the two span groups, such as ("premise", "hypothesis").
+    keep_space (bool): whether the second text keeps the whitespace around it: then its span has
+        the characters that were given.
     RETURNS (Doc): first and second text, with a space between.
     """
-    parts = [nlp.make_doc(text.strip()) for text in (first, second)]
+    second = second if keep_space else second.strip()
+    parts = [nlp.make_doc(text) for text in (first.strip(), second)]
     words = [token.text for part in parts for token in part]
     spaces = [bool(token.whitespace_) for part in parts for token in part]
     n_first = len(parts[0])

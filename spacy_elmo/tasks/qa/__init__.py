@@ -1,0 +1,1 @@
+"""Question answering: the component "elmo_qa"."""

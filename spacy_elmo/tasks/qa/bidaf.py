@@ -1,0 +1,125 @@
+"""BiDAF: where in a text the answer to a question starts and ends (Seo et al. 2017), with the
+self-attention and the no-answer score of Clark & Gardner 2018."""
+
+from typing import List, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..shared.attention import masked_softmax, pad, pool_weighted
+from ..shared.bilstm import BiLSTM
+
+# Hidden units of the no-answer score, as in Clark & Gardner 2018.
+_NONE_WIDTH = 80
+
+
+class Similarity(nn.Module):
+    """How much each token of a text has to do with each of another one: a . w1 + b . w2 +
+    (a * w3) . b (Seo et al. 2017, equation 1). width (int): of a token."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.of_a = nn.Linear(width, 1)
+        self.of_b = nn.Linear(width, 1, bias=False)
+        self.of_both = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
+
+    def forward(self, A: Tensor, B: Tensor) -> Tensor:
+        """A, B (Tensor): shapes (n, len_a, width) and (n, len_b, width). RETURNS (Tensor): shape
+        (n, len_a, len_b)."""
+        return self.of_a(A) + self.of_b(B).transpose(1, 2) + (A * self.of_both) @ B.transpose(1, 2)
+
+
+class BiAttention(nn.Module):
+    """A context that has read its question, in both directions (Seo et al. 2017, section 2.4).
+    width (int): of a token."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.similarity = Similarity(width)
+        self.merge = nn.Linear(4 * width, width)
+
+    def forward(
+        self, C: Tensor, Q: Tensor, mask_c: Tensor, mask_q: Tensor, dropout: float
+    ) -> Tensor:
+        """C, Q (Tensor): context and question, (n, len_c, width) and (n, len_q, width). mask_c,
+        mask_q (Tensor): which rows are tokens. RETURNS (Tensor): as C."""
+        both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)
+        scores = self.similarity(C, Q)  # (n, len_c, len_q)
+        of_q = masked_softmax(scores, both) @ Q  # (n, len_c, width)
+        lowest = torch.finfo(scores.dtype).min
+        best = scores.masked_fill(~both, lowest).amax(dim=2)  # (n, len_c)
+        of_c = pool_weighted(C, best, mask_c).unsqueeze(1)  # (n, 1, width)
+        joined = torch.cat([C, of_q, C * of_q, C * of_c], dim=2)
+        return torch.relu(self.merge(F.dropout(joined, dropout)))
+
+
+class SelfAttention(nn.Module):
+    """A context that has read itself, each token all others, added to what it was (Clark &
+    Gardner 2018, section 3.1). width (int): of a token."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.encode = BiLSTM(width, width)
+        self.similarity = Similarity(width)
+        self.merge = nn.Linear(3 * width, width)
+
+    def forward(self, X: Tensor, lengths: List[int], dropout: float) -> Tensor:
+        """X (Tensor): shape (n_tokens, width). lengths (List[int]): of the contexts. RETURNS
+        (Tensor): as X."""
+        padded, mask = pad(self.encode(F.dropout(X, dropout), lengths), lengths)
+        longest = padded.shape[1]
+        others = ~torch.eye(longest, dtype=torch.bool, device=X.device)
+        both = mask.unsqueeze(2) & mask.unsqueeze(1) & others
+        read = masked_softmax(self.similarity(padded, padded), both) @ padded
+        joined = torch.cat([padded, read, padded * read], dim=2)[mask]  # (n_tokens, 3 * width)
+        return X + torch.relu(self.merge(F.dropout(joined, dropout)))
+
+
+class BiDAF(nn.Module):
+    """Questions and contexts -> scores of starts, of ends, and of there being no answer.
+
+    nI (int): width of a token.
+    width (int): of all encodings, both directions together.
+    self_attention (bool): whether contexts read themselves, too.
+    """
+
+    def __init__(self, nI: int, width: int, self_attention: bool) -> None:
+        super().__init__()
+        self.encode = BiLSTM(nI, width)
+        self.attend = BiAttention(width)
+        self.attend_self: Optional[SelfAttention] = SelfAttention(width) if self_attention else None
+        self.read_start, self.start = BiLSTM(width, width), nn.Linear(width, 1)
+        self.read_end, self.end = BiLSTM(2 * width, width), nn.Linear(width, 1)
+        self.weigh = nn.Linear(width, 1)
+        self.none = nn.Sequential(
+            nn.Linear(3 * width, _NONE_WIDTH), nn.ReLU(), nn.Linear(_NONE_WIDTH, 1)
+        )
+
+    def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
+        """X (Tensor): shape (n_tokens, nI): all questions, then all contexts. lengths
+        (List[int]): 2 * n of them, each at least 1. dropout (float): before layers of weights.
+        RETURNS (Tensor): shape (n_context_tokens + n, 2): start and end of each token of the
+            contexts; then, for each context, the no-answer score and 0."""
+        n = len(lengths) // 2
+        n_asked = sum(lengths[:n])
+        X = self.encode(F.dropout(X, dropout), lengths)
+        Q, mask_q = pad(X[:n_asked], lengths[:n])
+        lengths = lengths[n:]
+        C, mask = pad(X[n_asked:], lengths)
+        X = self.attend(C, Q, mask, mask_q, dropout)[mask]  # (n_context_tokens, width)
+        if self.attend_self is not None:
+            X = self.attend_self(X, lengths, dropout)
+        H = self.read_start(F.dropout(X, dropout), lengths)
+        E = self.read_end(F.dropout(torch.cat([X, H], dim=1), dropout), lengths)
+        scores = torch.cat([self.start(H), self.end(E)], dim=1)  # (n_context_tokens, 2)
+        parts = (H, scores[:, :1]), (E, scores[:, 1:]), (X, self.weigh(X))
+        pooled = [_pool(rows, weights, lengths) for rows, weights in parts]
+        none = self.none(torch.cat(pooled, dim=1))  # (n, 1)
+        return torch.cat([scores, F.pad(none, (0, 1))])
+
+
+def _pool(X: Tensor, scores: Tensor, lengths: List[int]) -> Tensor:
+    """RETURNS (Tensor): Means of sequences, weighted by the softmax of scores, (n, width)."""
+    padded, mask = pad(X, lengths)
+    return pool_weighted(padded, pad(scores, lengths)[0].squeeze(2), mask)

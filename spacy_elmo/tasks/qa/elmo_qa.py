@@ -1,0 +1,286 @@
+"""The component "elmo_qa": which words of a text answer a question."""
+
+from itertools import islice
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from ...bilm.config import BiLMConfig
+from ...errors import Errors
+from ...util.checks import require_least
+from ..shared.task_pipe import TaskPipe
+from ..shared.text_pairs import get_pair, make_pair
+from .answers import Answer, Ranking, get_answer, get_answers, set_answers
+from .gold_answers import get_gold
+from .gold_checks import check_data
+from .qa_loss import get_doc_loss, make_doc_table
+from .qa_model import QAModel, Scores
+from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
+from .span_table import get_none_probability, rank_spans
+
+_BUNDLED = BiLMConfig()
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.QABiDAF.v1",
+    "tok2vec": {
+        "@architectures": "spacy-elmo.ElmoListener.v2",
+        "upstream": "elmo",
+        "width": _BUNDLED.width,
+        "depth": _BUNDLED.depth,
+    },
+}
+# spaCy's own components take as many for shape inference.
+_N_SAMPLE = 10
+# Docs that are predicted at a time, as `nlp.pipe` may give any number.
+_N_DOCS = 64
+
+if not Doc.has_extension("qa_answer"):
+    Doc.set_extension("qa_answer", getter=get_answer)
+    Doc.set_extension("qa_answers", getter=get_answers)
+
+
+@Language.factory(
+    "elmo_qa",
+    assigns=["doc.spans", "doc._.qa_answer", "doc._.qa_answers"],
+    requires=["doc.spans"],
+    default_config={
+        "model": DEFAULT_MODEL,
+        "window": 384,
+        "stride": 256,
+        "max_answer": 30,
+        "train_windows": 3,
+        "n_best": 5,
+        "threshold": 0.5,
+        "scorer": {"@scorers": "spacy-elmo.qa_scorer.v1"},
+    },
+    default_score_weights={
+        "qa_em": 0.0,
+        "qa_f1": 1.0,
+        "qa_has_answer_em": None,
+        "qa_has_answer_f1": None,
+        "qa_no_answer_acc": None,
+    },
+)
+def make_elmo_qa(
+    nlp: Language,
+    name: str,
+    model: QAModel,
+    window: int,
+    stride: int,
+    max_answer: int,
+    train_windows: int,
+    n_best: int,
+    threshold: float,
+    scorer: Optional[Callable],
+) -> "ElmoQA":
+    """Make the component. See `ElmoQA`."""
+    return ElmoQA(
+        nlp.vocab,
+        model,
+        name,
+        window=window,
+        stride=stride,
+        max_answer=max_answer,
+        train_windows=train_windows,
+        n_best=n_best,
+        threshold=threshold,
+        scorer=scorer,
+    )
+
+
+class ElmoQA(TaskPipe):
+    """Answer questions with words of a context. A question and its context are one Doc with the
+    span groups "question" and "context" (see `make_pair`). `doc.spans["answers"]` gets the
+    likeliest span, or none; `doc._.qa_answer` and `doc._.qa_answers` have the probabilities. Docs
+    without a pair stay as they are.
+
+    vocab (Vocab): the shared vocabulary.
+    model (QAModel): spacy-elmo.QABiDAF.v1.
+    name (str): name in the pipeline.
+    window (int): tokens of a context that are read at a time; and most of a question.
+    stride (int): tokens from the start of a window to that of the next one; at most
+        window - max_answer + 1, so that each answer lies in a window whole.
+    max_answer (int): most tokens of an answer; at least 1.
+    train_windows (int): most windows of a doc that one update learns from; at least 1.
+    n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
+    threshold (float): probability of no answer, 0 to 1, above which there is none.
+    scorer (Optional[Callable]): scores examples; None for no scores.
+    RAISES (ValueError): EL220 for windows that do not fit, EL012 and EL225 for numbers out of
+        range.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: QAModel,
+        name: str = "elmo_qa",
+        *,
+        window: int = 384,
+        stride: int = 256,
+        max_answer: int = 30,
+        train_windows: int = 3,
+        n_best: int = 5,
+        threshold: float = 0.5,
+        scorer: Optional[Callable] = None,
+    ) -> None:
+        super().__init__(vocab, model, name, scorer=scorer)
+        require_windows(window, stride, max_answer)
+        require_least("train_windows", train_windows, 1)
+        require_least("n_best", n_best, 1)
+        if not 0 <= threshold <= 1:
+            raise ValueError(Errors.EL225.format(key="threshold", value=threshold))
+        self.window, self.stride, self.max_answer = window, stride, max_answer
+        self.train_windows, self.n_best, self.threshold = train_windows, n_best, threshold
+
+    def make_pair(self, nlp: Language, question: str, context: str) -> Doc:
+        """nlp (Language): its tokenizer is used. question, context (str): two texts. RETURNS
+        (Doc): a pair, for `nlp(doc)` and `nlp.pipe(docs)`, or for `set_gold` to be trained on. The
+        context keeps all its characters."""
+        return make_pair(nlp, question, context, PAIR_NAMES, keep_space=True)
+
+    def answer(self, nlp: Language, question: str, context: str) -> Answer:
+        """Run the whole pipeline over a question and its context.
+
+        nlp (Language): the pipeline that this component is in.
+        question, context (str): two texts; if one has no words, there is no answer.
+        RETURNS (Answer): the likeliest answer, or that there is none.
+        RAISES (ValueError): EL227 if the pipeline does not run this component.
+        """
+        return next(self.answers(nlp, [(question, context)]))
+
+    def answers(
+        self, nlp: Language, pairs: Iterable[Tuple[str, str]], **kwargs: Any
+    ) -> Iterator[Answer]:
+        """As `answer`, for many: pairs (Iterable[Tuple[str, str]]) of question and context.
+        **kwargs (Any): of `nlp.pipe`, such as `batch_size`. YIELDS (Answer): of each pair, in
+        order."""
+        docs = (self.make_pair(nlp, question, context) for question, context in pairs)
+        for doc in nlp.pipe(docs, **kwargs):
+            yield self._require(nlp, get_answer(doc))
+
+    def top_answers(
+        self, nlp: Language, question: str, context: str, n: Optional[int] = None
+    ) -> List[Answer]:
+        """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
+        (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
+        context is short. RAISES (ValueError): EL226 for more than `n_best`."""
+        n = self.n_best if n is None else n
+        if not 1 <= n <= self.n_best:
+            raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
+        doc = nlp(self.make_pair(nlp, question, context))
+        return self._require(nlp, get_answers(doc))[:n]
+
+    def _require(self, nlp: Language, answered: Any) -> Any:
+        if answered is None:
+            known = ", ".join(nlp.pipe_names) or "no components"
+            raise ValueError(Errors.EL227.format(name=self.name, known=known))
+        return answered
+
+    # There are no labels that could be given.
+    def initialize(  # type: ignore[override]
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+    ) -> None:
+        """Initialize the model, and check that there is something to learn.
+
+        get_examples (Callable[[], Iterable[Example]]): the training data.
+        nlp (Optional[Language]): the pipeline.
+        RAISES (ValueError): EL222 if no example has a gold answer. Warns if none is without one
+            (WL040), or answers are too long (WL042).
+        """
+        validate_get_examples(get_examples, "ElmoQA.initialize")
+        check_data(get_examples(), self.name, self.max_answer)
+        sample = list(islice(get_examples(), _N_SAMPLE))
+        self.model.initialize(X=[Reading(eg.reference, (0, 0), []) for eg in sample])
+
+    def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
+        """docs (Iterable[Doc]): any docs. RETURNS (List[Optional[Ranking]]): the likeliest answers
+        of each; None for docs without a pair. RAISES (ValueError): EL190 if the component was
+        never trained."""
+        docs = list(docs)
+        rankings: List[Optional[Ranking]] = [None] * len(docs)
+        rows = [i for i, doc in enumerate(docs) if get_pair(doc, PAIR_NAMES) is not None]
+        for first in range(0, len(rows), _N_DOCS):
+            batch = rows[first : first + _N_DOCS]
+            readings = [read_doc(docs[i], self.window, self.stride) for i in batch]
+            for i, scores in zip(batch, self.model.predict(readings)):
+                rankings[i] = self._rank(docs[i], scores)
+        return rankings
+
+    def _rank(self, doc: Doc, scores: Scores) -> Ranking:
+        if not scores.windows:
+            return Ranking([], 1.0)
+        table = make_doc_table(self.model.ops, doc, scores, self.max_answer)
+        return Ranking(rank_spans(table, self.n_best), get_none_probability(table))
+
+    def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
+        """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
+        returned for them."""
+        for doc, ranking in zip(docs, rankings):
+            if ranking is not None:
+                set_answers(doc, ranking, self.threshold)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from a batch, from at most `train_windows` of each context.
+
+        examples (Iterable[Example]): the batch.
+        drop (float): dropout of the tok2vec.
+        sgd (Optional[Optimizer]): None to keep the gradients.
+        losses (Optional[Dict[str, float]]): the loss is added.
+        RETURNS (Dict[str, float]): the losses.
+        RAISES (ValueError): as `get_loss`.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "ElmoQA.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        scores, backprop = self.model.begin_update([self._choose(eg) for eg in examples])
+        loss, d_rows = self.get_loss(examples, scores)
+        backprop(d_rows)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def _choose(self, example: Example) -> Reading:
+        reading, gold = read_doc(example.predicted, self.window, self.stride), get_gold(example)
+        if gold is None or (gold.texts and not gold.places):
+            return reading._replace(windows=[])
+        return choose_windows(reading, gold.places, self.train_windows)
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: List[Scores]
+    ) -> Tuple[float, List[List[Floats2d]]]:
+        """examples (Iterable[Example]): a batch. What has no gold answers is not learned from, nor
+        what has none of `max_answer` tokens or fewer.
+        scores (List[Scores]): what the model says of them.
+        RETURNS (Tuple[float, List[List[Floats2d]]]): the mean negative log likelihood of the gold
+            answers in nats, and its gradient, not divided by the size of the batch.
+        RAISES (ValueError): EL199 for gold answers without a pair, EL221 for those outside of the
+            context.
+        """
+        examples = list(examples)
+        validate_examples(examples, "ElmoQA.get_loss")
+        ops, losses = self.model.ops, []
+        gradients: List[List[Floats2d]] = []
+        for example, said in zip(examples, scores):
+            learned = get_doc_loss(ops, example, said, self.max_answer)
+            if learned is None:
+                gradients.append([ops.alloc2f(*rows.shape) for rows in said.rows])
+            else:
+                losses.append(learned[0])
+                gradients.append([ops.asarray2f(rows) for rows in learned[1]])
+        return sum(losses) / max(len(losses), 1), gradients

@@ -1,0 +1,151 @@
+"""`QABiDAF.v1`: readings of docs -> scores of their windows."""
+
+from functools import partial
+from itertools import accumulate
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, cast
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ...errors import Errors
+from ..shared.bilstm import Dropout, require_even
+from ..shared.torch_layer import run_rows, torch_layer
+from .bidaf import BiDAF
+from .qa_readings import Place, Reading
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+
+# Padded tokens of the contexts that are read at a time: what is needed for attention stays below
+# 100 MB, however long a doc is.
+_MOST_PADDED = 8192
+
+
+class Scores(NamedTuple):
+    """What the network says of a doc.
+
+    windows (List[Place]): what was read.
+    rows (List[Floats2d]): for each window, shape (n_tokens + 1, 2): start and end of each token;
+        in the last row the no-answer score and 0.
+    """
+
+    windows: List[Place]
+    rows: List[Floats2d]
+
+
+QAModel = Model[List[Reading], List[Scores]]
+
+
+class _Part(NamedTuple):
+    """A window: the doc's number, its question, the window, its number in the doc."""
+
+    doc: int
+    question: Place
+    window: Place
+    number: int
+
+
+def build_qa_bidaf_v1(
+    tok2vec: Tok2VecModel, width: int = 128, self_attention: bool = True, dropout: float = 0.2
+) -> QAModel:
+    """Find answers by bidirectional attention flow (Seo et al. 2017), with the self-attention and
+    the no-answer score of Clark & Gardner 2018.
+
+    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized.
+    width (int): of the encodings, half for each direction; even.
+    self_attention (bool): whether contexts read themselves, too.
+    dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
+        driven by [training] dropout.
+    RETURNS (QAModel): what is to be read of docs -> scores of starts and ends.
+    RAISES (ValueError): EL192 for an odd width, EL191 for a `dropout` out of range.
+    """
+    require_even("width", width)
+    build = partial(BiDAF, width=width, self_attention=self_attention)
+    bidaf = torch_layer("bidaf_rows", run_rows, build, nO=2, attrs={"dropout": Dropout(dropout)})
+    model: QAModel = Model("bidaf", bidaf_forward, init=bidaf_init, layers=[tok2vec, bidaf])
+    model.set_ref("tok2vec", tok2vec)
+    return model
+
+
+def bidaf_init(model: QAModel, X: Optional[List[Reading]] = None, Y: Any = None) -> QAModel:
+    """Initialize the tok2vec, then what reads it."""
+    tok2vec, bidaf = model.layers
+    docs = None if X is None else [reading.doc for reading in X]
+    tok2vec.initialize(X=docs)
+    bidaf.initialize(X=None if docs is None else tok2vec.predict(docs))
+    return model
+
+
+def bidaf_forward(
+    model: QAModel, readings: List[Reading], is_train: bool
+) -> Tuple[List[Scores], Callable]:
+    """readings (List[Reading]): any; those without windows get no scores.
+    RETURNS (Tuple[List[Scores], Callable]): the scores, and the way back from arrays of the same
+        shapes, List[List[Floats2d]].
+    RAISES (ValueError): EL190 if the model was never initialized or loaded.
+    """
+    tok2vec, bidaf = model.layers
+    if not bidaf.has_dim("nI"):
+        raise ValueError(Errors.EL190)
+    vectors, backprop_vectors = tok2vec([reading.doc for reading in readings], is_train)
+    scores = [Scores(r.windows, [cast(Any, None)] * len(r.windows)) for r in readings]
+    dropout = bidaf.attrs["dropout"].rate if is_train else 0.0
+    ways_back = []
+    for parts in _batch(readings):
+        slices = _find_slices(parts)
+        Xs = [vectors[i][start:end] for i, (start, end) in slices]
+        Y, backprop_rows = run_rows(bidaf, Xs, is_train, dropout=dropout)
+        for part, rows in zip(parts, _split(model, cast(Floats2d, Y), parts)):
+            scores[part.doc].rows[part.number] = rows
+        if is_train:
+            ways_back.append((parts, slices, backprop_rows))
+
+    def backprop(d_rows: List[List[Floats2d]]) -> List[Doc]:
+        d_vectors = [model.ops.alloc2f(*vector.shape) for vector in vectors]
+        for parts, slices, backprop_rows in ways_back:
+            dY = _join(model, [d_rows[part.doc][part.number] for part in parts])
+            for (i, (start, end)), dX in zip(slices, backprop_rows(dY)):
+                d_vectors[i][start:end] += dX
+        return backprop_vectors(d_vectors)
+
+    return scores, backprop
+
+
+def _batch(readings: List[Reading]) -> Iterator[List[_Part]]:
+    """Windows of about the same length together, in bounded memory."""
+    parts = [
+        _Part(i, reading.question, window, k)
+        for i, reading in enumerate(readings)
+        for k, window in enumerate(reading.windows)
+    ]
+    parts.sort(key=lambda part: part.window[1] - part.window[0])
+    batch: List[_Part] = []
+    for part in parts:
+        length = part.window[1] - part.window[0]
+        if batch and (len(batch) + 1) * length > _MOST_PADDED:
+            yield batch
+            batch = []
+        batch.append(part)
+    if batch:
+        yield batch
+
+
+def _find_slices(parts: List[_Part]) -> List[Tuple[int, Place]]:
+    """RETURNS (List[Tuple[int, Place]]): Doc and tokens of all questions, then of all windows."""
+    return [(p.doc, p.question) for p in parts] + [(p.doc, p.window) for p in parts]
+
+
+def _split(model: Model, Y: Floats2d, parts: List[_Part]) -> List[Floats2d]:
+    """Y (Floats2d): of the module, the no-answer scores last. RETURNS (List[Floats2d]): Rows of
+    each window, that score last."""
+    xp, n = model.ops.xp, len(parts)
+    ends = [*accumulate(end - start for start, end in (part.window for part in parts))]
+    tokens = xp.split(Y, ends)[:n]
+    return [
+        xp.concatenate([rows, Y[ends[-1] + i : ends[-1] + i + 1]]) for i, rows in enumerate(tokens)
+    ]
+
+
+def _join(model: Model, rows: List[Floats2d]) -> Floats2d:
+    """The way back of `_split`."""
+    return model.ops.xp.concatenate([*(each[:-1] for each in rows), *(each[-1:] for each in rows)])

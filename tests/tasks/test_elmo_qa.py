@@ -1,0 +1,450 @@
+"""The component "elmo_qa"."""
+
+import random
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli.train import train as spacy_train
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import Config
+
+from spacy_elmo.tasks.qa.gold_answers import set_gold
+from spacy_elmo.tasks.qa.qa_model import build_qa_bidaf_v1
+from spacy_elmo.tasks.qa.qa_readings import choose_windows, cut_context, read_doc
+from spacy_elmo.tasks.qa.qa_scorer import score_qa
+from spacy_elmo.tasks.shared.text_pairs import get_pair
+
+from ..support.helpers import ROOT, TEXTS, silently
+from ..support.toy_tasks import HASHED, QA, make_examples, make_gold, make_task, train
+
+# Odd whitespace: all characters of the context count.
+CONTEXTS = [
+    "eggs like Sam ham",
+    "  \n eggs  like\tSam \n\n ham  ",
+    "\u00a0eggs like Sam\u2003ham\u00a0",
+    "Sam",
+    " Sam",
+]
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return make_task("elmo_qa", n_updates=100)
+
+
+@pytest.fixture
+def pipe(nlp):
+    return nlp.get_pipe("elmo_qa")
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_answers_have_characters_of_the_context(nlp, pipe, context):
+    answers = pipe.top_answers(nlp, " Sam ", context)
+
+    assert 1 <= len(answers) <= 5
+    for answer in answers:
+        assert context[answer.start : answer.end] == answer.text == answer.span.text
+        assert answer.text == answer.text.strip() != ""
+    ranked = [answer.probability for answer in answers]
+    assert ranked == sorted(ranked, reverse=True)
+    assert sum(ranked) + answers[0].no_answer <= 1 + 1e-5
+
+
+def find_learned(nlp, has_answer):
+    """The first doc of the training data with an answer, or without: context, question and gold."""
+    for gold in make_gold(nlp, "elmo_qa"):
+        if bool(gold.spans["answers"]) == has_answer:
+            return gold.spans["question"][0].text, gold.spans["context"][0].text, gold
+    raise AssertionError
+
+
+def test_what_was_learned_is_answered(nlp, pipe):
+    question, context, gold = find_learned(nlp, True)
+    answer = pipe.answer(nlp, question, context)
+    assert answer.text == gold.spans["answers"][0].text == context[answer.start : answer.end]
+    assert answer.probability > 0.5 > answer.no_answer
+    assert isinstance(answer.span, Span) and answer.span.label_ == "answer"
+
+    other_question, other_context, _ = find_learned(nlp, False)
+    none = pipe.answer(nlp, other_question, other_context)
+    assert none.span is None and (none.text, none.start, none.end) == ("", 0, 0)
+    assert none.probability == none.no_answer > 0.5
+    pairs = [(question, context), (other_question, other_context)]
+    for one, other in zip(pipe.answers(nlp, pairs, batch_size=1), [answer, none]):
+        assert one[1:4] == other[1:4] and one[4:] == pytest.approx(other[4:], abs=1e-5)
+
+
+def test_docs_say_what_was_answered(nlp, pipe):
+    question, context, gold = find_learned(nlp, True)
+    doc = nlp(pipe.make_pair(nlp, question, context))
+    assert [span.text for span in doc.spans["answers"]] == [gold.spans["answers"][0].text]
+    assert doc._.qa_answer == doc._.qa_answers[0] and len(doc._.qa_answers) == 5
+
+    # Without `store_user_data`.
+    (kept,) = DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(nlp.vocab)
+    assert kept._.qa_answer[1:] == doc._.qa_answer[1:]
+    assert doc.copy()._.qa_answer[1:] == doc._.qa_answer[1:]
+
+
+@pytest.mark.parametrize("threshold, is_answered", [(0.0, False), (1.0, True)])
+def test_the_threshold_decides(threshold, is_answered):
+    nlp = make_task("elmo_qa", n_updates=1)
+    pipe = nlp.get_pipe("elmo_qa")
+    pipe.threshold = threshold
+    assert (pipe.answer(nlp, "Sam", "eggs ham").span is not None) == is_answered
+
+
+@pytest.mark.parametrize("question, context", [("", "ham"), ("ham", ""), ("", ""), (" ", " \n")])
+def test_without_words_there_is_no_answer(nlp, pipe, question, context):
+    answer = pipe.answer(nlp, question, context)
+    assert answer == (None, "", 0, 0, 1.0, 1.0)
+    assert pipe.top_answers(nlp, question, context) == []
+
+
+def test_other_docs_stay_as_they_are(nlp):
+    for doc in nlp.pipe(TEXTS):
+        assert "answers" not in doc.spans
+        assert doc._.qa_answer is None and doc._.qa_answers is None
+
+
+def test_half_a_pair_is_an_error(nlp):
+    doc = Doc(nlp.vocab, words=["a", "b"])
+    doc.spans["question"] = [doc[:1]]
+    with pytest.raises(ValueError, match="EL195.*'context': 0"):
+        nlp(doc)
+
+
+def test_other_docs_are_not_learned_from(nlp):
+    examples = make_examples(nlp, make_gold(nlp, "textcat", 4))
+    assert nlp.update(examples)["elmo_qa"] == 0
+    assert score_qa(examples)["qa_em"] is None
+
+
+def test_pairs_without_gold_are_not_learned_from(nlp, pipe):
+    doc = pipe.make_pair(nlp, "Sam", "eggs ham")
+    examples = [Example(doc, doc.copy())]
+    assert nlp.update(examples)["elmo_qa"] == 0
+    assert score_qa(examples)["qa_f1"] is None
+
+
+def make_example(nlp, context, answer, **texts):
+    gold = nlp.get_pipe("elmo_qa").make_pair(nlp, "Sam", context)
+    start = gold.text.index(answer, gold.spans["context"][0].start_char)
+    set_gold(gold, [gold.char_span(start, start + len(answer))], **texts)
+    (example,) = make_examples(nlp, [gold])
+    return example
+
+
+def test_gold_may_have_other_tokens(nlp):
+    example = make_example(nlp, "eggs ham Sam green", "Sam green")
+    text = example.reference.text
+    words = ["Sam", "eggs", "ham", "Sa", "m", "green"]
+    spaces = [True, True, True, False, True, False]
+    predicted = Doc(nlp.vocab, words=words, spaces=spaces)
+    assert predicted.text == text
+    predicted.spans["question"] = [predicted[:1]]
+    predicted.spans["context"] = [predicted[1:]]
+    assert nlp.update([Example(predicted, example.reference)])["elmo_qa"] > 0
+
+
+def test_answers_that_are_too_long_are_not_learned():
+    nlp = make_task("elmo_qa")
+    pipe = nlp.get_pipe("elmo_qa")
+    pipe.max_answer = 2
+    long = make_example(nlp, "eggs ham Sam green", "ham Sam green")
+    assert nlp.update([long])["elmo_qa"] == 0
+    short = make_example(nlp, "eggs ham Sam green", "Sam green")
+    none = make_examples(nlp, [no_answer(nlp)])
+    with pytest.warns(UserWarning, match="WL042.*Of 2 questions.*1 have none of at most 2 tokens"):
+        pipe.initialize(lambda: [long, short, *none])
+
+
+def no_answer(nlp):
+    doc = nlp.get_pipe("elmo_qa").make_pair(nlp, "Sam", "eggs")
+    set_gold(doc, [])
+    return doc
+
+
+def test_answers_of_which_no_tokens_are_known_are_scored_and_not_learned(nlp, pipe):
+    doc = pipe.make_pair(nlp, "Sam", "eggs ham")
+    set_gold(doc, [], ["19"])
+    examples = make_examples(nlp, [doc])
+    assert nlp.update(examples)["elmo_qa"] == 0
+    assert nlp.evaluate(examples)["qa_has_answer_em"] == 0
+
+
+def test_gold_outside_of_the_context_is_said(nlp):
+    example = make_example(nlp, "eggs ham", "ham")
+    doc = example.reference
+    doc.spans["answers"] = [doc[0:1]]
+    with pytest.raises(ValueError, match="EL221.*'Sam'.*outside of the context"):
+        nlp.update([example])
+    with pytest.raises(ValueError, match="EL221"):
+        nlp.evaluate([example])
+
+
+def test_gold_without_pairs_to_predict_is_said(nlp):
+    gold = make_example(nlp, "eggs ham", "ham").reference
+    example = Example(nlp.make_doc(gold.text), gold)
+    with pytest.raises(ValueError, match="EL199.*SpanCorpus.*question"):
+        nlp.update([example])
+
+
+def add(nlp, **settings):
+    return nlp.add_pipe("elmo_qa", config={"model": {**QA, "tok2vec": HASHED}, **settings})
+
+
+def test_it_cannot_learn_without_answers():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    docs = [nlp.make_doc("a"), pipe.make_pair(nlp, "a", "b"), no_answer(nlp)]
+    with pytest.raises(ValueError, match="EL222.*3 docs, 2 of them.*convert-data squad"):
+        pipe.initialize(lambda: make_examples(nlp, docs))
+
+
+def test_it_says_if_no_answer_cannot_be_learned():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    with pytest.warns(UserWarning, match="WL040.*--negatives"):
+        pipe.initialize(lambda: [make_example(nlp, "eggs ham", "ham")])
+
+
+def test_without_training_it_says_so():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    with pytest.raises(ValueError, match="EL190"):
+        pipe.answer(nlp, "a", "b")
+
+
+def test_a_pipeline_without_the_component_is_said(nlp, pipe):
+    with pytest.raises(ValueError, match="EL227.*'elmo_qa' has not run.*no components"):
+        pipe.answer(spacy.blank("en"), "a", "b")
+    with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227.*has elmo"):
+        pipe.top_answers(nlp, "a", "b")
+
+
+@pytest.mark.parametrize("n", [0, 6])
+def test_only_so_many_answers_are_kept(nlp, pipe, n):
+    with pytest.raises(ValueError, match=f"EL226.*n = {n}.*from 1 to 5"):
+        pipe.top_answers(nlp, "a", "b", n=n)
+    assert len(pipe.top_answers(nlp, "a", "b c d", n=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "settings, code",
+    [
+        ({"window": 10, "stride": 5, "max_answer": 7}, "EL220.*stride.* to 4 or less"),
+        ({"stride": 0}, "EL220"),
+        ({"max_answer": 0}, "EL220"),
+        ({"train_windows": 0}, "EL012"),
+        ({"n_best": 0}, "EL012"),
+        ({"threshold": 1.5}, "EL225.*threshold = 1.5"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, code):
+    with pytest.raises(ValueError, match=code):
+        add(spacy.blank("en"), **settings)
+
+
+@pytest.mark.parametrize("settings, code", [({"width": 5}, "EL192"), ({"dropout": 1}, "EL191")])
+def test_impossible_settings_of_the_model_are_refused(settings, code):
+    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
+    with pytest.raises(ValueError, match=code):
+        build_qa_bidaf_v1(tok2vec, **settings)
+
+
+def test_dropout_is_for_training_alone():
+    nlp = make_task("elmo_qa", dropout=0.5, with_elmo=False)
+    pipe = nlp.get_pipe("elmo_qa")
+    one, other = (pipe.answer(nlp, "Sam", "ham Sam")[1:] for _ in range(2))
+    assert one == other
+    examples = make_examples(nlp, make_gold(nlp, "elmo_qa"))
+    assert len({nlp.update(examples, sgd=None)["elmo_qa"] for _ in range(2)}) == 2
+
+
+def test_self_attention_is_an_option():
+    nlp = make_task("elmo_qa", self_attention=False)
+    other = make_task("elmo_qa")
+    size = [len(each.get_pipe("elmo_qa").to_bytes()) for each in (nlp, other)]
+    assert size[0] < size[1]
+    pair = "Sam", "ham Sam eggs"
+    answers = [each.get_pipe("elmo_qa").answer(each, *pair) for each in (nlp, other)]
+    assert answers[0].probability != answers[1].probability
+
+
+# ---- contexts longer than the window
+
+
+@pytest.mark.parametrize("n", [1, 9, 10, 11, 16, 17, 100])
+def test_windows_cover_the_context(n):
+    windows = cut_context(3, 3 + n, 10, 6)
+
+    assert {i for start, end in windows for i in range(start, end)} == {*range(3, 3 + n)}
+    assert all(end - start <= 10 for start, end in windows)
+    assert len(windows) == max(1, -(-(n - 10) // 6) + 1)
+    # Every span of up to 5 tokens is in a window whole.
+    for start in range(3, 3 + n):
+        for end in range(start + 1, min(start + 5, 3 + n) + 1):
+            assert any(first <= start and end <= last for first, last in windows)
+
+
+def set_windows(pipe, **settings):
+    for key, value in settings.items():
+        setattr(pipe, key, value)
+
+
+@pytest.fixture
+def short(nlp, pipe):
+    """With windows of 6 tokens, and what it was before."""
+    before = {key: getattr(pipe, key) for key in ("window", "stride", "max_answer")}
+    set_windows(pipe, window=6, stride=4, max_answer=3)
+    yield pipe
+    set_windows(pipe, **before)
+
+
+def make_long(n, seed=0):
+    rng = random.Random(seed)
+    return " ".join(rng.choice(["green", "eggs", "ham", "and"]) for _ in range(n))
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 5, 40])
+def test_answers_in_long_contexts_have_their_characters(nlp, short, n_before):
+    context = " \n".join([make_long(n_before), "  Sam\tgreen ", make_long(30, seed=1)])
+    answers = short.top_answers(nlp, "Sam", context)
+
+    for answer in answers:
+        assert context[answer.start : answer.end] == answer.text == answer.text.strip()
+
+
+def test_probabilities_are_those_of_the_whole_context(nlp, short):
+    short.n_best = 10_000
+    try:
+        answers = short.top_answers(nlp, "Sam", make_long(40))
+    finally:
+        short.n_best = 5
+    places = [(answer.start, answer.end) for answer in answers]
+    # Spans of 1 to 3 tokens, each once though windows overlap.
+    assert len({*places}) == len(places) == 40 + 39 + 38
+    assert sum(a.probability for a in answers) + answers[0].no_answer == pytest.approx(1, abs=1e-4)
+
+
+def test_long_contexts_in_batches_change_nothing(nlp, short, monkeypatch):
+    pairs = [("Sam", make_long(n, seed=n)) for n in (3, 50, 1, 20)]
+    expected = list(short.answers(nlp, pairs))
+    monkeypatch.setattr("spacy_elmo.tasks.qa.qa_model._MOST_PADDED", 12)
+    monkeypatch.setattr("spacy_elmo.tasks.qa.elmo_qa._N_DOCS", 3)
+    for settings in ({}, {"batch_size": 1}):
+        for answer, other in zip(short.answers(nlp, pairs, **settings), expected):
+            assert answer[1:4] == other[1:4]
+            np.testing.assert_allclose(answer[4:], other[4:], atol=1e-5, rtol=0)
+
+
+def test_memory_is_bounded(nlp, short, monkeypatch):
+    """However long a context is, so much is read at a time."""
+    sizes = []
+    from spacy_elmo.tasks.qa import qa_model
+
+    def watched(model, Xs, *args, **kwargs):
+        sizes.append(max(map(len, Xs)) * len(Xs) // 2)
+        return run_rows(model, Xs, *args, **kwargs)
+
+    run_rows = qa_model.run_rows
+    monkeypatch.setattr(qa_model, "run_rows", watched)
+    monkeypatch.setattr(qa_model, "_MOST_PADDED", 60)
+    short.answer(nlp, "Sam", make_long(500))
+    assert len(sizes) > 10 and max(sizes) <= 60
+
+
+def test_long_questions_are_read_in_part(nlp, short):
+    question = make_long(6)
+    one, other = (
+        short.answer(nlp, q, "Sam eggs ham").no_answer for q in (question, question + " Sam" * 9)
+    )
+    # The biLM has read all; what the network reads is of the same length.
+    doc = short.make_pair(nlp, question + " Sam" * 9, "Sam eggs ham")
+    assert read_doc(doc, 6, 4).question == (0, 6)
+    assert 0 < one < 1 and 0 < other < 1
+
+
+def test_training_reads_some_windows():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    doc = pipe.make_pair(nlp, "Sam", make_long(100))
+    reading = read_doc(doc, 10, 6)
+    answers = [(50, 52), (53, 54)]
+    for _ in range(20):
+        chosen = choose_windows(reading, answers, 3).windows
+        assert len({*chosen}) == 3 and chosen == sorted(chosen)
+        assert {*chosen} <= {*reading.windows}
+        assert any(start <= 50 and end >= 52 for start, end in chosen) or any(
+            start <= 53 and end >= 54 for start, end in chosen
+        )
+    assert len(choose_windows(reading, [], 3).windows) == 3
+    assert len(choose_windows(reading, answers, 1).windows) == 1
+    assert choose_windows(reading, answers, 99) == reading
+
+
+def test_long_contexts_are_learned(tmp_path):
+    nlp = make_task("elmo_qa", n_updates=1)
+    pipe = nlp.get_pipe("elmo_qa")
+    set_windows(pipe, window=8, stride=4, max_answer=3, train_windows=2)
+    examples = [
+        make_example(nlp, f"{make_long(25, i)} Sam {make_long(20, -i)}", "Sam") for i in range(6)
+    ]
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.02
+    losses = [nlp.update(examples, sgd=optimizer)["elmo_qa"] for _ in range(40)]
+    assert losses[-1] < losses[0] / 2
+    assert nlp.evaluate(examples)["qa_em"] > 0.8
+
+
+def test_pairs_train_beside_other_docs():
+    nlp = make_task("elmo_qa")
+    docs = [*make_gold(nlp, "elmo_qa"), Doc(nlp.vocab, words=["x"]), Doc(nlp.vocab)]
+    assert train(nlp, docs, 2)["elmo_qa"] > 0
+
+
+def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
+    pipe.to_disk(tmp_path)
+    before = pipe.answer(nlp, "Sam", "ham Sam eggs")[1:]
+    content = (tmp_path / "model").read_bytes()
+    (tmp_path / "model").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="EL104"):
+        pipe.from_disk(tmp_path)
+    assert pipe.answer(nlp, "Sam", "ham Sam eggs")[1:] == before
+
+
+def test_a_saved_model_of_another_shape_is_said(nlp, pipe):
+    other = make_task("elmo_qa", width=16)
+    with pytest.raises(ValueError, match="EL02"):
+        other.get_pipe("elmo_qa").from_bytes(pipe.to_bytes())
+
+
+def test_contexts_keep_their_whitespace(nlp, pipe):
+    for context in CONTEXTS:
+        doc = pipe.make_pair(nlp, " Sam? ", context)
+        pair = get_pair(doc, ("question", "context"))
+        assert pair.first.text == "Sam?"
+        assert doc.text[pair.second.start_char :] == context
+
+
+def test_the_config_of_the_page_trains(tmp_path):
+    page = (ROOT / "docs" / "tasks.md").read_text("utf-8")
+    (text,) = (
+        t for t in page.split("```ini\n")[1:] if "spacy-elmo.QABiDAF.v1" in t.split("```")[0]
+    )
+    config = Config().from_str(text.split("```")[0], interpolate=False)
+    filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config
+    (tmp_path / "config.cfg").write_text(filled.to_str())
+    DocBin(docs=make_gold(spacy.blank("en"), "elmo_qa")).to_disk(tmp_path / "x.spacy")
+    overrides = {
+        **{f"paths.{part}": str(tmp_path / "x.spacy") for part in ("train", "dev")},
+        **{"training.max_steps": 2, "training.eval_frequency": 1},
+    }
+    silently(lambda: spacy_train(tmp_path / "config.cfg", tmp_path / "out", overrides=overrides))
+
+    trained = spacy.load(tmp_path / "out" / "model-last")
+    assert trained.meta["performance"]["qa_f1"] >= 0
+    assert trained.get_pipe("elmo_qa").answer(trained, "Who?", "Sam").text in ("", "Sam")

@@ -1,0 +1,162 @@
+"""BiDAF against its formulas, and the probabilities of spans."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.tasks.qa.bidaf import BiDAF
+from spacy_elmo.tasks.qa.span_table import (
+    find_known,
+    get_gradient,
+    get_none_probability,
+    make_table,
+    rank_spans,
+)
+
+WINDOWS = [(2, 7), (5, 10), (8, 11)]
+MOST = 3
+
+
+def encode(layer, X):
+    return layer.layers[0](X)[0]
+
+
+def similarity(layer, A, B):
+    rows = [[a @ layer.of_a.weight[0] + b @ layer.of_b.weight[0] for b in B] for a in A]
+    both = [[(a * layer.of_both) @ b for b in B] for a in A]
+    return torch.tensor(rows) + torch.tensor(both) + layer.of_a.bias
+
+
+def oracle(module, Q, C):
+    """One question and its context, without padding (Seo et al. 2017, 2.4; Clark & Gardner 2018,
+    3.1 and 4.1)."""
+    Q, C = encode(module.encode, Q), encode(module.encode, C)
+    S = similarity(module.attend.similarity, C, Q)
+    of_q = torch.softmax(S, 1) @ Q
+    of_c = torch.softmax(S.max(1).values, 0) @ C
+    X = torch.relu(module.attend.merge(torch.cat([C, of_q, C * of_q, C * of_c], 1)))
+    if module.attend_self is not None:
+        H = encode(module.attend_self.encode, X)
+        S = similarity(module.attend_self.similarity, H, H)
+        S.fill_diagonal_(-torch.inf)
+        read = torch.softmax(S, 1) @ H if len(C) > 1 else torch.zeros_like(H)
+        X = X + torch.relu(module.attend_self.merge(torch.cat([H, read, H * read], 1)))
+    H = encode(module.read_start, X)
+    E = encode(module.read_end, torch.cat([X, H], 1))
+    start, end = module.start(H), module.end(E)
+    pooled = [torch.softmax(s, 0).T @ R for s, R in ((start, H), (end, E), (module.weigh(X), X))]
+    return torch.cat([start, end], 1), module.none(torch.cat(pooled, 1)).item()
+
+
+@pytest.mark.parametrize("self_attention", [True, False])
+def test_the_network_is_that_of_the_papers(self_attention):
+    torch.manual_seed(0)
+    module, pairs = BiDAF(5, 6, self_attention), [(2, 4), (3, 1), (1, 7)]
+    questions, contexts = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
+    with torch.no_grad():
+        together = module(torch.cat([*questions, *contexts]), [2, 3, 1, 4, 1, 7])
+        expected = [oracle(module, q, c) for q, c in zip(questions, contexts)]
+
+    np.testing.assert_allclose(together[:-3], torch.cat([e[0] for e in expected]), atol=1e-5)
+    np.testing.assert_allclose(together[-3:, 0], [e[1] for e in expected], atol=1e-5)
+    assert not together[-3:, 1].any()
+
+
+@pytest.mark.parametrize("self_attention", [True, False])
+def test_gradients_are_those_of_finite_differences(self_attention):
+    torch.manual_seed(0)
+    module = BiDAF(3, 4, self_attention).double()
+    X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda X: module(X, [2, 1, 4, 2]), X)
+
+
+# ---- probabilities of spans
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(end - start + 1, 2)) for start, end in WINDOWS]
+
+
+@pytest.fixture
+def is_word():
+    return np.arange(12) != 6
+
+
+def enumerate_spans(rows, is_word):
+    """The exponential of each span's score, summed over windows; and that of no answer."""
+    masses = {}
+    for (first, last), array in zip(WINDOWS, rows):
+        for start, end in itertools.product(range(first, last), repeat=2):
+            if start <= end < start + MOST and is_word[start] and is_word[end]:
+                score = array[start - first, 0] + array[end - first, 1]
+                masses[start, end + 1] = masses.get((start, end + 1), 0) + np.exp(score)
+    return masses, np.exp(min(array[-1, 0] for array in rows))
+
+
+def test_probabilities_are_normalised_over_windows(rows, is_word):
+    table = make_table(WINDOWS, rows, is_word, MOST)
+    masses, none = enumerate_spans(rows, is_word)
+    total = sum(masses.values()) + none
+
+    ranked = rank_spans(table, 100)
+    assert {r[:2] for r in ranked} == {*masses}
+    for start, end, probability in ranked:
+        assert probability == pytest.approx(masses[start, end] / total)
+    assert get_none_probability(table) == pytest.approx(none / total)
+    assert rank_spans(table, 2) == ranked[:2]
+    assert [r.probability for r in ranked] == sorted((r.probability for r in ranked), reverse=True)
+
+
+def compute_loss(rows, is_word, gold):
+    masses, none = enumerate_spans(rows, is_word)
+    right = sum(masses.get(place, 0) for place in gold) if gold else none
+    return -np.log(right / (sum(masses.values()) + none))
+
+
+@pytest.mark.parametrize("gold", [[], [(5, 6)], [(3, 4), (8, 10), (9, 10)], [(2, 5), (0, 30)]])
+def test_the_loss_is_the_marginal_likelihood_with_its_gradient(rows, is_word, gold):
+    table = make_table(WINDOWS, rows, is_word, MOST)
+    loss, gradient = get_gradient(table, find_known(table, gold))
+
+    assert loss == pytest.approx(compute_loss(rows, is_word, gold))
+    for array, own in zip(rows, gradient):
+        for place in np.ndindex(*array.shape):
+            before = array[place]
+            array[place] = before + 1e-5
+            above = compute_loss(rows, is_word, gold)
+            array[place] = before - 1e-5
+            slope = (above - compute_loss(rows, is_word, gold)) / 2e-5
+            array[place] = before
+            assert own[place] == pytest.approx(slope, abs=1e-6), place
+
+
+def test_what_cannot_be_an_answer_is_not_known(rows, is_word):
+    table = make_table(WINDOWS, rows, is_word, MOST)
+    too_long, space, outside, in_no_window = (3, 7), (6, 7), (11, 12), (4, 8)
+    assert find_known(table, [too_long, space, outside, in_no_window, (0, 1)]) == []
+    assert find_known(table, [(2, 3), (2, 3)]) == [(0, 0)]
+
+
+def test_windows_may_be_of_spaces_alone(rows):
+    table = make_table(WINDOWS, rows, np.zeros(12, dtype=bool), MOST)
+    assert rank_spans(table, 5) == [] and get_none_probability(table) == pytest.approx(1)
+    loss, gradient = get_gradient(table, [])
+    assert loss == pytest.approx(0) and all(np.isfinite(each).all() for each in gradient)
+
+
+def test_windows_that_were_left_out_have_no_spans(rows, is_word):
+    windows = [WINDOWS[0], (20, 25)]
+    table = make_table(windows, [rows[0], rows[1]], np.ones(30, dtype=bool), MOST)
+    starts = {r.start for r in rank_spans(table, 1000)}
+    assert starts == {*range(2, 7), *range(20, 25)}
+    assert all(np.isfinite(each).all() for each in get_gradient(table, [(0, 0)])[1])
+
+
+def test_large_scores_do_not_overflow(rows, is_word):
+    table = make_table(WINDOWS, [1e4 * array for array in rows], is_word, MOST)
+    loss, gradient = get_gradient(table, [(0, 0)])
+    assert np.isfinite(loss) and all(np.isfinite(each).all() for each in gradient)

@@ -1,0 +1,348 @@
+"""SQuAD's format, its parts, and its scores."""
+
+import json
+import logging
+import lzma
+
+import pytest
+import spacy
+from spacy.cli import app
+from spacy.tokens import DocBin
+from spacy.training import Example
+from typer.testing import CliRunner
+
+from spacy_elmo.tasks.qa.answers import Ranking, set_answers
+from spacy_elmo.tasks.qa.gold_answers import get_gold
+from spacy_elmo.tasks.qa.qa_scorer import normalize_answer, score_answer, score_qa
+from spacy_elmo.tasks.qa.span_table import Ranked
+from spacy_elmo.tasks.qa.squad_files import read_squad
+from spacy_elmo.tasks.qa.squad_json import read_paragraphs
+from spacy_elmo.tasks.shared.span_corpus import SpanCorpus
+
+from ..support.helpers import SHARED
+
+CONTEXT = " In 1896 the games,\n  held in Athens, had 241 athletes."
+
+
+def ask(text, *answers, context=CONTEXT, **more):
+    found = [{"answer_start": context.find(each), "text": each} for each in answers]
+    return {"id": text, "question": text, "answers": found, **more}
+
+
+def make_file(tmp_path, *questions, context=CONTEXT, title="Games"):
+    paragraph = {"context": context, "qas": list(questions)}
+    return write(tmp_path, {"data": [{"title": title, "paragraphs": [paragraph]}]})
+
+
+def write(tmp_path, data, name="squad.json"):
+    path = tmp_path / name
+    path.write_text(json.dumps(data), "utf-8")
+    return path
+
+
+def read(path, **options):
+    return list(read_squad(spacy.blank("en"), path, **options))
+
+
+def describe(doc):
+    return [span.text for span in doc.spans["answers"]], doc.spans["answers"].attrs.get("texts")
+
+
+# ---- the format
+
+
+def test_questions_become_docs(tmp_path):
+    path = make_file(
+        tmp_path,
+        ask("When? ", "1896", "In 1896", "1896"),
+        ask("Where?", "Athens"),
+        ask("Why?", is_impossible=True, plausible_answers=[]),
+        {"question": "Who?", "id": "x"},
+    )
+    docs = read(path)
+
+    assert describe(docs[0]) == (["In 1896", "1896"], ["1896", "In 1896", "1896"])
+    assert describe(docs[1]) == (["Athens"], ["Athens"])
+    assert describe(docs[2]) == ([], [])
+    assert "answers" not in docs[3].spans
+    for doc in docs:
+        (context,) = doc.spans["context"]
+        assert doc.text[context.start_char :] == CONTEXT
+        assert doc.spans["question"][0].text.endswith("?")
+
+
+def test_docs_survive_files_and_corpora(tmp_path):
+    path = make_file(tmp_path, ask("When?", "189"), ask("Why?"))
+    nlp = spacy.blank("en")
+    data = DocBin(docs=read(path)).to_bytes()
+    references = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
+
+    def examples(nlp):
+        return (Example(nlp.make_doc(doc.text), doc) for doc in references)
+
+    answered, unanswered = SpanCorpus(examples, ["question", "context"], True)(nlp)
+    assert get_gold(answered).texts == ["189"]
+    assert [answered.predicted[start:end].text for start, end in get_gold(answered).places] == [
+        "1896"
+    ]
+    assert get_gold(unanswered) == ([], [])
+    assert "answers" not in answered.predicted.spans
+
+
+def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
+    wrong_place = {"answer_start": 0, "text": "Athens"}
+    path = make_file(
+        tmp_path,
+        ask("When?", "189", "1896"),
+        {"id": "a", "question": "Where?", "answers": [wrong_place]},
+        ask("Who?", "nobody"),
+    )
+    with caplog.at_level(logging.WARNING, "spacy_elmo"):
+        docs = read(path)
+
+    assert describe(docs[0]) == (["1896"], ["189", "1896"])
+    assert describe(docs[1]) == (["Athens"], ["Athens"])
+    assert describe(docs[2]) == ([], ["nobody"])
+    (record,) = caplog.records
+    assert "WL041" in record.message and "of 4 answers, 1 begin or end" in record.message
+    assert "1 are not in their context" in record.message
+
+
+def test_the_nearest_place_is_taken(tmp_path):
+    context = "a b a b a"
+    question = {"id": "a", "question": "?", "answers": [{"answer_start": 5, "text": "a"}]}
+    (doc,) = read(make_file(tmp_path, question, context=context))
+    assert [span.start for span in doc.spans["answers"]] == [doc.spans["context"][0].start + 2]
+
+
+@pytest.mark.parametrize(
+    "data, problem",
+    [
+        ([], "expected an object"),
+        ({}, "the file has no 'data' that is a list"),
+        ({"data": [{"paragraphs": 1}]}, r"data\[0\] has no 'paragraphs'"),
+        ({"data": [{"paragraphs": [{"context": 3}]}]}, r"paragraphs\[0\] has no 'context'"),
+        ({"data": [{"paragraphs": [{"context": "", "qas": [{}]}]}]}, r"qas\[0\] has no 'question'"),
+        ({"data": ["x"]}, r"data\[0\] has no 'paragraphs'"),
+    ],
+)
+def test_other_formats_are_said(tmp_path, data, problem):
+    with pytest.raises(ValueError, match=f"EL223.*{problem}"):
+        read(write(tmp_path, data))
+
+
+@pytest.mark.parametrize("answer, problem", [({"text": "a"}, "answer_start"), ({}, "answer_start")])
+def test_answers_need_their_place(tmp_path, answer, problem):
+    path = make_file(tmp_path, {"question": "?", "answers": [answer]})
+    with pytest.raises(ValueError, match=rf"EL223.*answers\[0\] has no '{problem}'"):
+        read(path)
+
+
+def test_damage_and_size_are_said(tmp_path, monkeypatch):
+    content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
+    (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
+    with pytest.raises(ValueError, match="EL083"):
+        read(tmp_path / "x.xz")
+    (tmp_path / "y.json").write_text("{")
+    with pytest.raises(ValueError, match="EL223.*no JSON"):
+        read(tmp_path / "y.json")
+    (tmp_path / "z.json").write_bytes(b"\xff\xfe{")
+    with pytest.raises(ValueError, match="EL155"):
+        read(tmp_path / "z.json")
+    with pytest.raises(ValueError, match="EL100"):
+        read(tmp_path / "none.json")
+    monkeypatch.setattr("spacy_elmo.tasks.qa.squad_json._MOST_BYTES", 5)
+    with pytest.raises(ValueError, match="EL223.*5 bytes or more"):
+        read(tmp_path / "squad.json")
+
+
+# ---- parts, overlap, questions without an answer
+
+
+def make_articles(tmp_path, n=20):
+    data = [
+        {
+            "title": f"Article {i}",
+            "paragraphs": [
+                {
+                    "context": f"Paragraph {k} of {i}: word{k} green eggs{i * k} .",
+                    "qas": [ask(f"Which word{k} of {i}?", context="", id=f"{i}-{k}")],
+                }
+                for k in range(3)
+            ],
+        }
+        for i in range(n)
+    ]
+    for article in data:
+        for paragraph in article["paragraphs"]:
+            context = paragraph["context"]
+            word = context.split()[-2]
+            paragraph["qas"][0]["answers"] = [{"answer_start": context.index(word), "text": word}]
+    return write(tmp_path, {"data": data})
+
+
+def get_articles(docs):
+    return {doc.text.split(" of ")[1].split("?")[0] for doc in docs}
+
+
+def test_parts_have_whole_articles_and_all_of_them(tmp_path):
+    path = make_articles(tmp_path)
+    parts = [get_articles(read(path, part=part)) for part in ("train", "dev", "test")]
+
+    assert [len(part) for part in parts] == [16, 2, 2]
+    assert len(set.union(*parts)) == 20
+    assert parts[2] == get_articles(read(path, part="test"))
+    assert [len(read(path, part=p, parts="1,0,3")) for p in ("train", "dev", "test")] == [15, 0, 45]
+    # The same everywhere, as data.
+    assert sorted(parts[1], key=int) == ["1", "16"]
+
+
+@pytest.mark.parametrize("parts", ["8,1", "8,1,x", "-1,1,1", "0,0,0", "", "nan,1,1", "inf,1,1"])
+def test_wrong_shares_are_said(tmp_path, parts):
+    with pytest.raises(ValueError, match="EL224.*'8,1,1'"):
+        read(make_articles(tmp_path), part="dev", parts=parts)
+
+
+def test_wrong_parts_are_said(tmp_path):
+    with pytest.raises(ValueError, match="EL017.*train, dev, test"):
+        read(make_articles(tmp_path), part="valid")
+    with pytest.raises(ValueError, match="EL225.*negatives = 2"):
+        read(make_articles(tmp_path), negatives=2.0)
+
+
+def test_contexts_of_another_file_are_left_out(tmp_path):
+    path = make_articles(tmp_path)
+    data = json.loads(path.read_text())
+    other = {"data": [{**data["data"][0], "paragraphs": data["data"][0]["paragraphs"][:1]}]}
+    other["data"][0]["paragraphs"][0]["context"] += "\n"
+    other_path = write(tmp_path, other, "other.json")
+
+    assert len(read(path)) == 60
+    assert len(read(path, without=str(other_path))) == 59
+
+
+def test_questions_are_asked_of_other_paragraphs(tmp_path):
+    path = make_articles(tmp_path)
+    docs = read(path, negatives=1.0)
+    negatives = [doc for doc in docs if not doc.spans["answers"]]
+    n_some = sum(not doc.spans["answers"] for doc in read(path, negatives=0.3))
+
+    # An article whose paragraphs all have the answer has none: that of number 0.
+    assert len(docs) == 60 + 57 and len(negatives) == 57
+    assert 8 <= n_some <= 28
+    for doc in negatives:
+        asked, context = doc.spans["question"][0].text, doc.spans["context"][0].text
+        # Of the same article, another paragraph.
+        assert f" of {asked.split(' of ')[1][:-1]}:" in context
+        assert asked.split()[1] not in context
+    assert [doc.text for doc in docs] == [doc.text for doc in read(path, negatives=1.0)]
+
+
+def test_the_nearest_paragraph_is_asked(tmp_path):
+    contexts = ["Sam likes ham .", "Nobody likes green eggs .", "A cat sleeps ."]
+    paragraphs = [{"context": context, "qas": []} for context in contexts]
+    paragraphs[0]["qas"] = [ask("Who likes eggs?", "Sam", context=contexts[0])]
+    path = write(tmp_path, {"data": [{"title": "x", "paragraphs": paragraphs}]})
+    docs = read(path, negatives=1.0)
+    assert [doc.spans["context"][0].text for doc in docs] == contexts[:2]
+
+
+def test_the_command_has_the_options(tmp_path):
+    path = make_articles(tmp_path)
+    spacy.registry.cli.get_all()
+    command = ["elmo", "convert-data", "squad", str(path), str(tmp_path / "x.spacy")]
+    options = ["--part", "train", "--parts=1,1,2", "--negatives", "0.5", "--without", str(path)]
+    result = CliRunner().invoke(app, [*command, *options[:-2]])
+    assert result.exit_code == 0, result.output
+    assert len(DocBin().from_disk(tmp_path / "x.spacy")) > 15
+    assert CliRunner().invoke(app, [*command, *options]).exit_code == 0
+    assert len(DocBin().from_disk(tmp_path / "x.spacy")) == 0
+
+
+@pytest.mark.skipif(not (SHARED / "data" / "tasks" / "qa").is_dir(), reason="needs ../shared")
+@pytest.mark.slow
+def test_squad_and_xquad_are_read():
+    folder = SHARED / "data" / "tasks" / "qa"
+    xquad = folder / "xquad_en" / "xquad.en.json.xz"
+    squad = folder / "squad11_dev_rebuilt" / "dev-v1.1.rebuilt.json.xz"
+    paragraphs = read_paragraphs(squad)
+    assert len(paragraphs) == 2067 and sum(len(p.questions) for p in paragraphs) == 10570
+    # All of XQuAD's paragraphs are SQuAD's, from all of its articles.
+    assert {p.title for p in paragraphs} == {p.title for p in read_paragraphs(xquad)}
+    assert len(read(xquad)) == 1190 and len(read(squad, without=str(xquad))) == 10570 - 1190
+
+
+# ---- scores
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("The  Cat, sat!", "cat sat"),
+        ("an apple a day", "apple day"),
+        ("U.S.", "us"),
+        ("a", ""),
+        ("theatre", "theatre"),
+        # Punctuation goes first: what it parted is one word.
+        ("the-end", "theend"),
+        ("A.n.d", "and"),
+        # Only ASCII's.
+        ("“yes”", "“yes”"),
+        ("\u00a0x\ty\n", "x y"),
+    ],
+)
+def test_answers_are_normalised_as_in_the_script(text, expected):
+    assert normalize_answer(text) == expected
+
+
+@pytest.mark.parametrize(
+    "predicted, golds, exact, f1",
+    [
+        ("the cat", ["Cat."], 1, 1),
+        ("black cat", ["cat"], 0, 2 / 3),
+        ("cat cat", ["cat"], 0, 2 / 3),
+        ("cat cat dog", ["cat cat bird"], 0, 2 / 3),
+        ("dog", ["cat", "dog house", "a dog"], 1, 1),
+        ("big dog", ["dog house", "cat"], 0, 0.5),
+        ("x", ["y"], 0, 0),
+        ("", ["y"], 0, 0),
+        # Version 1.1 of the script: nothing in common, though the same.
+        ("a", ["the"], 1, 0),
+        # Version 2.0, of a question without an answer.
+        ("", [], 1, 1),
+        ("x", [], 0, 0),
+    ],
+)
+def test_answers_are_scored_as_in_the_script(predicted, golds, exact, f1):
+    result = score_answer(predicted, golds)
+    assert result[:2] == (exact, pytest.approx(f1))
+    assert result.has_answer == bool(golds)
+
+
+def test_scores_are_means_over_questions(tmp_path):
+    path = make_file(
+        tmp_path, ask("When?", "189"), ask("Where?", "in Athens"), ask("Why?"), ask("Who?")
+    )
+    examples = [Example(doc.copy(), doc) for doc in read(path)]
+    for example, word in zip(examples, ["1896", "Athens", "", "241"]):
+        doc = example.predicted
+        places = [Ranked(token.i, token.i + 1, 0.9) for token in doc if token.text == word]
+        set_answers(doc, Ranking(places, 0.1 if word else 0.9), 0.5)
+    scores = score_qa(examples)
+
+    # "1896" is not "189", whatever the tokens are.
+    assert scores == {
+        "qa_em": 1 / 4,
+        "qa_f1": pytest.approx((0 + 2 / 3 + 1 + 0) / 4),
+        "qa_has_answer_em": 0,
+        "qa_has_answer_f1": pytest.approx((2 / 3) / 2),
+        "qa_no_answer_acc": 0.5,
+    }
+
+
+def test_docs_that_were_not_asked_have_no_answer(tmp_path):
+    (doc,) = read(make_file(tmp_path, ask("When?", "1896")))
+    predicted = doc.copy()
+    del predicted.spans["answers"]
+    assert score_qa([Example(predicted, doc)])["qa_f1"] == 0
+    assert score_qa([])["qa_em"] is None
