@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
+    from .tasks.coref.elmo_coref import ElmoCoref
     from .tasks.entailment.elmo_entailment import ElmoEntailment
 
 try:
@@ -51,6 +52,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "Elmo",
+    "ElmoCoref",
     "ElmoEntailment",
     "ElmoLM",
     "ElmoSenses",
@@ -70,6 +72,7 @@ __all__ = [
 # PEP 562: torch is only paid for by those who ask for it.
 _MODULES = {
     "Elmo": "pipeline.elmo",
+    "ElmoCoref": "tasks.coref.elmo_coref",
     "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoLM": "pipeline.elmo_lm",
     "ElmoSenses": "pipeline.elmo_senses",

@@ -18,9 +18,12 @@ from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {
-    "spacy_factories": ["elmo", "elmo_entailment", "elmo_lm", "elmo_senses"],
+    "spacy_factories": [
+        "elmo", "elmo_coref", "elmo_entailment", "elmo_lm", "elmo_senses",
+    ],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
+        "spacy-elmo.CorefSpanRanker.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.Elmo.v2",
         "spacy-elmo.ElmoListener.v1",
@@ -41,14 +44,15 @@ NAMES = {
     ],
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
-    "spacy_scorers": ["spacy-elmo.entailment_scorer.v1"],
-    "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
+    "spacy_scorers": ["spacy-elmo.coref_scorer.v1", "spacy-elmo.entailment_scorer.v1"],
+    "spacy_readers": ["spacy-elmo.CorefCorpus.v1", "spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_task_readers": [
-        "conll2003", "labelled_lines", "litbank_entities", "snli", "sst",
+        "conll2003", "conll2012", "labelled_lines", "litbank_coref", "litbank_entities", "ontogum",
+        "snli", "sst",
     ],
     "spacy_elmo_teachers": ["static_vectors", "transformer"],
 }  # fmt: skip
@@ -91,6 +95,14 @@ ARGUMENTS = {
     "spacy-elmo.Elmo.v1": ELMO,
     "spacy-elmo.Elmo.v2": ELMO,
     "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
+    "spacy-elmo.CorefCorpus.v1": {
+        "path": REQUIRED, "gold_tokens": True, "sentences": True, "limit": 0, "augmenter": None,
+    },
+    "spacy-elmo.CorefSpanRanker.v1": {
+        "tok2vec": REQUIRED, "width": 200, "depth": 1, "max_span": 20, "share": 0.3,
+        "n_antecedents": 50, "max_train_sentences": 40, "dropout": 0.3,
+    },
+    "spacy-elmo.coref_scorer.v1": {},
     "spacy-elmo.EntailmentESIM.v1": {
         "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
     },
@@ -122,6 +134,9 @@ ARGUMENTS = {
     },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
     "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "conll2012": {"nlp": REQUIRED, "path": REQUIRED},
+    "litbank_coref": {"nlp": REQUIRED, "path": REQUIRED},
+    "ontogum": {"nlp": REQUIRED, "path": REQUIRED},
     "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
     "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
     "snli": {"nlp": REQUIRED, "path": REQUIRED},
@@ -143,6 +158,21 @@ COMPONENTS = {
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,
+    },
+    "elmo_coref": {
+        "model": {
+            "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "prefix": "coref_clusters",
+        "singletons": False,
+        "mention_weight": 1.0,
+        "scorer": {"@scorers": "spacy-elmo.coref_scorer.v1"},
     },
     "elmo_entailment": {
         "model": {
