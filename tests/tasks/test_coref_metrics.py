@@ -85,7 +85,7 @@ def test_scores_have_their_properties(name, pair):
     gold, predicted = pair
     one, other = score(name, gold, predicted), score(name, predicted, gold)
     assert (one["p"], one["r"]) == pytest.approx((other["r"], other["p"]))
-    assert 0 <= min(one.values()) and max(one.values()) <= 1
+    assert min(one.values()) >= 0 and max(one.values()) <= 1
     assert score(name, gold, gold)["f"] == pytest.approx(1)
     shuffled = [cluster[::-1] for cluster in predicted[::-1]]
     assert score(name, gold, shuffled) == pytest.approx(one)

@@ -61,7 +61,7 @@ def test_roots_are_spacy_s():
 
 
 def test_texts_are_compared_without_case():
-    doc = Doc(VOCAB, words="The man saw the MAN and the".split())
+    doc = Doc(VOCAB, words=["The", "man", "saw", "the", "MAN", "and", "the"])
     facts = find_facts(doc, 0, 7, 2)
     texts = find_texts(facts.words, np.array([0, 3, 5, 6]), np.array([2, 5, 6, 7]))
     assert texts.tolist() == [0, 0, 1, 2]

@@ -19,6 +19,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 DATA = {
     "eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n",
     "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
+    "ontogum-train.conllu": "1\tSam\tSam\tPROPN\tNNP\t_\t0\troot\t_\tEntity=(1)\n",
     "snli_1.0_train.jsonl": '{"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}\n',
 }
 
@@ -33,7 +34,9 @@ def test_python_blocks_run(capsys):
         exec(code, names)
 
     assert [*names["doc"].cats] == ["entailment", "contradiction"]
-    assert "'entailment': " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "'entailment': " in printed
+    assert "['Sam', 'he']" in printed and names["html"].count("1 Sam") == 2
 
 
 @pytest.mark.parametrize("code", blocks("ini"))
@@ -55,7 +58,7 @@ def test_commands_run(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
 
     assert len(DocBin().from_disk(tmp_path / "sst" / "train.spacy")) == 5
-    assert len(commands) == 3
+    assert len(commands) == 4
 
 
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))
