@@ -111,7 +111,7 @@ def test_data_and_setting_of_single_mentions_are_compared():
 
 
 def test_single_mentions_are_no_mentions_otherwise(nlp, pipe):
-    """Neither learned as mentions nor as no mentions of the other clusters."""
+    """They are learned from as if nobody had marked them."""
     both = make_examples(nlp, [make_doc(nlp, [(0, 1), (4, 5)], [(2, 3)])])
     one = make_examples(nlp, [make_doc(nlp, [(0, 1), (4, 5)])])
     nlp.get_pipe("elmo")(both[0].predicted)
@@ -182,6 +182,15 @@ def test_gold_mentions_of_other_tokens_are_said(nlp, pipe):
     # In scores they are not found, and those with the same characters are.
     example.predicted.spans["coref_clusters_1"] = [example.predicted[0:1], example.predicted[1:2]]
     assert score_coref([example])["coref_mentions_r"] == 0.5
+
+
+def test_gold_mentions_without_tokens_are_none(nlp):
+    gold = make_doc(nlp, [(0, 1), (4, 5)])
+    gold.spans["coref_clusters_2"] = [gold[3:3]]
+    gold.spans["coref_clusters_1"].append(gold[7:7])
+
+    assert texts(gold._.coref_chains) == [["Sam", "Sam"]]
+    assert np.isfinite(nlp.update(make_examples(nlp, [gold]), sgd=False)["elmo_coref"])
 
 
 def test_a_parse_helps_to_find_heads():

@@ -22,9 +22,9 @@ def find_groups(doc: Doc, prefix: str = PREFIX) -> List[str]:
 
 def get_chains(doc: Doc, prefix: str = PREFIX) -> List[List[Span]]:
     """doc (Doc): any doc. prefix (str): of the groups. RETURNS (List[List[Span]]): The mentions of
-    each chain, each once and in the order of the text; no empty chains."""
+    each chain, each once and in the order of the text; nothing that is empty."""
     groups = (doc.spans[name] for name in find_groups(doc, prefix))
-    chains = ({(span.start, span.end): span for span in group} for group in groups)
+    chains = ({(span.start, span.end): span for span in group if len(span)} for group in groups)
     return [[chain[key] for key in sorted(chain)] for chain in chains if chain]
 
 
