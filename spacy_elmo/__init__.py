@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
     from .search.search_index import SearchIndex
+    from .tasks.coref.elmo_coref import ElmoCoref
     from .tasks.entailment.elmo_entailment import ElmoEntailment
     from .tasks.qa.elmo_qa import ElmoQA
     from .tasks.srl.elmo_srl import ElmoSRL
@@ -53,6 +54,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "Elmo",
+    "ElmoCoref",
     "ElmoEntailment",
     "ElmoLM",
     "ElmoQA",
@@ -74,6 +76,7 @@ __all__ = [
 # PEP 562: torch is only paid for by those who ask for it.
 _MODULES = {
     "Elmo": "pipeline.elmo",
+    "ElmoCoref": "tasks.coref.elmo_coref",
     "ElmoEntailment": "tasks.entailment.elmo_entailment",
     "ElmoSRL": "tasks.srl.elmo_srl",
     "ElmoLM": "pipeline.elmo_lm",

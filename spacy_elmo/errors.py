@@ -615,6 +615,21 @@ class Errors(metaclass=ErrorsWithCodes):
         "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
         "in, and enable it if it is disabled."
     )
+    EL210 = (
+        "share = {value} is not possible: spans that are kept as mentions, of the number of "
+        "tokens. Set a number in (0, 1], such as 0.3."
+    )
+    EL211 = (
+        'prefix = "" is not possible: the span groups of clusters begin with it. Set a name, such '
+        'as "coref_clusters".'
+    )
+    EL212 = "mention_weight = {value} is not possible, expected a number of at least 0."
+    EL213 = (
+        "The component '{name}' has no clusters to learn from: no doc of the training data has two "
+        "mentions in a span group '{prefix}_1', '{prefix}_2' and so on. Make such docs with "
+        "`python -m spacy elmo convert-data ontogum`, or set `prefix` in [components.{name}]; for "
+        "clusters of one mention set `singletons = true`."
+    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
@@ -682,6 +697,21 @@ class Warnings(metaclass=ErrorsWithCodes):
         "The training data has arguments outside of their predicate's sentence, or of the window "
         "that is read for it. Nothing is learned from their tokens. Check the sentence starts of "
         "the docs, or raise `max_tokens` of spacy-elmo.SRLTagger.v1."
+    )
+    WL037 = (
+        "{n_single} of the {n} clusters in the training data of '{name}' have one mention, and "
+        "`singletons = false`: they are not learned, and count as not found. Set `singletons = "
+        "true` in [components.{name}]."
+    )
+    WL038 = (
+        "The training data of '{name}' has no clusters of one mention, and `singletons = true`: "
+        "nothing tells which mentions without another one there are. Set `singletons = false` in "
+        "[components.{name}]."
+    )
+    WL039 = (
+        "Some gold mentions begin or end inside of a token of the tokenizer's: '{name}' cannot "
+        'learn them. In [corpora] take `@readers = "spacy-elmo.CorefCorpus.v1"` with '
+        "`gold_tokens = true`."
     )
     WL023 = "The result '{path}' is damaged or belongs to another run; the run is repeated."
     WL024 = "Another process is writing to '{path}'; waiting until it ends."

@@ -15,7 +15,7 @@ SOURCE = ast.parse(Path(spacy_elmo.__file__).read_text("utf-8"))
 NAMES = [name for name in spacy_elmo.__all__ if name != "__version__"]
 # An example takes more than a docstring holds: a training corpus, or a whole config.
 WITHOUT_EXAMPLE = {
-    "ElmoEntailment", "ElmoQA", "ElmoSRL", "ElmoSenses", "build_elmo_listener_v2",
+    "ElmoCoref", "ElmoEntailment", "ElmoQA", "ElmoSRL", "ElmoSenses", "build_elmo_listener_v2",
     "build_elmo_tok2vec_v2", "build_elmo_v2",
 }  # fmt: skip
 

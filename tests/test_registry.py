@@ -20,6 +20,7 @@ from spacy_elmo.registry import checkpoint_readers
 NAMES = {
     "spacy_factories": [
         "elmo",
+        "elmo_coref",
         "elmo_entailment",
         "elmo_lm",
         "elmo_qa",
@@ -28,6 +29,7 @@ NAMES = {
     ],
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
+        "spacy-elmo.CorefSpanRanker.v1",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.Elmo.v2",
         "spacy-elmo.ElmoListener.v1",
@@ -52,11 +54,12 @@ NAMES = {
     "spacy_cli": ["elmo"],
     "spacy_loggers": ["spacy-elmo.WeightsLogger.v1"],
     "spacy_scorers": [
+        "spacy-elmo.coref_scorer.v1",
         "spacy-elmo.entailment_scorer.v1",
         "spacy-elmo.qa_scorer.v1",
         "spacy-elmo.srl_scorer.v1",
     ],
-    "spacy_readers": ["spacy-elmo.SpanCorpus.v1"],
+    "spacy_readers": ["spacy-elmo.CorefCorpus.v1", "spacy-elmo.SpanCorpus.v1"],
     "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
@@ -64,9 +67,12 @@ NAMES = {
     "spacy_elmo_task_readers": [
         "conll2003",
         "conll2005",
-        "conll2012",
+        "conll2012_coref",
+        "conll2012_roles",
         "labelled_lines",
+        "litbank_coref",
         "litbank_entities",
+        "ontogum",
         "propbank_spans",
         "snli",
         "squad",
@@ -113,6 +119,14 @@ ARGUMENTS = {
     "spacy-elmo.Elmo.v1": ELMO,
     "spacy-elmo.Elmo.v2": ELMO,
     "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
+    "spacy-elmo.CorefCorpus.v1": {
+        "path": REQUIRED, "gold_tokens": True, "sentences": True, "limit": 0, "augmenter": None,
+    },
+    "spacy-elmo.CorefSpanRanker.v1": {
+        "tok2vec": REQUIRED, "width": 200, "depth": 1, "max_span": 20, "share": 0.3,
+        "n_antecedents": 50, "max_train_sentences": 40, "dropout": 0.3,
+    },
+    "spacy-elmo.coref_scorer.v1": {},
     "spacy-elmo.EntailmentESIM.v1": {
         "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
     },
@@ -157,7 +171,10 @@ ARGUMENTS = {
     "spacy-elmo.srl_scorer.v1": {},
     "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "conll2005": {"nlp": REQUIRED, "path": REQUIRED},
-    "conll2012": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "conll2012_coref": {"nlp": REQUIRED, "path": REQUIRED},
+    "conll2012_roles": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
+    "litbank_coref": {"nlp": REQUIRED, "path": REQUIRED},
+    "ontogum": {"nlp": REQUIRED, "path": REQUIRED},
     "labelled_lines": {"nlp": REQUIRED, "path": REQUIRED},
     "litbank_entities": {"nlp": REQUIRED, "path": REQUIRED, "joined": False, "key": "sc"},
     "propbank_spans": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
@@ -183,6 +200,21 @@ COMPONENTS = {
         "store_layers": False,
         "vector_hooks": False,
         "learn_rate_factor": 1.0,
+    },
+    "elmo_coref": {
+        "model": {
+            "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoListener.v2",
+                "upstream": "elmo",
+                "width": 256,
+                "depth": 2,
+            },
+        },
+        "prefix": "coref_clusters",
+        "singletons": False,
+        "mention_weight": 1.0,
+        "scorer": {"@scorers": "spacy-elmo.coref_scorer.v1"},
     },
     "elmo_entailment": {
         "model": {

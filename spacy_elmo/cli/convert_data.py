@@ -85,15 +85,20 @@ def _cast(given: str, value: str, kind: type) -> Any:
     raise typer.BadParameter(f"'{given}' takes a value of type {kind.__name__}, not '{value}'")
 
 
+def _describe_group(name: str) -> str:
+    # "coref_clusters_1", "coref_clusters_2" and so on are of one kind.
+    return re.sub(r"_\d+$", "_*", name)
+
+
 def _describe(docs: "List[Doc]") -> str:
     """What docs hold, so that a person sees at once whether it is what was expected."""
     counts: Counter = Counter(ent.label_ for doc in docs for ent in doc.ents)
     counts.update(label for doc in docs for label, value in doc.cats.items() if value)
     # Groups that are numbered, such as srl_1, are counted together.
     counts.update(
-        f"{re.sub('[0-9]+$', 'N', key)}/{span.label_}"
+        f"{_describe_group(name)}/{span.label_}".rstrip("/")
         for doc in docs
-        for key, group in doc.spans.items()
+        for name, group in doc.spans.items()
         for span in group
     )
     labels = ", ".join(f"{label} {n:,}" for label, n in counts.most_common(20))

@@ -6,6 +6,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
+from spacy_elmo.tasks.coref.clusters import set_gold_clusters
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
 from spacy_elmo.tasks.qa.gold_answers import set_gold
 from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
@@ -40,7 +41,16 @@ HASHED = {
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
 QA = {"@architectures": "spacy-elmo.QABiDAF.v1", "width": 12, "dropout": 0.0}
+RANKER = {
+    "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+    "width": 12,
+    "max_span": 2,
+    "share": 1.0,
+    "n_antecedents": 8,
+    "dropout": 0.0,
+}
 MODELS = {
+    "elmo_coref": {**RANKER, "tok2vec": LISTENER},
     "elmo_entailment": {**ESIM, "tok2vec": LISTENER},
     "elmo_qa": {**QA, "tok2vec": LISTENER},
     "textcat": {**BCN, "exclusive_classes": True, "tok2vec": LISTENER},
@@ -67,8 +77,14 @@ WORDS = ["green", "eggs", "ham", "and", "like", "Sam"]
 def make_gold(nlp, name, n_docs=24, seed=0):
     """Docs in which all that is asked can be seen from single words."""
     rng = random.Random(seed)
-    others = {"elmo_entailment": _pair, "elmo_qa": _question}
-    make = {**others, "ner": _entities, "spancat": _entities}.get(name, _text)
+    makers = {
+        "elmo_coref": _clusters,
+        "elmo_entailment": _pair,
+        "elmo_qa": _question,
+        "ner": _entities,
+        "spancat": _entities,
+    }
+    make = makers.get(name, _text)
     return [make(nlp, rng) for _ in range(n_docs)]
 
 
@@ -111,6 +127,14 @@ def _entities(nlp, rng):
     spans += [Span(doc, t.i, t.i + 1, label="PER") for t in doc if t.text == "Sam"]
     doc.set_ents(spans)
     doc.spans["sc"] = spans
+    return doc
+
+
+def _clusters(nlp, rng):
+    words = _words(rng, rng.randrange(1, 8))
+    found = [[(i, i + 1) for i, w in enumerate(words) if w == word] for word in ("Sam", "eggs")]
+    doc = Doc(nlp.vocab, words=words)
+    set_gold_clusters(doc, [cluster for cluster in found if len(cluster) > 1])
     return doc
 
 

@@ -26,8 +26,9 @@ from ..support.toy_tasks import (
     read_output,
 )
 
-OURS = ["elmo_entailment", "elmo_qa", "textcat", "textcat_multilabel"]
+OURS = ["elmo_coref", "elmo_entailment", "elmo_qa", "textcat", "textcat_multilabel"]
 KEYS = {
+    "elmo_coref": "coref_f",
     "elmo_entailment": "entailment_acc",
     "elmo_qa": "qa_em",
     "textcat": "cats_score",
@@ -64,6 +65,8 @@ def assert_same(docs, expected):
         assert list(doc.cats) == list(other.cats)
         np.testing.assert_allclose([*doc.cats.values()], [*other.cats.values()], atol=1e-5, rtol=0)
         assert doc._.entailment == other._.entailment
+        chains = [[[(m.start, m.end) for m in c] for c in d._.coref_chains] for d in (doc, other)]
+        assert chains[0] == chains[1]
         assert_same_answers(doc._.qa_answers, other._.qa_answers)
 
 

@@ -21,6 +21,7 @@ DATA = {
     "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
     "dev-v1.1.json": '{"data": []}',
     "xquad.en.json": '{"data": []}',
+    "ontogum-train.conllu": "1\tSam\tSam\tPROPN\tNNP\t_\t0\troot\t_\tEntity=(1)\n",
     "snli_1.0_train.jsonl": '{"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}\n',
 }
 
@@ -41,6 +42,7 @@ def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     assert "'entailment': " in printed
     assert "gave [('ARG0', Ann), ('ARG2', Bob), ('ARG1', the book)]\n1.0\n1.0\n" in printed
     assert names["asked"]._.qa_answer is not None and len(names["asked"]._.qa_answers) == 5
+    assert "['Sam', 'he']" in printed and names["chains"].count("1 Sam") == 2
 
 
 @pytest.mark.parametrize("code", blocks("ini"))
@@ -62,7 +64,7 @@ def test_commands_run(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
 
     assert len(DocBin().from_disk(tmp_path / "sst" / "train.spacy")) == 5
-    assert len(commands) == 7
+    assert len(commands) == 8
 
 
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))

@@ -84,11 +84,11 @@ def test_conll2005_is_read(tmp_path):
 
 
 def test_conll2012_is_read_by_sentences_and_by_parts(tmp_path):
-    docs = read(tmp_path, "conll2012", CONLL2012)
+    docs = read(tmp_path, "conll2012_roles", CONLL2012)
     assert [doc.text.strip() for doc in docs] == ["He ran", "Yes", "No"]
     assert [read_doc(doc) for doc in docs] == [[{"V": (1, 2), "ARG0": (0, 1)}], [], []]
 
-    docs = read(tmp_path, "conll2012", CONLL2012, joined=True)
+    docs = read(tmp_path, "conll2012_roles", CONLL2012, joined=True)
     assert [doc.text.strip() for doc in docs] == ["He ran Yes", "No"]
 
 
@@ -120,7 +120,7 @@ def test_brackets_are_read(cells, expected):
         ("propbank_spans", PROPBANK.replace("(V*)", "*"), r"not exactly one \(V"),
         ("propbank_spans", PROPBANK.replace("(V*)", "B-V"), "'B-V' is no cell"),
         ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
-        ("conll2012", "a b c\n", "has 3 columns, expected 12"),
+        ("conll2012_roles", "a b c\n", "has 3 columns, expected 12"),
     ],
 )
 def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
@@ -135,7 +135,7 @@ def test_the_command_writes_frames(tmp_path):
 
     assert result.exit_code == 0, result.output
     # Labels are counted over all frames.
-    assert "srl_N/V 2" in result.output and "2 docs, 8 tokens" in result.output
+    assert "srl_*/V 2" in result.output and "2 docs, 8 tokens" in result.output
     docs = list(DocBin().from_disk(tmp_path / "x.spacy").get_docs(spacy.blank("en").vocab))
     assert read_doc(docs[0]) == FRAMES
 

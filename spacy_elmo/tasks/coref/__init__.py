@@ -1,0 +1,1 @@
+"""Coreference: the component "elmo_coref"."""

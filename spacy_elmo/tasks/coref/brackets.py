@@ -1,0 +1,63 @@
+"""Mentions as published files mark them: brackets with the cluster's name, token by token."""
+
+import re
+from typing import Dict, List, Sequence, Tuple
+
+from .clusters import Cluster
+
+# "(3)", "(3" and "3)"; several of them stand together or with "|" between.
+_PIECE = re.compile(r"\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\)")
+_NOTHING = {"", "-", "_"}
+
+
+def split_brackets(cell: str) -> List[Tuple[str, str]]:
+    """cell (str): the brackets at a token, such as "(3|(1)", or "-".
+    RETURNS (List[Tuple[str, str]]): kind, "one", "open" or "close", and name of the cluster.
+    RAISES (ValueError): with the cell, if it is something else. Readers give it as EL197.
+    """
+    if cell.strip() in _NOTHING:
+        return []
+    if _PIECE.sub("", cell).strip("|"):
+        raise ValueError(f"'{cell}' is no bracket such as (3, 3) or (3)")
+    kinds = ("one", "open", "close")
+    return [
+        (kind, _name(name))
+        for match in _PIECE.finditer(cell)
+        for kind, name in zip(kinds, match.groups())
+        if name
+    ]
+
+
+def _name(text: str) -> str:
+    # GUM's own files say more of an entity: "(3-person-giv:act".
+    return text.partition("-")[0]
+
+
+class OpenBrackets:
+    """The brackets of a document, read token after token."""
+
+    def __init__(self) -> None:
+        self.clusters: Dict[str, Cluster] = {}
+        self._opened: Dict[str, List[int]] = {}
+
+    def read(self, i: int, cell: str) -> None:
+        """i (int): the token. cell (str): its brackets. RAISES (ValueError): if one closes that is
+        not open."""
+        for kind, name in split_brackets(cell):
+            cluster = self.clusters.setdefault(name, [])
+            if kind == "one":
+                cluster.append((i, i + 1))
+            elif kind == "open":
+                self._opened.setdefault(name, []).append(i)
+            elif not self._opened.get(name):
+                raise ValueError(f"the mention of {name} that ends here has no beginning")
+            else:
+                # Of two mentions of one cluster the inner one ends first.
+                cluster.append((self._opened[name].pop(), i + 1))
+
+    def close(self) -> Sequence[Cluster]:
+        """RETURNS (Sequence[Cluster]): The clusters. RAISES (ValueError): if a bracket is open."""
+        names = sorted(name for name, starts in self._opened.items() if starts)
+        if names:
+            raise ValueError(f"mentions of {', '.join(names)} have no end")
+        return list(self.clusters.values())

@@ -1,0 +1,180 @@
+"""Published coreference: OntoGUM's CoNLL-U, and CoNLL-2012's columns, as LitBank has them."""
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..shared.data_lines import Line, line_error, read_lines
+from .brackets import OpenBrackets
+from .clusters import Cluster, set_gold_clusters
+
+_CONLLU_COLUMNS = 10
+# Of the words that are written as one.
+_RANGE = re.compile(r"\d+-(\d+)")
+# Document, part, number, word and, last, coreference.
+_LEAST_COLUMNS = 5
+
+
+class Word(NamedTuple):
+    """text (str). brackets (str): see `split_brackets`. space (bool): whether one follows.
+    parse (Optional[Sequence[str]]): lemma, POS, tag, number of the head from 1 or 0, relation."""
+
+    text: str
+    brackets: str
+    space: bool = True
+    parse: Optional[Sequence[str]] = None
+
+
+Sentence = List[Word]
+
+
+def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
+    """Read CoNLL-U with `Entity=(1` ... `Entity=1)` in its last column, as OntoGUM has it.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed. Documents begin with `# newdoc`.
+    YIELDS (Doc): a whole document with the clusters, sentence starts, tags, lemmas and parse.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    for lines in _split_documents(path, "# newdoc"):
+        sentences, clusters = _read_document(path, _join_words(lines), _parse_conllu)
+        yield _make_doc(nlp, sentences, clusters)
+
+
+def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
+    """Read CoNLL-2012's columns: the word in the fourth, coreference in the last, with tabs or
+    spaces between. LitBank has them.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed. Documents, or parts of them, begin with `#begin document`.
+    YIELDS (Doc): a document, or part, with the clusters and sentence starts.
+    RAISES (ValueError): EL197 for a line that is none of these.
+    """
+    for lines in _split_documents(path, "#begin document"):
+        sentences, clusters = _read_document(path, lines, _parse_columns)
+        yield _make_doc(nlp, sentences, clusters)
+
+
+def _split_documents(path: Path, mark: str) -> Iterator[List[Line]]:
+    lines: List[Line] = []
+    for line in read_lines(path):
+        if line[1].startswith(mark):
+            if any(text.strip() and text[0] != "#" for _, text in lines):
+                yield lines
+            lines = []
+        lines.append(line)
+    if any(text.strip() and text[0] != "#" for _, text in lines):
+        yield lines
+
+
+def _read_document(
+    path: Path, lines: List[Line], parse: Callable[[str], Optional[Word]]
+) -> Tuple[List[Sentence], Sequence[Cluster]]:
+    sentences: List[Sentence] = [[]]
+    brackets, n_words = OpenBrackets(), 0
+    for number, text in lines:
+        with _located(path, number):
+            word = None if _is_comment(text) else parse(text)
+            if word is not None:
+                sentences[-1].append(word)
+                brackets.read(n_words, word.brackets)
+                n_words += 1
+            elif not text.strip() and sentences[-1]:
+                sentences.append([])
+    with _located(path, lines[-1][0]):
+        clusters = brackets.close()
+    return [sentence for sentence in sentences if sentence], clusters
+
+
+@contextmanager
+def _located(path: Path, number: int) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as err:
+        raise line_error(path, number, str(err)) from err
+
+
+def _is_comment(text: str) -> bool:
+    # "#" is also a word, with a number before it.
+    return not text.strip() or text.startswith("#")
+
+
+def _parse_conllu(text: str) -> Optional[Word]:
+    cells = text.split("\t")
+    if len(cells) != _CONLLU_COLUMNS:
+        raise ValueError(f"{len(cells)} columns, expected {_CONLLU_COLUMNS} with tabs between")
+    number, word, lemma, pos, tag, _, head, relation, _, misc = cells
+    if not number.isdigit():
+        # "3-4" are two words written as one, "3.1" is a word that nobody said.
+        return None
+    if not head.isdigit():
+        raise ValueError(f"'{head}' is no number of a head")
+    values = _read_misc(misc)
+    space = values.get("SpaceAfter") != "No"
+    return Word(word, values.get("Entity", ""), space, (lemma, pos, tag, head, relation))
+
+
+def _read_misc(cell: str) -> Dict[str, str]:
+    values: Dict[str, str] = {}
+    key = ""
+    for piece in cell.split("|"):
+        name, is_pair, value = piece.partition("=")
+        if is_pair:
+            key = name
+            values[key] = value
+        elif key:
+            # Brackets may have "|" between them, too.
+            values[key] += "|" + piece
+    return values
+
+
+def _parse_columns(text: str) -> Optional[Word]:
+    # The last cell may be empty.
+    cells = text.split("\t") if "\t" in text else text.split()
+    if len(cells) < _LEAST_COLUMNS:
+        raise ValueError(f"{len(cells)} columns, expected {_LEAST_COLUMNS} or more")
+    return Word(cells[3], cells[-1])
+
+
+def _join_words(lines: List[Line]) -> List[Line]:
+    """Say of the words of "don't" that no space is between: CoNLL-U has one line more for all."""
+    joined: List[Line] = []
+    last, spaced = 0, True
+    for number, text in lines:
+        first_cell = text.partition("\t")[0]
+        if match := _RANGE.fullmatch(first_cell):
+            last, spaced = int(match[1]), "SpaceAfter=No" not in text
+        elif first_cell.isdigit() and int(first_cell) <= last:
+            is_inside = int(first_cell) < last
+            last = last if is_inside else 0
+            text += "" if spaced and not is_inside else "|SpaceAfter=No"
+        joined.append((number, text))
+    return joined
+
+
+def _make_doc(nlp: Language, sentences: List[Sentence], clusters: Sequence[Cluster]) -> Doc:
+    words = [word for sentence in sentences for word in sentence]
+    parse: Dict[str, Any] = {} if words[0].parse is None else _make_parse(sentences)
+    starts = [i == 0 for sentence in sentences for i in range(len(sentence))]
+    texts, spaces = [word.text for word in words], [word.space for word in words]
+    doc = Doc(nlp.vocab, words=texts, spaces=spaces, sent_starts=cast(Any, starts), **parse)
+    set_gold_clusters(doc, clusters)
+    return doc
+
+
+def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): Arguments of `Doc`."""
+    parses = [word.parse for sentence in sentences for word in sentence if word.parse]
+    lemmas, pos, tags, _, relations = map(list, zip(*parses))
+    heads: List[int] = []
+    for sentence in sentences:
+        offset = len(heads)
+        for i, word in enumerate(sentence, start=offset):
+            # CoNLL-U counts from 1 in each sentence, and the root has 0.
+            head = int(word.parse[3]) if word.parse else 0
+            heads.append(offset + head - 1 if head else i)
+    return {"lemmas": lemmas, "pos": pos, "tags": tags, "heads": heads, "deps": relations}

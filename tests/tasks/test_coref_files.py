@@ -1,0 +1,163 @@
+"""Readers of published coreference, and the corpus of whole documents."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.registry import task_readers
+from spacy_elmo.tasks.coref.brackets import split_brackets
+from spacy_elmo.tasks.coref.clusters import find_groups, get_chains, set_clusters
+from spacy_elmo.tasks.coref.coref_corpus import build_coref_corpus_v1
+
+from ..support.helpers import SHARED
+
+CONLLU = """# newdoc id = one
+# text = Don't like Sam's ham, Sam.
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+3\tlike\tlike\tVERB\tVB\t_\t0\troot\t_\tMSeg=x|y
+4-5\tSam's\t_\t_\t_\t_\t_\t_\t_\t_
+4\tSam\tSam\tPROPN\tNNP\t_\t6\tposs\t_\tEntity=(2(1
+5\t's\t's\tPART\tPOS\t_\t4\tcase\t_\tEntity=1)
+6\tham\tham\tNOUN\tNN\t_\t3\tobj\t_\tEntity=2)|SpaceAfter=No
+7\t,\t,\tPUNCT\t,\t_\t3\tpunct\t_\t_
+8\tSam\tSam\tPROPN\tNNP\t_\t3\tvocative\t_\tEntity=(1)|SpaceAfter=No
+9\t.\t.\tPUNCT\t.\t_\t3\tpunct\t_\t_
+
+1\tIt\tit\tPRON\tPRP\t_\t0\troot\t_\tEntity=(2)
+1.1\tis\tbe\tAUX\tVBZ\t_\t_\t_\t_\t_
+
+# newdoc id = two
+1\tNo\tno\tINTJ\tUH\t_\t0\troot\t_\t_
+"""
+COLUMNS = """#begin document (one); part 000
+one\t0\t0\t#\t_\t(1|(2
+one\t0\t1\tSam\t_\t2)|(1)|(0)
+one\t0\t2\tham\t_\t1)
+
+one\t0\t0\tIt\t_\t
+#end document
+#begin document (one); part 001
+one   1   0   Sam   -   (4)
+#end document
+"""
+
+
+def read(tmp_path, name, content):
+    path = tmp_path / "data.txt"
+    path.write_text(content, "utf-8")
+    return list(task_readers.get(name)(spacy.blank("en"), path))
+
+
+def describe(doc):
+    return [[(m.start, m.end) for m in chain] for chain in doc._.coref_chains]
+
+
+def test_conllu_is_read_by_documents(tmp_path):
+    doc, other = read(tmp_path, "ontogum", CONLLU)
+
+    assert doc.text == "Don't like Sam's ham, Sam. It "
+    assert describe(doc) == [[(3, 5), (7, 8)], [(3, 6), (9, 10)]]
+    assert [sentence.text for sentence in doc.sents] == ["Don't like Sam's ham, Sam.", "It"]
+    assert [t.head.text for t in doc][:6] == ["like", "like", "like", "ham", "Sam", "like"]
+    assert (doc[5].tag_, doc[5].pos_, doc[5].lemma_, doc[5].dep_) == ("NN", "NOUN", "ham", "obj")
+    # It says that there is nothing, which is not to say nothing.
+    assert describe(other) == [] and find_groups(other) == ["coref_clusters_1"]
+
+
+@pytest.mark.parametrize("name", ["litbank_coref", "conll2012_coref"])
+def test_columns_are_read_by_documents(tmp_path, name):
+    doc, part = read(tmp_path, name, COLUMNS)
+
+    assert [t.text for t in doc] == ["#", "Sam", "ham", "It"]
+    assert describe(doc) == [[(0, 2)], [(0, 3), (1, 2)], [(1, 2)]]
+    assert [len(sentence) for sentence in doc.sents] == [3, 1]
+    assert describe(part) == [[(0, 1)]]
+
+
+@pytest.mark.parametrize(
+    "cell, expected",
+    [
+        ("-", []),
+        ("(1(2)", [("open", "1"), ("one", "2")]),
+        ("1)2)(3", [("close", "1"), ("close", "2"), ("open", "3")]),
+        ("(12)|(3-person-new)", [("one", "12"), ("one", "3")]),
+    ],
+)
+def test_brackets_are_split(cell, expected):
+    assert split_brackets(cell) == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, problem",
+    [
+        ("ontogum", "1\tIt\n", "Line 1.*2 columns, expected 10"),
+        ("ontogum", "1\tIt\t_\t_\t_\t_\tx\t_\t_\t_\n", "'x' is no number of a head"),
+        ("ontogum", "1\tIt\t_\t_\t_\t_\t0\t_\t_\tEntity=1\n", "'1' is no bracket"),
+        ("litbank_coref", "a b c\n", "3 columns, expected 5"),
+        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam 2)\n", "Line 3.*of 2 .* has no beginning"),
+        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam (2\n", "Line 3.*of 1, 2 have no end"),
+    ],
+)
+def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
+    with pytest.raises(ValueError, match=f"EL197.*{problem}"):
+        read(tmp_path, name, text)
+
+
+def count(docs):
+    chains = [chain for doc in docs for chain in get_chains(doc)]
+    n_sentences = sum(len(list(doc.sents)) for doc in docs)
+    return len(docs), n_sentences, sum(map(len, docs)), sum(map(len, chains)), len(chains)
+
+
+# The numbers of the READMEs that came with the data; LitBank's count no sentences and clusters.
+@pytest.mark.parametrize(
+    "name, path, expected",
+    [
+        ("ontogum", "ontogum/ontogum-dev.conllu.xz", (18, 693, 16241, 1962, 466)),
+        ("litbank_coref", "litbank/litbank-dev.conll.xz", (10, None, 21018, 2842, None)),
+    ],
+)
+def test_the_published_files_are_read_whole(name, path, expected):
+    path = SHARED / "data" / "tasks" / "coref" / path
+    if not path.is_file():
+        pytest.skip("needs ../shared")
+    counts = count(list(task_readers.get(name)(spacy.blank("en"), path)))
+    assert [n for n, other in zip(counts, expected) if other] == [n for n in expected if n]
+
+
+@pytest.fixture
+def corpus_path(tmp_path):
+    (doc, _) = read(tmp_path, "ontogum", CONLLU)
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    return tmp_path / "x.spacy"
+
+
+def test_the_corpus_has_whole_docs_with_the_words_of_the_data(corpus_path):
+    (example,) = build_coref_corpus_v1(corpus_path)(spacy.blank("en"))
+    assert [t.text for t in example.predicted] == [t.text for t in example.reference]
+    assert len(list(example.predicted.sents)) == 2
+    assert not example.predicted.spans and not example.predicted.has_annotation("DEP")
+    assert len(get_chains(example.reference)) == 2
+
+
+def test_the_corpus_has_the_tokenizer_s_words_if_asked(corpus_path):
+    read_corpus = build_coref_corpus_v1(corpus_path, gold_tokens=False, sentences=False)
+    nlp = spacy.blank("xx")
+    nlp.tokenizer = spacy.tokenizer.Tokenizer(nlp.vocab)
+    (example,) = read_corpus(nlp)
+    assert [t.text for t in example.predicted] == ["Don't", "like", "Sam's", "ham,", "Sam.", "It"]
+    assert not example.predicted.has_annotation("SENT_START")
+
+
+def test_groups_are_numbered_and_replaced():
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b", "c"])
+    doc.spans["coref_clusters_10"] = [doc[0:1]]
+    doc.spans["coref_clusters_heads"] = [doc[0:1]]
+    set_clusters(doc, [[(2, 3), (1, 2)], [(0, 2), (0, 3)]])
+
+    assert [*doc.spans] == ["coref_clusters_heads", "coref_clusters_1", "coref_clusters_2"]
+    assert describe(doc) == [[(0, 2), (0, 3)], [(1, 2), (2, 3)]]
+    set_clusters(doc, [[(0, 1)]] * 11, "x")
+    assert find_groups(doc, "x")[-2:] == ["x_10", "x_11"]

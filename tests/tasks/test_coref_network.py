@@ -1,0 +1,336 @@
+"""The network of "elmo_coref": what it computes, how it learns, what it takes."""
+
+import itertools
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from spacy_elmo.tasks.coref.antecedent_scorer import AntecedentScorer
+from spacy_elmo.tasks.coref.coref_loss import compute_loss
+from spacy_elmo.tasks.coref.coref_model import (
+    CorefScores,
+    build_coref_span_ranker_v1,
+    get_mention_scores,
+)
+from spacy_elmo.tasks.coref.mention_facts import cut, find_facts, find_texts
+from spacy_elmo.tasks.coref.span_choice import choose_spans, join_links
+from spacy_elmo.tasks.coref.span_ranker import Candidates, RankerShape, SpanRanker
+from spacy_elmo.tasks.coref.span_scorer import SpanScorer
+
+from ..support.toy_tasks import HASHED
+
+SHAPE = RankerShape(width=6, depth=1, max_span=4, share=0.3, n_antecedents=5)
+VOCAB = spacy.blank("en").vocab
+
+
+def make_doc(n=9, **annotation):
+    return Doc(VOCAB, words=[f"w{i % 5}" for i in range(n)], **annotation)
+
+
+def make_ranker(nI=3, shape=SHAPE):
+    torch.manual_seed(0)
+    return SpanRanker(nI, shape)
+
+
+def make_facts(n, max_span=4):
+    return find_facts(make_doc(n), 0, n, max_span)
+
+
+# ---- facts of docs
+
+
+def test_mentions_end_where_sentences_do():
+    facts = find_facts(make_doc(6, sent_starts=[1, 0, 0, 1, 0, 0]), 1, 6, 4)
+    assert facts.n_widths.tolist() == [2, 1, 3, 2, 1]
+    assert find_facts(make_doc(6), 1, 5, 3).n_widths.tolist() == [3, 3, 2, 1]
+
+
+def test_roots_are_spacy_s():
+    heads = [1, 4, 3, 1, 4, 4, 5, 8, 6]
+    doc = make_doc(9, heads=heads, deps=["dep"] * 9)
+    facts = find_facts(doc, 0, 9, 5)
+    for start in range(9):
+        for w in range(min(5, 9 - start)):
+            assert facts.roots[start, w] == doc[start : start + w + 1].root.i
+    assert find_facts(make_doc(), 0, 9, 5).roots is None
+
+
+def test_texts_are_compared_without_case():
+    doc = Doc(VOCAB, words=["The", "man", "saw", "the", "MAN", "and", "the"])
+    facts = find_facts(doc, 0, 7, 2)
+    texts = find_texts(facts.words, np.array([0, 3, 5, 6]), np.array([2, 5, 6, 7]))
+    assert texts.tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("starts", [None, [1, 0, 0, 0, 0] * 20, [1] + [0] * 99])
+def test_long_docs_are_cut(starts):
+    doc = make_doc(100, sent_starts=starts)
+    np.random.seed(0)
+    parts = {cut(doc, 4, 16) for _ in range(200)}
+    assert len(parts) > 10
+    for start, end in parts:
+        assert 0 <= start < end <= 100 and end - start <= 16
+        assert starts is None or starts[1:5] != [0] * 4 or sum(starts) == 1 or start % 5 == 0
+    # The end of the doc is read, too.
+    assert max(parts)[1] > 90
+    assert cut(doc, 20, 100) == (0, 100)
+
+
+# ---- spans
+
+
+def oracle_span(module, X, start, end, root=None):
+    """A span as Lee et al. 2017 have it, by itself."""
+    starts, ends, heads = module.parts(X).chunk(3, dim=1)
+    logits = 5 * torch.tanh(module.attention(X[start:end])).squeeze(1)
+    if root is not None:
+        logits[root - start] += 5 * torch.tanh(module.root_bonus)[0]
+    head = torch.softmax(logits, 0) @ heads[start:end]
+    return torch.relu(starts[start] + ends[end - 1] + head + module.lengths.weight[end - start - 1])
+
+
+@pytest.mark.parametrize("bonus", [None, 0.0, 0.3])
+def test_spans_are_those_of_the_paper(bonus):
+    torch.manual_seed(0)
+    module, X = SpanScorer(3, 5, 4), torch.randn(7, 3)
+    roots = None
+    if bonus is not None:
+        module.root_bonus.data[:] = bonus
+        roots = torch.tensor([[min(i + w, 6, i + 1) for w in range(4)] for i in range(7)])
+    with torch.no_grad():
+        grid = module(X, roots, 0.0)
+        for start, end in itertools.combinations(range(8), 2):
+            if end - start > 4:
+                continue
+            root = None if roots is None else int(roots[start, end - start - 1])
+            span = oracle_span(module, X, start, end, root).unsqueeze(0)
+            found = module.represent(X, torch.tensor([start]), torch.tensor([end - 1]), roots)
+            np.testing.assert_allclose(found, span, atol=1e-5)
+            expected = module.score(span, 0.0)[0]
+            assert float(grid[start, end - start - 1]) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_a_parse_changes_nothing_unless_it_was_trained_on():
+    module, X = make_ranker().double().spans, torch.randn(5, 9, dtype=torch.double)
+    roots = torch.arange(5).unsqueeze(1).expand(5, 4)
+    assert torch.equal(module(X, None, 0.0), module(X, roots, 0.0))
+    module(X, roots, 0.0).sum().backward()
+    assert module.root_bonus.grad.abs() > 1e-6
+
+
+def test_the_best_spans_that_do_not_cross_are_kept():
+    scores = np.full((5, 3), -9.0)
+    scores[0, 1], scores[1, 1], scores[1, 0], scores[0, 2] = 4, 3, 2, 1
+    scores[4, 1:] = scores[3, 2] = -np.inf
+    starts, ends = choose_spans(scores, 0.6)
+    # (1, 3) crosses (0, 2).
+    assert [*zip(starts, ends)] == [(0, 2), (0, 3), (1, 2)]
+    # A doc of one token has one span.
+    assert [a.tolist() for a in choose_spans(np.array([[1.0]]), 0.1)] == [[0], [1]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kept_spans_never_cross(seed):
+    scores = np.random.default_rng(seed).normal(size=(30, 6))
+    scores[np.add.outer(np.arange(30), np.arange(6)) >= 30] = -np.inf
+    starts, ends = choose_spans(scores, 0.9)
+    assert len(starts) == 27
+    for (a, b), (c, d) in itertools.combinations(zip(starts, ends), 2):
+        assert not (a < c < b < d or c < a < d < b)
+
+
+# ---- antecedents
+
+
+def test_the_best_antecedents_are_compared():
+    torch.manual_seed(0)
+    module = AntecedentScorer(4, 3)
+    module.alike_bonus.data[:] = 2.0
+    X, scores, texts = torch.randn(8, 4), torch.randn(8), torch.arange(8) % 3
+    with torch.no_grad():
+        check_antecedents(module, X, scores, texts)
+
+
+def check_antecedents(module, X, scores, texts):
+    links, chosen = module(X, scores, texts, 0.0)
+    coarse = module.coarse(X) @ X.T + 2 * (texts.unsqueeze(1) == texts) + scores
+    for i in range(8):
+        best = sorted(range(i), key=lambda j: -coarse[i, j])[:3]
+        assert chosen[i].tolist() == best + [-1] * (3 - len(best))
+        assert links[i, 0] == 0 and torch.isinf(links[i, 1 + len(best) :]).all()
+        for column, j in enumerate(best, start=1):
+            # 1, 2, 3, 4, 5 to 7.
+            bucket = min(i - j, 5) - 1
+            hidden = module.mention(X[i]) + module.antecedent(X[j]) + module.product(X[i] * X[j])
+            hidden = hidden + module.distances.weight[bucket]
+            hidden = hidden + module.alike.weight[int(texts[i] == texts[j])]
+            expected = coarse[i, j] + scores[i] + module.output(torch.relu(hidden))[0]
+            assert float(links[i, column]) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    torch.manual_seed(0)
+    inputs = torch.randn(20, 4), torch.randn(20), torch.arange(20) % 3, 0.0
+    module = AntecedentScorer(4, 3)
+    links, chosen = module(*inputs)
+    monkeypatch.setattr("spacy_elmo.tasks.coref.antecedent_scorer._BLOCK", 7)
+    others = module(*inputs)
+    assert torch.equal(chosen, others[1])
+    np.testing.assert_allclose(links.detach(), others[0].detach(), atol=1e-6)
+
+
+def test_links_make_clusters():
+    links = np.array([[0, -9, -9], [0, 1, 0.5], [0, -1, -9], [0, -1, 2.0], [0, -1, -1]])
+    antecedents = np.array([[-1, -1], [0, -1], [0, 1], [2, 1], [0, 1]])
+    kept = np.zeros(5, dtype=bool)
+    assert join_links(links, antecedents, kept) == [[0, 1, 3]]
+    assert join_links(links, antecedents, ~kept) == [[0, 1, 3], [2], [4]]
+
+
+# ---- the whole network
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_gradients_are_those_of_finite_differences(n):
+    module = make_ranker().double()
+    X = torch.randn(n + 4, 3, dtype=torch.double, requires_grad=True)
+    facts = [make_facts(n), make_facts(4)]
+
+    def run(X):
+        return module(X, [n, 4], facts)[0].clamp(min=-99)
+
+    assert torch.autograd.gradcheck(run, X)
+
+
+def test_the_loss_has_its_gradient():
+    rng = np.random.default_rng(0)
+    mentions = rng.normal(size=(6, 3))
+    mentions[4, 2] = mentions[5, 1:] = -np.inf
+    links = rng.normal(size=(4, 3))
+    links[0, 1:] = links[1, 2] = -np.inf
+    candidates = Candidates(
+        np.array([[0, 1], [1, 3], [3, 4], [4, 6]]), np.array([[-1, -1], [0, -1], [1, 0], [2, 0]])
+    )
+    links[:, 0] = 0.3
+    # A mention that was not kept, one of another part, one that is too long.
+    clusters = [[(10, 11), (11, 13), (14, 16), (12, 13)], [(13, 14), (1, 2)], [(10, 14)]]
+
+    def run(mentions, links):
+        return compute_loss(CorefScores(10, mentions, links, candidates), clusters, 0.7)
+
+    _, gradient = run(mentions, links)
+    for array, own in zip((mentions, links), gradient):
+        for i in zip(*np.nonzero(np.isfinite(array))):
+            values = []
+            for step in (1e-4, -1e-4):
+                array[i] += step
+                values.append(run(mentions, links)[0])
+                array[i] -= step
+            assert own[i] == pytest.approx((values[0] - values[1]) / 2e-4, abs=1e-4)
+        assert not own[~np.isfinite(array)].any()
+
+
+def test_all_gold_antecedents_are_right_at_once():
+    links = np.array([[0, -np.inf, -np.inf], [0, 1, -np.inf], [0, 1, 2]], dtype="float32")
+    spans = np.array([[0, 1], [1, 2], [2, 3]])
+    candidates = Candidates(spans, np.array([[-1, -1], [0, -1], [1, 0]]))
+    scores = CorefScores(0, np.zeros((3, 1), "float32"), links, candidates)
+    e = np.exp([0, 1, 2])
+    expected = -np.log(e[1] / e[:2].sum()) - np.log(e[1:].sum() / e.sum())
+    assert compute_loss(scores, [[(0, 1), (1, 2), (2, 3)]], 0.0)[0] == pytest.approx(expected)
+    # Without gold antecedents, none is right.
+    expected = -np.log(e[0] / e[:2].sum()) - np.log(e[0] / e.sum())
+    assert compute_loss(scores, [], 0.0)[0] == pytest.approx(expected)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes how many numbers the largest result of an operation has."""
+
+    n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.n = max([self.n, *(tensor.numel() for tensor in tensors)])
+        return result
+
+
+def test_memory_is_linear_in_the_document():
+    """No array has all pairs of mentions, nor all spans times their width."""
+    shape = RankerShape(width=8, depth=1, max_span=6, share=0.3, n_antecedents=4)
+    module, sizes = make_ranker(4, shape), []
+    for n in (5000, 10000):
+        facts = [make_facts(n, 6)]
+        with torch.no_grad(), LargestTensor() as largest:
+            module(torch.randn(n, 4), [n], facts)
+        sizes.append(largest.n)
+
+    # 3,000 mentions: 9 million pairs; 10,000 tokens of 32 numbers in the gates of an LSTM.
+    assert sizes[1] < 2.1 * sizes[0]
+    assert sizes[1] <= 256 * 3000
+
+
+def test_documents_of_a_batch_know_nothing_of_each_other():
+    module = make_ranker()
+    lengths = [7, 1, 12]
+    Xs = [torch.randn(n, 3) for n in lengths]
+    with torch.no_grad():
+        together, _ = module(torch.cat(Xs), lengths, [make_facts(n) for n in lengths])
+        alone = [module(X, [len(X)], [make_facts(len(X))])[0] for X in Xs]
+    np.testing.assert_allclose(together, torch.cat(alone), atol=1e-5)
+
+
+def build(**settings):
+    return build_coref_span_ranker_v1(spacy.registry.resolve({"x": HASHED})["x"], **settings)
+
+
+@pytest.mark.parametrize(
+    "settings, code",
+    [
+        ({"width": 5}, "EL192"),
+        ({"depth": 0}, "EL012.*depth"),
+        ({"max_span": 0}, "EL012.*max_span"),
+        ({"n_antecedents": 0}, "EL012.*n_antecedents"),
+        ({"max_train_sentences": 0}, "EL012.*max_train_sentences"),
+        ({"dropout": 1}, "EL191"),
+        ({"share": 0}, "EL210.*share = 0"),
+        ({"share": 1.5}, "EL210"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, code):
+    with pytest.raises(ValueError, match=code):
+        build(**settings)
+
+
+def test_training_reads_parts_and_prediction_whole_docs():
+    model = build(width=4, max_span=2, max_train_sentences=2)
+    docs = [make_doc(200), Doc(VOCAB), make_doc(3)]
+    model.initialize(X=docs)
+    scores, backprop = model.begin_update(docs)
+    assert [len(own.mentions) for own in scores] == [80, 0, 3]
+    backprop([own_gradient(own) for own in scores])
+    (embedding,) = (node for node in model.walk() if node.has_grad("E"))
+    assert embedding.get_grad("E").any()
+    assert [len(own.mentions) for own in model.predict(docs)] == [200, 0, 3]
+    assert all(len(get_mention_scores(own)) == len(own.links) for own in scores)
+
+
+def own_gradient(scores):
+    return [np.ones_like(scores.mentions), np.zeros_like(scores.links)]
+
+
+def test_prediction_takes_a_few_documents_at_a_time(monkeypatch):
+    model = build(width=4, max_span=2)
+    docs = [make_doc(n) for n in (3, 5, 1, 9)]
+    docs.insert(2, Doc(VOCAB))
+    model.initialize(X=docs)
+    expected = model.predict(docs)
+    monkeypatch.setattr("spacy_elmo.tasks.coref.coref_model._BATCH_TOKENS", 6)
+    for one, other in zip(model.predict(docs), expected):
+        np.testing.assert_allclose(one.links, other.links, atol=1e-5)
+        np.testing.assert_allclose(one.mentions, other.mentions, atol=1e-5)

@@ -1,0 +1,253 @@
+"""The component "elmo_coref"; what all tasks' components do is in test_task_pipelines.py."""
+
+import re
+
+import numpy as np
+import pytest
+import spacy
+from spacy import displacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_elmo.tasks.coref.chain_display import make_color, make_display, render_chains
+from spacy_elmo.tasks.coref.clusters import find_groups, get_chains, set_gold_clusters
+from spacy_elmo.tasks.coref.coref_scorer import SCORES, score_coref
+
+from ..support.toy_tasks import HASHED, RANKER, make_examples, make_gold, make_task, train
+
+WORDS = ["Sam", "and", "eggs", "like", "Sam", "and", "eggs"]
+CHAINS = [["Sam", "Sam"], ["eggs", "eggs"]]
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return make_task("elmo_coref", n_updates=60)
+
+
+@pytest.fixture
+def pipe(nlp):
+    return nlp.get_pipe("elmo_coref")
+
+
+def texts(chains):
+    return [[span.text for span in chain] for chain in chains]
+
+
+def add(nlp, **settings):
+    return nlp.add_pipe("elmo_coref", config={"model": {**RANKER, "tok2vec": HASHED}, **settings})
+
+
+def make_doc(nlp, *clusters, words=WORDS):
+    doc = Doc(nlp.vocab, words=words)
+    set_gold_clusters(doc, clusters)
+    return doc
+
+
+def initialize(pipe, nlp, *docs):
+    pipe.initialize(lambda: make_examples(nlp, docs))
+
+
+def test_clusters_are_span_groups(nlp):
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+
+    assert [*doc.spans] == ["coref_clusters_1", "coref_clusters_2"]
+    assert texts(doc.spans.values()) == texts(doc._.coref_chains) == CHAINS
+
+
+def test_groups_of_an_earlier_run_go(nlp):
+    doc = Doc(nlp.vocab, words=WORDS)
+    for i in (1, 2, 3, 12):
+        doc.spans[f"coref_clusters_{i}"] = [doc[:1]]
+    doc.spans["other"] = [doc[:1]]
+    nlp(doc)
+
+    assert {*doc.spans} == {"coref_clusters_1", "coref_clusters_2", "other"}
+
+
+@pytest.mark.parametrize("words", [[], ["ham"], ["Sam"], ["green", "ham"], ["\n"]])
+def test_docs_without_mentions_have_no_chains(nlp, words):
+    doc = nlp(Doc(nlp.vocab, words=words))
+    assert doc._.coref_chains == [] and not doc.spans
+
+
+def test_another_prefix_is_kept_apart(nlp):
+    other = spacy.blank("en")
+    add(other, prefix="chain")
+    gold = make_gold(nlp, "elmo_coref", 12)
+    for doc in gold:
+        for name in find_groups(doc):
+            doc.spans[name.replace("coref_clusters", "chain")] = doc.spans.pop(name)
+    train(other, gold, 60)
+    examples = make_examples(other, gold)
+
+    assert other.evaluate(examples)["coref_f"] > 0.8
+    doc = max(other.pipe(doc.copy() for doc in gold), key=lambda doc: len(doc.spans))
+    assert "chain_1" in doc.spans and all(name.startswith("chain_") for name in doc.spans)
+    assert len(get_chains(doc, "chain")) == len(doc.spans) and doc._.coref_chains == []
+
+
+def test_single_mentions_are_chains_if_the_data_has_them():
+    nlp = spacy.blank("en")
+    add(nlp, singletons=True)
+    gold = make_gold(nlp, "elmo_coref", 12)
+    for doc in gold:
+        found = [[t.i for t in doc if t.text == word] for word in ("Sam", "eggs")]
+        set_gold_clusters(doc, [[(i, i + 1) for i in cluster] for cluster in found if cluster])
+    train(nlp, gold, 60)
+    doc = nlp(Doc(nlp.vocab, words=["Sam", "and", "eggs", "like", "Sam"]))
+
+    assert texts(doc._.coref_chains) == [["Sam", "Sam"], ["eggs"]]
+
+
+def test_data_and_setting_of_single_mentions_are_compared():
+    nlp = spacy.blank("en")
+    double, single = [(0, 1), (4, 5)], [(2, 3)]
+    pipe = add(nlp)
+    with pytest.warns(UserWarning, match="WL037.*1 of the 2 clusters"):
+        initialize(pipe, nlp, make_doc(nlp, double, single))
+    pipe.cfg["singletons"] = True
+    with pytest.warns(UserWarning, match="WL038.*singletons = false"):
+        initialize(pipe, nlp, make_doc(nlp, double))
+
+
+def test_single_mentions_are_no_mentions_otherwise(nlp, pipe):
+    """They are learned from as if nobody had marked them."""
+    both = make_examples(nlp, [make_doc(nlp, [(0, 1), (4, 5)], [(2, 3)])])
+    one = make_examples(nlp, [make_doc(nlp, [(0, 1), (4, 5)])])
+    nlp.get_pipe("elmo")(both[0].predicted)
+    scores = pipe.model.predict([both[0].predicted])
+    assert pipe.get_loss(both, scores)[0] == pipe.get_loss(one, scores)[0]
+
+
+@pytest.mark.parametrize("clusters", [[], [[(0, 1)]]])
+def test_it_cannot_learn_without_clusters(clusters):
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    with pytest.raises(ValueError, match="EL213.*'coref_clusters_1'.*convert-data ontogum"):
+        initialize(pipe, nlp, make_doc(nlp, *clusters))
+
+
+@pytest.mark.parametrize(
+    "settings, code", [({"prefix": ""}, "EL211"), ({"mention_weight": -1}, "EL212.*-1")]
+)
+def test_impossible_settings_are_refused(settings, code):
+    with pytest.raises(ValueError, match=code):
+        add(spacy.blank("en"), **settings)
+
+
+def test_without_training_it_says_so():
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    assert pipe.predict([Doc(nlp.vocab)]) == [[]]
+    with pytest.raises(ValueError, match="EL190"):
+        pipe(Doc(nlp.vocab, words=["a"]))
+
+
+def test_docs_that_say_nothing_are_not_learned_from(nlp, pipe):
+    docs = [Doc(nlp.vocab, words=WORDS), Doc(nlp.vocab), make_doc(nlp, [(0, 1), (4, 5)])]
+    examples = make_examples(nlp, docs)
+    for eg in examples:
+        nlp.get_pipe("elmo")(eg.predicted)
+    _, gradient = pipe.get_loss(examples, pipe.model.predict([eg.predicted for eg in examples]))
+
+    assert [any(array.any() for array in own) for own in gradient] == [False, False, True]
+    assert not np.isnan(gradient[2].links).any()
+
+
+def test_an_empty_group_says_that_there_is_no_chain(nlp):
+    said, unsaid = make_doc(nlp), Doc(nlp.vocab, words=WORDS)
+    scores = nlp.evaluate(make_examples(nlp, [said, unsaid]))
+    assert scores["coref_f"] == 0 == scores["coref_mentions_p"]
+    assert set(SCORES) <= {*nlp.evaluate(make_examples(nlp, [unsaid]))}
+    assert nlp.evaluate(make_examples(nlp, [unsaid]))["coref_f"] is None
+
+
+def test_mentions_that_overlap_nest_or_are_long_are_no_obstacle(nlp):
+    clusters = [[(0, 2), (1, 3)], [(0, 1), (4, 5)], [(0, 6), (5, 7)], [(1, 2), (1, 2), (2, 4)]]
+    gold = make_doc(nlp, *clusters)
+    losses = [nlp.update(make_examples(nlp, [gold]), sgd=False)["elmo_coref"] for _ in range(2)]
+    assert np.isfinite(losses).all()
+    example = make_examples(nlp, [gold])[0]
+    example.predicted = gold.copy()
+    scores = score_coref([example])
+    assert scores["coref_mentions_f"] == 1 and scores["coref_f"] == pytest.approx(1)
+
+
+def test_gold_mentions_of_other_tokens_are_said(nlp, pipe):
+    gold = Doc(nlp.vocab, words=["Sam", "'s", "Sam"], spaces=[False, True, False])
+    set_gold_clusters(gold, [[(0, 1), (2, 3)]])
+    example = Example(Doc(nlp.vocab, words=["Sam's", "Sam"]), gold)
+    with pytest.warns(UserWarning, match="WL039.*CorefCorpus"):
+        nlp.update([example], sgd=False)
+    # In scores they are not found, and those with the same characters are.
+    example.predicted.spans["coref_clusters_1"] = [example.predicted[0:1], example.predicted[1:2]]
+    assert score_coref([example])["coref_mentions_r"] == 0.5
+
+
+def test_gold_mentions_without_tokens_are_none(nlp):
+    gold = make_doc(nlp, [(0, 1), (4, 5)])
+    gold.spans["coref_clusters_2"] = [gold[3:3]]
+    gold.spans["coref_clusters_1"].append(gold[7:7])
+
+    assert texts(gold._.coref_chains) == [["Sam", "Sam"]]
+    assert np.isfinite(nlp.update(make_examples(nlp, [gold]), sgd=False)["elmo_coref"])
+
+
+def test_a_parse_helps_to_find_heads():
+    """The component learns from a parse if the docs have one, and needs none."""
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    gold = make_gold(nlp, "elmo_coref")
+    examples = make_examples(nlp, gold)
+    for eg in examples:
+        for token in eg.predicted:
+            token.head, token.dep_ = eg.predicted[0], "dep"
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(3):
+        pipe.update(examples, sgd=optimizer)
+    (shim,) = (s for node in pipe.model.walk() for s in node.shims)
+    assert shim._model.body.spans.root_bonus.abs() > 0
+    assert nlp(Doc(nlp.vocab, words=WORDS)) is not None
+
+
+def test_chains_are_drawn_in_colours(nlp):
+    words = [*WORDS, "<b>"]
+    doc = make_doc(nlp, [(0, 1), (4, 5)], [(2, 3), (6, 7)], words=words)
+    display = make_display(doc)
+    spans = display["docs"]["spans"]
+
+    assert [(s["start_token"], s["label"]) for s in spans[:3]] == [
+        (0, "1 Sam"), (2, "2 eggs"), (4, "1 Sam"),
+    ]  # fmt: skip
+    assert displacy.render(**display, jupyter=False) == render_chains(doc)
+    html = render_chains(doc, page=True)
+    assert html.count("1 Sam") == 2 and "<b>" not in html and html.startswith("<!DOCTYPE")
+    assert html.count(make_color(0)) >= 2 and html.count(make_color(1)) >= 2
+    colors = [make_color(i) for i in range(50)]
+    assert len({*colors}) == 50 and all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
+
+
+def test_chains_of_no_mention_are_drawn_too(nlp):
+    assert render_chains(Doc(nlp.vocab, words=["a"])) and render_chains(Doc(nlp.vocab)) is not None
+    long = make_doc(nlp, [(0, 30), (30, 31)], words=["very"] * 31)
+    assert make_display(long)["docs"]["spans"][0]["label"] == "1 very very very very…"
+
+
+def test_dropout_is_for_training_alone():
+    nlp = make_task("elmo_coref", dropout=0.5, with_elmo=False)
+    pipe = nlp.get_pipe("elmo_coref")
+    docs = [Doc(nlp.vocab, words=WORDS)]
+    one, other = (pipe.model.predict(docs)[0] for _ in range(2))
+    np.testing.assert_array_equal(one.links, other.links)
+    examples = make_examples(nlp, make_gold(nlp, "elmo_coref"))
+    assert len({nlp.update(examples, sgd=False)["elmo_coref"] for _ in range(2)}) == 2
+
+
+def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
+    pipe.to_disk(tmp_path)
+    before = texts(nlp(Doc(nlp.vocab, words=WORDS))._.coref_chains)
+    content = (tmp_path / "model").read_bytes()
+    (tmp_path / "model").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="EL104"):
+        pipe.from_disk(tmp_path)
+    assert texts(nlp(Doc(nlp.vocab, words=WORDS))._.coref_chains) == before == CHAINS
