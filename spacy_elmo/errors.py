@@ -532,6 +532,15 @@ class Errors(metaclass=ErrorsWithCodes):
         "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
         "en_core_web_md."
     )
+    EL234 = "The pipeline '{name}' cannot be loaded: {error}."
+    EL235 = (
+        "Nobody can say anything of '{asked}': the pipeline has no {component}. Its components "
+        "are: {known}."
+    )
+    EL236 = (
+        "No component of the pipeline says anything that can be shown; they are: {known}. "
+        "docs/tasks.md says which do, and how to train them."
+    )
     # Tasks
     EL190 = (
         "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "

@@ -21,6 +21,7 @@ from .pretrain import pretrain
 from .probe import probe
 from .report import report
 from .search import search
+from .tasks import tasks
 from .train_senses import train_senses
 from .weights import weights
 
@@ -41,6 +42,7 @@ elmo_cli.command("index")(index)
 elmo_cli.command("search")(search)
 elmo_cli.command("report")(report)
 elmo_cli.command("train-senses")(train_senses)
+elmo_cli.command("tasks")(tasks)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}

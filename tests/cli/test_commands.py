@@ -39,6 +39,7 @@ COMMANDS = [
     "evaluate",
     "export",
     "debug-corpus",
+    "tasks",
 ]
 
 

@@ -1,0 +1,126 @@
+"""What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+
+
+class Section(NamedTuple):
+    """title (str): for people. lines (List[str]): what was found, one thing each. html (str): the
+    same, drawn; "" for nothing to draw."""
+
+    title: str
+    lines: List[str]
+    html: str = ""
+
+
+def describe_doc(doc: "Doc", factories: Iterable[str]) -> List[Section]:
+    """Describe what the components of a pipeline have set.
+
+    doc (Doc): that went through it.
+    factories (Iterable[str]): of its components.
+    RETURNS (List[Section]): one for each of them that has something to show, in their order.
+    """
+    makers: Dict[str, Callable[[Doc], Section]] = {
+        "ner": _describe_entities,
+        "spancat": _describe_spans,
+        "textcat": _describe_categories,
+        "textcat_multilabel": _describe_categories,
+        "elmo_srl": _describe_roles,
+        "elmo_coref": _describe_chains,
+    }
+    return [makers[name](doc) for name in dict.fromkeys(factories) if name in makers]
+
+
+def describe_answers(pipe: Any, nlp: "Language", question: str, text: str) -> Section:
+    """pipe (Any): an "elmo_qa". nlp (Language): its pipeline. question, text (str): what is asked,
+    and where. RETURNS (Section): the likeliest spans with their probabilities."""
+    answer = pipe.answer(nlp, question, text)
+    found = f"{answer.text} ({answer.probability:.0%})" if answer.text else "no answer"
+    lines = [f"{found}; no answer: {answer.no_answer:.0%}"]
+    lines += [f"  {a.text} ({a.probability:.0%})" for a in pipe.top_answers(nlp, question, text)]
+    return Section(f"Answers to '{question}'", lines)
+
+
+def describe_entailment(pipe: Any, nlp: "Language", premise: str, hypothesis: str) -> Section:
+    """pipe (Any): an "elmo_entailment". nlp (Language): its pipeline. premise, hypothesis (str):
+    two texts. RETURNS (Section): each label with its probability, the likeliest first."""
+    cats = pipe.predict_pair(nlp, premise, hypothesis)
+    return Section(f"Does '{hypothesis}' follow?", _rank(cats))
+
+
+def make_page(title: str, sections: List[Section]) -> str:
+    """RETURNS (str): HTML of all sections, without anything from elsewhere."""
+    parts = []
+    for section in sections:
+        lines = "".join(f"<li>{_escape(line)}</li>" for line in section.lines)
+        body = section.html or f"<ul>{lines or '<li>nothing</li>'}</ul>"
+        parts.append(f"<h2>{_escape(section.title)}</h2>\n{body}")
+    style = "body {font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_escape(title)}</title><style>{style}</style></head>\n"
+        f"<body><h1>{_escape(title)}</h1>\n{chr(10).join(parts)}\n</body></html>\n"
+    )
+
+
+def _describe_entities(doc: "Doc") -> Section:
+    from spacy import displacy
+
+    html = displacy.render(doc, style="ent", jupyter=False) if doc.ents else ""
+    return Section("Entities", [_label(ent) for ent in doc.ents], html)
+
+
+def _describe_spans(doc: "Doc") -> Section:
+    from spacy import displacy
+
+    key = "sc"
+    spans = doc.spans.get(key, [])
+    options = {"spans_key": key}
+    html = displacy.render(doc, style="span", options=options, jupyter=False) if spans else ""
+    return Section("Spans", [_label(span) for span in spans], html)
+
+
+def _describe_categories(doc: "Doc") -> Section:
+    return Section("Categories", _rank(doc.cats))
+
+
+def _describe_roles(doc: "Doc") -> Section:
+    from spacy import displacy
+
+    from ..tasks.srl.frames import describe_frame
+
+    frames = doc._.elmo_srl
+    lines = [
+        "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
+        for frame in frames
+    ]
+    drawn = [describe_frame(frame) for frame in frames]
+    html = displacy.render(drawn, style="span", manual=True, jupyter=False) if drawn else ""
+    return Section("Roles", lines, html)
+
+
+def _describe_chains(doc: "Doc") -> Section:
+    from ..tasks.coref.chain_display import render_chains
+
+    chains = doc._.coref_chains
+    lines = [" = ".join(mention.text for mention in chain) for chain in chains]
+    return Section("Chains", lines, render_chains(doc) if chains else "")
+
+
+def _label(span: "Span") -> str:
+    return f"{span.label_}: {span.text}"
+
+
+def _rank(scores: Dict[str, float]) -> List[str]:
+    ranked = sorted(scores.items(), key=lambda item: -item[1])
+    return [f"{label}: {score:.0%}" for label, score in ranked]
+
+
+def _escape(text: str) -> str:
+    from html import escape
+
+    return escape(text)

@@ -1,0 +1,77 @@
+"""`python -m spacy elmo tasks`: what a pipeline's components say of a text."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+import typer
+from wasabi import msg
+
+from .common import exit_on_error, require_writable
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from .task_sections import Section
+
+_QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
+
+
+def tasks(
+    pipeline: str = typer.Argument(..., help="Folder or package of a trained pipeline"),
+    text: str = typer.Argument(..., help="The text, or - for the standard input"),
+    question: List[str] = typer.Option([], help="Asked of the text, for elmo_qa; may be repeated"),
+    hypothesis: List[str] = typer.Option(
+        [], help="Does it follow from the text, for elmo_entailment; may be repeated"
+    ),
+    html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
+) -> None:
+    """Print entities, spans, categories, roles, chains and answers that a pipeline finds in a
+    text, and draw them with displaCy. Nothing is trained."""
+    from ..util.atomic import write_file
+    from .task_sections import make_page
+
+    with exit_on_error():
+        require_writable(html)
+        nlp = _load(pipeline)
+        content = (sys.stdin.read() if text == "-" else text).strip()
+        sections = _describe(nlp, content, question, hypothesis)
+        for section in sections:
+            msg.divider(section.title)
+            print("\n".join(section.lines) or "nothing")
+        if html is not None:
+            page = make_page(content[:60], sections)
+            html.parent.mkdir(parents=True, exist_ok=True)
+            write_file(html, page.encode("utf-8"))
+            msg.good(f"Wrote {html}")
+
+
+def _load(pipeline: str) -> "Language":
+    import spacy
+
+    from ..errors import Errors
+    from ..util.showing import show_reason
+
+    try:
+        return spacy.load(pipeline)
+    except OSError as err:
+        raise ValueError(Errors.EL234.format(name=pipeline, error=show_reason(err))) from err
+
+
+def _describe(
+    nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
+) -> "List[Section]":
+    from ..errors import Errors
+    from .task_sections import describe_answers, describe_doc, describe_entailment
+
+    pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
+    for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):
+        if asked and name not in pipes:
+            known = ", ".join(nlp.pipe_names) or "none"
+            raise ValueError(Errors.EL235.format(asked=asked[0], component=name, known=known))
+    sections = describe_doc(nlp(text), pipes)
+    sections += [describe_answers(pipes[_QA], nlp, question, text) for question in questions]
+    sections += [describe_entailment(pipes[_ENTAILMENT], nlp, text, h) for h in hypotheses]
+    if not sections:
+        raise ValueError(Errors.EL236.format(known=", ".join(nlp.pipe_names) or "none"))
+    return sections

@@ -1,0 +1,106 @@
+"""`spacy elmo tasks`: one pipeline with all of the tasks, from one shared elmo."""
+
+import pytest
+import spacy
+from spacy.tokens import Span
+from spacy.training import Example
+from thinc.api import fix_random_seed
+
+from spacy_elmo.pipeline.elmo import Elmo
+from spacy_elmo.tasks.qa.gold_answers import set_gold
+
+from ..support.helpers import make_nlp
+from ..support.toy_roles import LISTENER, add_srl
+from ..support.toy_tasks import MODELS
+from .test_commands import run
+
+TEXT = "Sam gave him ham ."
+ALL = ("ner", "spancat", "textcat", "elmo_coref", "elmo_entailment", "elmo_qa")
+
+
+def make_gold(nlp):
+    """A text for those that read one, and pairs for the others."""
+    doc = nlp.make_doc(TEXT)
+    doc.set_ents([Span(doc, 0, 1, label="PER")])
+    doc.spans["sc"] = [Span(doc, 3, 4, label="FOOD")]
+    doc.cats = {"good": 1.0, "bad": 0.0}
+    doc.spans["coref_clusters_1"] = [doc[0:1], doc[2:3]]
+    roles = {"ARG0": (0, 1), "V": (1, 2), "ARG2": (2, 3), "ARG1": (3, 4)}
+    doc.spans["srl_1"] = [Span(doc, *place, label=role) for role, place in roles.items()]
+    doc.spans["srl_predicates"] = [doc[1:2]]
+    pair = nlp.get_pipe("elmo_entailment").make_pair(nlp, TEXT, "Sam gave ham .")
+    pair.cats = {"yes": 1.0, "no": 0.0}
+    asked = nlp.get_pipe("elmo_qa").make_pair(nlp, "Who gave ham ?", TEXT)
+    set_gold(asked, [asked[4:5]])
+    unanswered = nlp.get_pipe("elmo_qa").make_pair(nlp, "Why ?", TEXT)
+    set_gold(unanswered, [])
+    return doc, pair, asked, unanswered
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    fix_random_seed(0)
+    nlp = make_nlp()
+    for name in ALL:
+        nlp.add_pipe(name, config={"model": MODELS[name]})
+    add_srl(nlp, LISTENER)
+    golds = make_gold(nlp)
+    examples = [Example(gold.copy(), gold) for gold in golds]
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    nlp.select_pipes(enable=["elmo", "ner", "elmo_srl", "elmo_coref"])
+    only = [Example(nlp.make_doc(TEXT), golds[0])]
+    for _ in range(60):
+        nlp.update(only, sgd=optimizer)
+    for name in nlp.disabled:
+        nlp.enable_pipe(name)
+    path = tmp_path_factory.mktemp("tasks") / "pipeline"
+    nlp.to_disk(path)
+    return path
+
+
+def test_all_is_printed_and_drawn(folder, tmp_path):
+    page = tmp_path / "out" / "page.html"
+
+    printed = run(
+        "elmo", "tasks", folder, TEXT, "--question", "Who gave ham ?", "--hypothesis",
+        "Sam <gave> ham .", "--html", page,
+    )  # fmt: skip
+
+    for title in ("Entities", "Spans", "Categories", "Roles", "Chains", "Answers to", "follow"):
+        assert title in printed
+    assert "PER: Sam" in printed and "gave; ARG0: Sam" in printed and "Sam = him" in printed
+    assert "no answer: " in printed and "yes: " in printed
+    text = page.read_text("utf-8")
+    assert text.count("<h2>") == 7 and "&lt;gave&gt;" in text and "http" not in text
+    assert text.count("Sam") > 5
+
+
+def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):
+    nlp = spacy.load(folder)
+    calls = []
+
+    def count(self, docs):
+        docs = list(docs)
+        calls.append(len(docs))
+        return predict(self, docs)
+
+    predict = Elmo.predict
+    monkeypatch.setattr(Elmo, "predict", count)
+    nlp(TEXT)
+
+    assert calls == [1]
+    assert len(nlp.get_pipe("elmo").listening_components) == 7
+
+
+def test_what_cannot_be_shown_is_told(folder, tmp_path):
+    plain = spacy.blank("en")
+    plain.add_pipe("sentencizer")
+    plain.to_disk(tmp_path / "plain")
+
+    assert "EL236" in run("elmo", "tasks", tmp_path / "plain", "Ham .", exit_code=1)
+    printed = run("elmo", "tasks", tmp_path / "plain", "x", "--question", "Why ?", exit_code=1)
+    assert "EL235" in printed and "elmo_qa" in printed
+    assert "EL234" in run("elmo", "tasks", tmp_path / "none", "x", exit_code=1)
+    run("elmo", "tasks", folder, "x", "--html", tmp_path, exit_code=2)
+    assert "nothing" in run("elmo", "tasks", folder, "")
