@@ -17,6 +17,8 @@ CONFIGS = {
     "sentiment": ("textcat", "cats_score"),
     "entailment": ("elmo_entailment", "entailment_acc"),
     "roles": ("elmo_srl", "srl_f"),
+    "coreference": ("elmo_coref", "coref_f"),
+    "answers": ("elmo_qa", "qa_f1"),
 }
 
 

@@ -49,7 +49,7 @@ class SpanTable(NamedTuple):
 def make_table(
     windows: List[Place], rows: List[NDArray], is_word: NDArray, max_answer: int
 ) -> SpanTable:
-    """scores (Scores): of a doc with at least one window. rows (List[NDArray]): the same as
+    """windows (List[Place]): of a doc, at least one. rows (List[NDArray]): the same as
     `scores.rows`, in NumPy. is_word (NDArray): shape (n_doc_tokens,), whether a token can be
     first or last of an answer. max_answer (int): most tokens of one. RETURNS (SpanTable): the
     table."""
