@@ -72,7 +72,8 @@ def check_content(folder: Path, kind: str, digest: str) -> Path:
     try:
         is_right = digest_file(path) == digest
     except ValueError as err:
-        if not path.exists():
+        # Not whether it is there by now: another writer may have just written it again.
+        if isinstance(err.__cause__, FileNotFoundError):
             raise FileNotFoundError(path) from err
         raise damaged(folder, f"{path.name} cannot be read") from err
     if not is_right:

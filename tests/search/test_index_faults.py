@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from spacy_elmo.search import index_files
 from spacy_elmo.search import search_index as index_module
 from spacy_elmo.search.backends import search_arrays
 from spacy_elmo.search.search_index import SearchIndex
+from spacy_elmo.util.digests import digest_file
 from spacy_elmo.util.locks import lock_folder
 
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
@@ -191,6 +193,30 @@ def test_readers_and_writers_do_not_disturb_each_other(tmp_path):
     with reading(open_reader):
         for i in range(20):
             make(tmp_path, "mean").add("a", contents[i % 3])
+
+
+def test_a_file_that_is_back_by_now_is_read_again(tmp_path, monkeypatch):
+    """Removed by one writer, looked for by a reader, written again by the next writer."""
+    make(tmp_path, "mean").add("a", SENTENCES)
+    expected = search(tmp_path)
+    reader = SearchIndex.open(tmp_path, ToyEmbedder())
+    n_failures = iter([1])
+
+    def digest_late(path):
+        if next(n_failures, None):
+            content = path.read_bytes()
+            path.unlink()
+            try:
+                return digest_file(path)
+            finally:
+                path.write_bytes(content)
+                make(tmp_path, "mean").add("b", [["ham"]])
+                make(tmp_path, "mean").remove("b")
+        return digest_file(path)
+
+    monkeypatch.setattr(index_files, "digest_file", digest_late)
+
+    assert reader.search(["ham"], n=99) == expected
 
 
 def test_threads_may_search_and_add_in_one_index(tmp_path):
