@@ -3,6 +3,7 @@ import srsly
 import torch
 from hypothesis import HealthCheck, settings
 from spacy.tokens import DocBin
+from spacy.util import fix_random_seed
 
 from spacy_elmo import errors
 from spacy_elmo.bilm.config import BiLMConfig
@@ -29,6 +30,12 @@ settings.load_profile("default")
 
 def pytest_configure(config):
     config.pluginmanager.register(MessageUse(config, errors.Errors, errors.Warnings))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Fixtures and tests draw the same numbers each time, whatever ran before them."""
+    fix_random_seed(0)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
+from spacy.util import fix_random_seed
 
 from spacy_elmo.tasks.srl.clauses import Clause
 from spacy_elmo.tasks.srl.role_encoder import RoleEncoder, make_order
@@ -24,7 +25,7 @@ def make_docs(texts=SENTENCES):
 
 
 def make_model(seed=0, **settings):
-    torch.manual_seed(seed)
+    fix_random_seed(seed)
     settings = {"width": 6, "depth": 3, "dropout": 0.0, **settings}
     tok2vec = spacy.registry.resolve({"model": PLAIN})["model"]
     model = build_srl_tagger_v1(tok2vec, **settings)
@@ -83,7 +84,8 @@ def test_gradients_are_those_of_finite_differences(model, places):
         pairs = [*zip(scores.predicates, d_predicates), *zip(scores.tags, d_tags)]
         return sum((np.float64(a) * b).sum() for a, b in pairs)
 
-    eps = 1e-2
+    # Small, because Maxout has corners.
+    eps = 1e-3
     for X, dX in zip(rows, captured[0]):
         for place in list(np.ndindex(X.shape))[::29]:
             value, sums = X[place], []
@@ -91,7 +93,7 @@ def test_gradients_are_those_of_finite_differences(model, places):
                 X[place] = value + sign * eps
                 sums.append(get_sum())
             X[place] = value
-            np.testing.assert_allclose(dX[place], (sums[0] - sums[1]) / (2 * eps), atol=0.02)
+            np.testing.assert_allclose(dX[place], (sums[0] - sums[1]) / (2 * eps), atol=0.01)
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 5, 1], [2, 2], [1, 4, 4, 2]])
