@@ -1,7 +1,7 @@
 """The component "elmo_coref": which mentions of a text are the same."""
 
 import warnings
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Callable, Iterable, List, Optional, Tuple
 
 import numpy as np
 from spacy.language import Language
@@ -86,8 +86,6 @@ class ElmoCoref(TaskPipe):
     scorer (Optional[Callable]): scores examples; None for no scores.
     """
 
-    min_labels = 0
-
     def __init__(
         self,
         vocab: Vocab,
@@ -108,24 +106,19 @@ class ElmoCoref(TaskPipe):
         super().__init__(vocab, model, name, scorer=scorer, **settings)
 
     def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[Iterable[str]] = None,
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Initialize the model. There are no labels.
+        """Initialize the model, and check that there is something to learn.
 
         get_examples (Callable[[], Iterable[Example]]): the training data.
         nlp (Optional[Language]): the pipeline.
-        labels (Optional[Iterable[str]]): for spaCy's sake; not used.
         RAISES (ValueError): EL213 if there is no gold cluster to learn from.
         """
         validate_get_examples(get_examples, "ElmoCoref.initialize")
         prefix = self.cfg["prefix"]
         chains = (chain for eg in get_examples() for chain in get_chains(eg.reference, prefix))
         self._check_sizes([len(chain) for chain in chains])
-        super().initialize(get_examples, nlp=nlp, labels=[])
+        self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])
 
     def _check_sizes(self, sizes: List[int]) -> None:
         n_single, singletons = sizes.count(1), self.cfg["singletons"]
@@ -136,14 +129,6 @@ class ElmoCoref(TaskPipe):
             warnings.warn(text, stacklevel=3)
         if not n_single and singletons:
             warnings.warn(Warnings.WL038.format(name=self.name), stacklevel=3)
-
-    def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): any. RETURNS (Iterable[str]): Nothing: clusters have no labels."""
-        return []
-
-    def make_sample(self, examples: List[Example]) -> Any:
-        """examples (List[Example]): any. RETURNS (Any): Nothing: no width depends on the data."""
-        return None
 
     def predict(self, docs: Iterable[Doc]) -> List[List[Cluster]]:
         """docs (Iterable[Doc]): any docs. RETURNS (List[List[Cluster]]): the clusters of each.

@@ -12,7 +12,7 @@ from thinc.types import Floats2d
 
 from ...bilm.config import BiLMConfig
 from ...errors import Errors
-from ..shared.task_pipe import TaskPipe
+from ..shared.labelled_pipe import LabelledPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .nli_files import PAIR_NAMES
 
@@ -54,7 +54,7 @@ def make_elmo_entailment(
     return ElmoEntailment(nlp.vocab, model, name, scorer=scorer)
 
 
-class ElmoEntailment(TaskPipe):
+class ElmoEntailment(LabelledPipe):
     """Classify pairs of texts: does the hypothesis follow from the premise? A pair is one Doc with
     the span groups "premise" and "hypothesis" (see `make_pair`). `doc.cats` gets the probability
     of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are.

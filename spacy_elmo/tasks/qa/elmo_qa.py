@@ -1,13 +1,11 @@
 """The component "elmo_qa": which words of a text answer a question."""
 
-from itertools import islice
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ...bilm.config import BiLMConfig
@@ -33,8 +31,6 @@ DEFAULT_MODEL = {
         "depth": _BUNDLED.depth,
     },
 }
-# spaCy's own components take as many for shape inference.
-_N_SAMPLE = 10
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64
 
@@ -180,8 +176,7 @@ class ElmoQA(TaskPipe):
             raise ValueError(Errors.EL227.format(name=self.name, known=known))
         return answered
 
-    # There are no labels that could be given.
-    def initialize(  # type: ignore[override]
+    def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
         """Initialize the model, and check that there is something to learn.
@@ -193,7 +188,7 @@ class ElmoQA(TaskPipe):
         """
         validate_get_examples(get_examples, "ElmoQA.initialize")
         check_data(get_examples(), self.name, self.max_answer)
-        sample = list(islice(get_examples(), _N_SAMPLE))
+        sample = self.take_sample(get_examples)
         self.model.initialize(X=[Reading(eg.reference, (0, 0), []) for eg in sample])
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
@@ -223,37 +218,13 @@ class ElmoQA(TaskPipe):
             if ranking is not None:
                 set_answers(doc, ranking, self.threshold)
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
-        """Learn from a batch, from at most `train_windows` of each context.
-
-        examples (Iterable[Example]): the batch.
-        drop (float): dropout of the tok2vec.
-        sgd (Optional[Optimizer]): None to keep the gradients.
-        losses (Optional[Dict[str, float]]): the loss is added.
-        RETURNS (Dict[str, float]): the losses.
-        RAISES (ValueError): as `get_loss`.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "ElmoQA.update")
-        if not any(len(eg.predicted) for eg in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
+    def learn(self, examples: List[Example]) -> float:
+        """examples (List[Example]): a batch; at most `train_windows` of each context are read.
+        RETURNS (float): the loss. RAISES (ValueError): as `get_loss`."""
         scores, backprop = self.model.begin_update([self._choose(eg) for eg in examples])
         loss, d_rows = self.get_loss(examples, scores)
         backprop(d_rows)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
+        return loss
 
     def _choose(self, example: Example) -> Reading:
         reading, gold = read_doc(example.predicted, self.window, self.stride), get_gold(example)

@@ -1,14 +1,13 @@
-"""`TaskPipe`: what spaCy's `TrainablePipe` leaves to each component with labels."""
+"""`TaskPipe`: what spaCy's `TrainablePipe` leaves to each component of a task."""
 
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import srsly
-from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
-from thinc.api import Model
+from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...errors import Errors
 from ...pipeline.saved_pipe import SavedPipe
@@ -21,8 +20,8 @@ _N_SAMPLE = 10
 
 
 class TaskPipe(SavedPipe, TrainablePipe):
-    """A trainable component with labels, which are collected from the data, in its order. Its
-    files have spaCy's names, and are written atomically, with digests.
+    """A trainable component. Its files have spaCy's names, and are written atomically, with
+    digests.
 
     vocab (Vocab): the shared vocabulary.
     model (Model): its model.
@@ -42,89 +41,56 @@ class TaskPipe(SavedPipe, TrainablePipe):
         scorer: Optional[Callable] = None,
         **cfg: Any,
     ) -> None:
-        super().__init__(vocab, model, name, labels=[], **cfg)
+        super().__init__(vocab, model, name, **cfg)
         self.scorer = scorer
 
-    @property
-    def labels(self) -> Tuple[str, ...]:
-        """RETURNS (Tuple[str, ...]): The labels, in the order of the model's output."""
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> List[str]:
-        """RETURNS (List[str]): What `init labels` writes, and `initialize` takes as `labels`."""
-        return list(self.labels)
-
-    def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
-
-        label (str): its name.
-        RETURNS (int): 1, or 0 if it is there already.
-        RAISES (ValueError): EL193 if it is no name, EL198 if the model has its labels already.
-        """
-        if not isinstance(label, str) or not label:
-            raise ValueError(Errors.EL193.format(label=label, name=self.name))
-        if label in self.labels:
-            return 0
-        if self.model.has_dim("nO"):
-            raise self.unknown_label(label)
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
-
-    def unknown_label(self, label: str) -> ValueError:
-        """label (str): one that the model does not have. RETURNS (ValueError): EL198, to be
-        raised."""
-        known = ", ".join(self.labels)
-        return ValueError(Errors.EL198.format(label=label, name=self.name, labels=known))
-
-    def require_labels(self) -> None:
-        """RAISES (ValueError): EL190 if the component has no labels: it was never trained."""
-        if not self.labels:
-            raise ValueError(Errors.EL190)
-
-    def initialize(
+    def update(
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        examples: Iterable[Example],
         *,
-        nlp: Optional[Language] = None,
-        labels: Optional[Iterable[str]] = None,
-    ) -> None:
-        """Collect the labels and initialize the model.
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from a batch.
 
-        get_examples (Callable[[], Iterable[Example]]): the training data.
-        nlp (Optional[Language]): the pipeline.
-        labels (Optional[Iterable[str]]): the labels, as `init labels` writes them; None to
-            collect them from the data.
-        RAISES (ValueError): EL194 for fewer labels than `min_labels`.
+        examples (Iterable[Example]): a batch.
+        drop (float): dropout of the tok2vec; a task's own network has a setting of its own.
+        sgd (Optional[Optimizer]): None or False to keep the gradients.
+        losses (Optional[Dict[str, float]]): the loss is added under our name.
+        RETURNS (Dict[str, float]): the losses.
+        RAISES (ValueError): as `learn`.
         """
-        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        if labels is None:
-            labels = (label for eg in get_examples() for label in self.find_labels(eg))
-        for label in labels:
-            self.add_label(label)
-        if len(self.labels) < self.min_labels:
-            shown = ", ".join(self.labels) or "none"
-            least = self.min_labels
-            text = Errors.EL194.format(name=self.name, least=least, labels=shown, hint=self.hint)
-            raise ValueError(text)
-        sample = list(islice(get_examples(), _N_SAMPLE))
-        self.model.initialize(X=[eg.reference for eg in sample], Y=self.make_sample(sample))
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        losses[self.name] += self.learn(examples)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
 
-    # What a component says of itself.
-    # Labels without which there is nothing to learn.
-    min_labels = 1
-    # What its training data needs, for errors.
-    hint = "labels"
+    def learn(self, examples: List[Example]) -> float:
+        """Run the model over a batch and back. A task whose model reads more than docs has its
+        own.
 
-    def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): of the training data. RETURNS (Iterable[str]): Labels in it, any
-        number of times."""
-        raise NotImplementedError
+        examples (List[Example]): a batch with at least one token.
+        RETURNS (float): the loss.
+        RAISES (ValueError): as `get_loss`.
+        """
+        scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        loss, d_scores = self.get_loss(examples, scores)
+        backprop(d_scores)
+        return loss
 
-    def make_sample(self, examples: List[Example]) -> Any:
-        """examples (List[Example]): a few. RETURNS (Any): What `model.initialize` takes as Y."""
-        return self.model.ops.alloc2f(len(examples), len(self.labels))
+    @staticmethod
+    def take_sample(get_examples: Callable[[], Iterable[Example]]) -> List[Example]:
+        """get_examples (Callable[[], Iterable[Example]]): the training data. RETURNS
+        (List[Example]): A few of them, from which models infer their shapes."""
+        return list(islice(get_examples(), _N_SAMPLE))
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
         writers = {

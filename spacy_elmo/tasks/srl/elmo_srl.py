@@ -6,14 +6,13 @@ from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Seque
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Optimizer, set_dropout_rate
 from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
 from ...util.checks import require_known
-from ..shared.task_pipe import TaskPipe
+from ..shared.labelled_pipe import LabelledPipe
 from .clauses import Clause, Place, split_by_size
 from .frames import (
     PREDICATES,
@@ -85,7 +84,7 @@ def make_elmo_srl(
     )
 
 
-class ElmoSRL(TaskPipe):
+class ElmoSRL(LabelledPipe):
     """Find predicates, and the spans of their arguments with their roles.
 
     Each frame is a span group, `doc.spans["srl_1"]` and so on: the predicate with the label "V",
@@ -168,42 +167,22 @@ class ElmoSRL(TaskPipe):
         arguments = [(span.label_, span) for span in spans if span.label_ != VERB]
         return Frame(predicate, arguments)
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
-        """Learn from a batch: from predicates and roles together, the predicates given.
+    def learn(self, examples: List[Example]) -> float:
+        """Learn predicates and roles together, the predicates given.
 
-        examples (Iterable[Example]): a batch. Nothing is learned from those without frames and
+        examples (List[Example]): a batch. Nothing is learned from those without frames and
             without `srl_predicates`.
-        drop (float): of the tok2vec; the model has its own `dropout`.
-        sgd (Optional[Optimizer]): None to keep the gradients.
-        losses (Optional[Dict[str, float]]): gets the loss under our name.
-        RETURNS (Dict[str, float]): the losses.
+        RETURNS (float): the loss.
         RAISES (ValueError): EL190 if the component has no labels, EL200 as `read_frames`.
         """
         self.require_labels()
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "ElmoSRL.update")
-        docs = [eg.predicted for eg in examples]
-        if not any(len(doc) for doc in docs):
-            return losses
         gold = [find_gold(eg) for eg in examples]
         places = [[frame.predicate for frame in frames] for frames in gold]
-        set_dropout_rate(self.model, drop)
+        docs = [eg.predicted for eg in examples]
         scores, backprop = self.model.begin_update((docs, lambda _: places))
         loss, gradients = self._get_loss(examples, scores, gold)
         backprop(gradients)
-        if sgd is not None:
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
+        return loss
 
     def get_loss(
         self, examples: Iterable[Example], scores: SRLScores
