@@ -3,12 +3,13 @@
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..shared.data_lines import Line, line_error, read_lines
+from ..shared.sentence_docs import make_doc
 from .brackets import OpenBrackets
 from .clusters import Cluster, set_gold_clusters
 
@@ -42,7 +43,7 @@ def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
     """
     for lines in _split_documents(path, "# newdoc"):
         sentences, clusters = _read_document(path, _join_words(lines), _parse_conllu)
-        yield _make_doc(nlp, sentences, clusters)
+        yield _make_clusters_doc(nlp, sentences, clusters)
 
 
 def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
@@ -56,7 +57,7 @@ def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
     """
     for lines in _split_documents(path, "#begin document"):
         sentences, clusters = _read_document(path, lines, _parse_columns)
-        yield _make_doc(nlp, sentences, clusters)
+        yield _make_clusters_doc(nlp, sentences, clusters)
 
 
 def _split_documents(path: Path, mark: str) -> Iterator[List[Line]]:
@@ -156,12 +157,13 @@ def _join_words(lines: List[Line]) -> List[Line]:
     return joined
 
 
-def _make_doc(nlp: Language, sentences: List[Sentence], clusters: Sequence[Cluster]) -> Doc:
+def _make_clusters_doc(
+    nlp: Language, sentences: List[Sentence], clusters: Sequence[Cluster]
+) -> Doc:
     words = [word for sentence in sentences for word in sentence]
     parse: Dict[str, Any] = {} if words[0].parse is None else _make_parse(sentences)
-    starts = [i == 0 for sentence in sentences for i in range(len(sentence))]
-    texts, spaces = [word.text for word in words], [word.space for word in words]
-    doc = Doc(nlp.vocab, words=texts, spaces=spaces, sent_starts=cast(Any, starts), **parse)
+    texts = [[word.text for word in sentence] for sentence in sentences]
+    doc = make_doc(nlp, texts, spaces=[word.space for word in words], **parse)
     set_gold_clusters(doc, clusters)
     return doc
 

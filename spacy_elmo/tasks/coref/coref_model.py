@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, List, NamedTuple, Sequence, Tuple, cast
+from typing import Callable, List, NamedTuple, Tuple, cast
 
 import numpy as np
 import torch
@@ -10,10 +10,11 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from ...bilm.word_batch import plan_batches
 from ...errors import Errors
 from ...util.checks import require_least
 from ..shared.bilstm import Dropout
-from ..shared.torch_layer import TorchShim, torch_layer
+from ..shared.torch_layer import TorchShim, init_reader, torch_layer
 from .mention_facts import Ints, MentionFacts, cut, find_facts
 from .span_choice import Floats, mask_scores
 from .span_ranker import Candidates, RankerShape, SpanRanker
@@ -95,17 +96,9 @@ def build_coref_span_ranker_v1(
     build = partial(SpanRanker, shape=shape)
     ranker = torch_layer("span_ranker_rows", _ranker_forward, build, attrs=attrs)
     model: CorefModel = Model(
-        "span_ranker", span_ranker_forward, init=span_ranker_init, layers=[tok2vec, ranker]
+        "span_ranker", span_ranker_forward, init=init_reader, layers=[tok2vec, ranker]
     )
     model.set_ref("tok2vec", tok2vec)
-    return model
-
-
-def span_ranker_init(model: CorefModel, X: Any = None, Y: Any = None) -> CorefModel:
-    """Initialize the tok2vec, then what reads it."""
-    tok2vec, ranker = model.layers
-    tok2vec.initialize(X=X)
-    ranker.initialize(X=None if X is None else tok2vec.predict(X))
     return model
 
 
@@ -124,12 +117,13 @@ def span_ranker_forward(
     facts = [find_facts(doc, *part, max_span) for doc, part in zip(docs, parts)]
     scores = [_score_nothing(max_span) for _ in docs]
     # In training all docs are one batch.
-    batches = [[i for i, doc in enumerate(docs) if len(doc)]] if is_train else _batch(docs)
+    budget = sum(map(len, docs)) if is_train else _BATCH_TOKENS
     ways_back = []
-    for batch in filter(None, batches):
+    for batch in plan_batches([len(doc) for doc in docs], budget, n_boundaries=0):
         Xs = [vectors[i][slice(*parts[i])] for i in batch]
         found, backprop = ranker((Xs, [facts[i] for i in batch]), is_train)
-        ways_back.append((batch, backprop))
+        if is_train:
+            ways_back.append((batch, backprop))
         for i, own in zip(batch, found):
             scores[i] = own
 
@@ -147,19 +141,6 @@ def _score_nothing(max_span: int) -> CorefScores:
     candidates = Candidates(np.zeros((0, 2), dtype="int64"), np.zeros((0, 0), dtype="int64"))
     empty = np.zeros((0, max_span), dtype="float32"), np.zeros((0, 1), dtype="float32")
     return CorefScores(0, *empty, candidates)
-
-
-def _batch(docs: Sequence[Doc]) -> List[List[int]]:
-    batches: List[List[int]] = []
-    n_tokens = _BATCH_TOKENS
-    for i, doc in enumerate(docs):
-        n_tokens += len(doc)
-        if n_tokens > _BATCH_TOKENS:
-            batches.append([])
-            n_tokens = len(doc)
-        if len(doc):
-            batches[-1].append(i)
-    return batches
 
 
 def _ranker_forward(

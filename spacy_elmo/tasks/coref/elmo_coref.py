@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
-from ...bilm.config import BiLMConfig
 from ...errors import Errors, Warnings
+from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from .clusters import PREFIX, Cluster, find_groups, get_chains, set_clusters
 from .coref_loss import compute_loss
@@ -18,15 +18,9 @@ from .coref_model import CorefGradient, CorefModel, CorefScores, get_mention_sco
 from .coref_scorer import SCORES
 from .span_choice import find_clusters
 
-_BUNDLED = BiLMConfig()
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.CorefSpanRanker.v1",
-    "tok2vec": {
-        "@architectures": "spacy-elmo.ElmoListener.v2",
-        "upstream": "elmo",
-        "width": _BUNDLED.width,
-        "depth": _BUNDLED.depth,
-    },
+    "tok2vec": DEFAULT_TOK2VEC,
 }
 
 # Of the clusters: fewer of one mention are slips of annotators.

@@ -10,21 +10,15 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ...bilm.config import BiLMConfig
 from ...errors import Errors
+from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .nli_files import PAIR_NAMES
 
-_BUNDLED = BiLMConfig()
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.EntailmentESIM.v1",
-    "tok2vec": {
-        "@architectures": "spacy-elmo.ElmoListener.v2",
-        "upstream": "elmo",
-        "width": _BUNDLED.width,
-        "depth": _BUNDLED.depth,
-    },
+    "tok2vec": DEFAULT_TOK2VEC,
 }
 # Never the logarithm of 0.
 _LEAST = 1e-10

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..shared.attention import align, pad, pool_max, pool_mean
 from ..shared.bilstm import BiLSTM, Dropout, require_even
 from ..shared.text_pairs import TextPair, get_pair
-from ..shared.torch_layer import run_rows, torch_layer
+from ..shared.torch_layer import init_reader, run_rows, torch_layer
 from .nli_files import PAIR_NAMES
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -69,18 +69,10 @@ def build_entailment_esim_v1(
     attrs = {"dropout": Dropout(dropout)}
     esim = torch_layer("esim_rows", run_rows, partial(ESIM, width=width), nO=width, attrs=attrs)
     pairs: Model = Model(
-        "esim", esim_forward, init=esim_init, layers=[tok2vec, esim], dims={"nO": width}
+        "esim", esim_forward, init=init_reader, layers=[tok2vec, esim], dims={"nO": width}
     )
     model = chain(pairs, Softmax(nO=nO, nI=width))
     model.set_ref("tok2vec", tok2vec)
-    return model
-
-
-def esim_init(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> Model:
-    """Initialize the tok2vec, then what reads it."""
-    tok2vec, esim = model.layers
-    tok2vec.initialize(X=X)
-    esim.initialize(X=None if X is None else tok2vec.predict(X))
     return model
 
 

@@ -1,13 +1,14 @@
 """Named entities in columns: CoNLL-2003 and what looks like it, and LitBank's nested ones."""
 
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional, Union
+from typing import Iterator, List, NamedTuple, Optional
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..shared.bio_tags import LabelledSpan, make_spans, read_tags
 from ..shared.data_lines import Line, line_error, read_blocks
+from ..shared.sentence_docs import make_doc
 
 _DOC_START = "-DOCSTART-"
 
@@ -33,7 +34,7 @@ def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
     RAISES (ValueError): EL197 for a line that is none of these.
     """
     for sentences in _group(_read_sentences(path, last_only=True), joined):
-        doc = _make_doc(nlp, sentences)
+        doc = make_doc(nlp, [sentence.words for sentence in sentences])
         doc.ents = tuple(_collect(doc, sentences, 0))
         yield doc
 
@@ -52,7 +53,7 @@ def read_litbank_entities(
     RAISES (ValueError): EL197 for a line that is none of these.
     """
     for sentences in _group(_read_sentences(path, last_only=False), joined):
-        doc = _make_doc(nlp, sentences)
+        doc = make_doc(nlp, [sentence.words for sentence in sentences])
         n_layers = max(len(sentence.layers) for sentence in sentences)
         doc.spans[key] = [span for i in range(n_layers) for span in _collect(doc, sentences, i)]
         yield doc
@@ -112,14 +113,6 @@ def _group(sentences: Iterator[Sentence], joined: bool) -> Iterator[List[Sentenc
         group = [*(group or []), sentence]
     if group:
         yield group
-
-
-def _make_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
-    words = [word for sentence in sentences for word in sentence.words]
-    starts: List[Union[bool, int, None]] = [
-        i == 0 for sentence in sentences for i in range(len(sentence.words))
-    ]
-    return Doc(nlp.vocab, words=words, sent_starts=starts)
 
 
 def _collect(doc: Doc, sentences: List[Sentence], layer: int) -> Iterator:

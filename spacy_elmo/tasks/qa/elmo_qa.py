@@ -8,9 +8,9 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...bilm.config import BiLMConfig
 from ...errors import Errors
 from ...util.checks import require_least
+from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .answers import Answer, Ranking, get_answer, get_answers, set_answers
@@ -21,15 +21,9 @@ from .qa_model import QAModel, Scores
 from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
 from .span_table import get_none_probability, rank_spans
 
-_BUNDLED = BiLMConfig()
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.QABiDAF.v1",
-    "tok2vec": {
-        "@architectures": "spacy-elmo.ElmoListener.v2",
-        "upstream": "elmo",
-        "width": _BUNDLED.width,
-        "depth": _BUNDLED.depth,
-    },
+    "tok2vec": DEFAULT_TOK2VEC,
 }
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64

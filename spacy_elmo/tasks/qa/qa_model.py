@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 
 from ...errors import Errors
 from ..shared.bilstm import Dropout, require_even
-from ..shared.torch_layer import run_rows, torch_layer
+from ..shared.torch_layer import init_reader, run_rows, torch_layer
 from .bidaf import BiDAF
 from .qa_readings import Place, Reading
 
@@ -68,12 +68,8 @@ def build_qa_bidaf_v1(
 
 
 def bidaf_init(model: QAModel, X: Optional[List[Reading]] = None, Y: Any = None) -> QAModel:
-    """Initialize the tok2vec, then what reads it."""
-    tok2vec, bidaf = model.layers
-    docs = None if X is None else [reading.doc for reading in X]
-    tok2vec.initialize(X=docs)
-    bidaf.initialize(X=None if docs is None else tok2vec.predict(docs))
-    return model
+    """X (Optional[List[Reading]]): some readings; their windows do not matter."""
+    return init_reader(model, None if X is None else [reading.doc for reading in X])
 
 
 def bidaf_forward(

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, cast
 import safetensors.torch
 import srsly
 import torch
+from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import Tensor, nn
@@ -105,6 +106,17 @@ def init_rows(model: Model, X: Optional[List[Floats2d]] = None, Y: Any = None) -
         model.set_dim("nI", X[0].shape[1])
     if model.has_dim("nI"):
         set_width(model, model.get_dim("nI"))
+    return model
+
+
+def init_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> Model:
+    """Initialize a model of two layers: the tok2vec, then what reads it.
+
+    model (Model): the tok2vec and a layer of `torch_layer`. X (Optional[List[Doc]]): some docs.
+    """
+    tok2vec, reader = model.layers
+    tok2vec.initialize(X=X)
+    reader.initialize(X=None if X is None else tok2vec.predict(X))
     return model
 
 

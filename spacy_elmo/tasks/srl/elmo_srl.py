@@ -12,6 +12,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
 from ...util.checks import require_known
+from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
 from .clauses import Clause, Place, split_by_size
 from .frames import (
@@ -45,12 +46,7 @@ register_extension()
     default_config={
         "model": {
             "@architectures": "spacy-elmo.SRLTagger.v1",
-            "tok2vec": {
-                "@architectures": "spacy-elmo.ElmoListener.v2",
-                "upstream": "elmo",
-                "width": 256,
-                "depth": 2,
-            },
+            "tok2vec": DEFAULT_TOK2VEC,
         },
         "predicates": "predicted",
         "threshold": 0.5,

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 
 from ..shared.bio_tags import LabelledSpan, make_spans
 from ..shared.data_lines import Line, line_error, read_blocks
+from ..shared.sentence_docs import make_doc
 from .frames import VERB, Frame, write_frames
 from .role_columns import is_bracket, read_brackets
 
@@ -139,22 +140,18 @@ def _make_sentence(
 
 def _make_docs(nlp: Language, sentences: Iterable[Sentence], joined: bool) -> Iterator[Doc]:
     if not joined:
-        yield from (_make_doc(nlp, [sentence]) for sentence in sentences)
+        yield from (_make_frames_doc(nlp, [sentence]) for sentence in sentences)
         return
     for _, group in groupby(sentences, key=_get_document):
-        yield _make_doc(nlp, list(group))
+        yield _make_frames_doc(nlp, list(group))
 
 
 def _get_document(sentence: Sentence) -> str:
     return sentence.document
 
 
-def _make_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
-    words = [word for sentence in sentences for word in sentence.words]
-    starts: List[Union[bool, int, None]] = [
-        i == 0 for sentence in sentences for i in range(len(sentence.words))
-    ]
-    doc = Doc(nlp.vocab, words=words, sent_starts=starts)
+def _make_frames_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
+    doc = make_doc(nlp, [sentence.words for sentence in sentences])
     frames: List[Frame] = []
     offset = 0
     for sentence in sentences:
