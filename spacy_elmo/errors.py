@@ -532,7 +532,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
         "en_core_web_md."
     )
-    EL234 = "The pipeline '{name}' cannot be loaded: {error}."
     EL235 = (
         "Nobody can say anything of '{asked}': the pipeline has no {component}. Its components "
         "are: {known}."

@@ -1,19 +1,12 @@
 """What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List
+
+from ..experiments.html_pages import DrawnSection as Section
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span
-
-
-class Section(NamedTuple):
-    """title (str): for people. lines (List[str]): what was found, one thing each. html (str): the
-    same, drawn; "" for nothing to draw."""
-
-    title: str
-    lines: List[str]
-    html: str = ""
 
 
 def describe_doc(doc: "Doc", factories: Iterable[str]) -> List[Section]:
@@ -49,22 +42,6 @@ def describe_entailment(pipe: Any, nlp: "Language", premise: str, hypothesis: st
     two texts. RETURNS (Section): each label with its probability, the likeliest first."""
     cats = pipe.predict_pair(nlp, premise, hypothesis)
     return Section(f"Does '{hypothesis}' follow?", _rank(cats))
-
-
-def make_page(title: str, sections: List[Section]) -> str:
-    """RETURNS (str): HTML of all sections, without anything from elsewhere."""
-    parts = []
-    for section in sections:
-        lines = "".join(f"<li>{_escape(line)}</li>" for line in section.lines)
-        body = section.html or f"<ul>{lines or '<li>nothing</li>'}</ul>"
-        parts.append(f"<h2>{_escape(section.title)}</h2>\n{body}")
-    style = "body {font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem}"
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_escape(title)}</title><style>{style}</style></head>\n"
-        f"<body><h1>{_escape(title)}</h1>\n{chr(10).join(parts)}\n</body></html>\n"
-    )
 
 
 def _describe_entities(doc: "Doc") -> Section:
@@ -118,9 +95,3 @@ def _label(span: "Span") -> str:
 def _rank(scores: Dict[str, float]) -> List[str]:
     ranked = sorted(scores.items(), key=lambda item: -item[1])
     return [f"{label}: {score:.0%}" for label, score in ranked]
-
-
-def _escape(text: str) -> str:
-    from html import escape
-
-    return escape(text)

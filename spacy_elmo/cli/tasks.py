@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 import typer
 from wasabi import msg
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error, load_pipeline, require_writable
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -28,34 +28,22 @@ def tasks(
 ) -> None:
     """Print entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
+    from ..experiments.html_pages import render_tasks
     from ..util.atomic import write_file
-    from .task_sections import make_page
 
     with exit_on_error():
         require_writable(html)
-        nlp = _load(pipeline)
+        nlp = load_pipeline(pipeline)
         content = (sys.stdin.read() if text == "-" else text).strip()
         sections = _describe(nlp, content, question, hypothesis)
         for section in sections:
             msg.divider(section.title)
             print("\n".join(section.lines) or "nothing")
         if html is not None:
-            page = make_page(content[:60], sections)
+            page = render_tasks(content[:60], sections)
             html.parent.mkdir(parents=True, exist_ok=True)
             write_file(html, page.encode("utf-8"))
             msg.good(f"Wrote {html}")
-
-
-def _load(pipeline: str) -> "Language":
-    import spacy
-
-    from ..errors import Errors
-    from ..util.showing import show_reason
-
-    try:
-        return spacy.load(pipeline)
-    except OSError as err:
-        raise ValueError(Errors.EL234.format(name=pipeline, error=show_reason(err))) from err
 
 
 def _describe(

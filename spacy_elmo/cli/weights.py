@@ -1,15 +1,12 @@
 """`python -m spacy elmo weights`: what each task takes from the layers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 from wasabi import msg, table
 
-from .common import exit_on_error, require_writable
-
-if TYPE_CHECKING:
-    from spacy.language import Language
+from .common import exit_on_error, load_pipeline, require_writable
 
 
 def weights(
@@ -29,7 +26,7 @@ def weights(
     with exit_on_error():
         require_writable(output, json)
         require_drawable(output)
-        mixes = [mix._asdict() for mix in collect_weights(_load(pipeline))]
+        mixes = [mix._asdict() for mix in collect_weights(load_pipeline(pipeline))]
         n_layers = max(len(mix["shares"]) for mix in mixes)
         header = ["component", "place", *name_layers(n_layers), "gamma"]
         rows = [
@@ -47,15 +44,3 @@ def weights(
         if json is not None:
             write_json(json, mixes)
             msg.good(f"Wrote {json}")
-
-
-def _load(pipeline: str) -> "Language":
-    import spacy
-
-    from ..errors import Errors
-
-    try:
-        return spacy.load(pipeline)
-    # What is wrong with a stranger's pipeline can show anywhere in its components.
-    except Exception as err:
-        raise ValueError(Errors.EL171.format(path=pipeline, error=err)) from err

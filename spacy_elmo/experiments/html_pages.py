@@ -2,12 +2,21 @@
 
 from base64 import b64encode
 from pathlib import Path
-from typing import Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .contexts import Query
 from .report_blocks import Heading, Picture, Section, Text
+
+
+class DrawnSection(NamedTuple):
+    """title (str): for people. lines (List[str]): what was found, one thing each. html (str): the
+    same, drawn by displaCy; "" for nothing to draw."""
+
+    title: str
+    lines: List[str]
+    html: str = ""
 
 
 def render_report(title: str, sections: Sequence[Section]) -> str:
@@ -30,6 +39,16 @@ def render_contexts(queries: Sequence[Query], static: Sequence[Tuple[str, float]
     RETURNS (str): HTML.
     """
     return _PAGES.get_template("contexts.html").render(queries=queries, static=static)
+
+
+def render_tasks(title: str, sections: Sequence[DrawnSection]) -> str:
+    """Render what the components of a pipeline say of a text.
+
+    title (str): for people.
+    sections (Sequence[DrawnSection]): drawn where they have `html`, else as a list of lines.
+    RETURNS (str): HTML.
+    """
+    return _PAGES.get_template("tasks.html").render(title=title, sections=sections)
 
 
 def _read_base64(path: Path) -> str:

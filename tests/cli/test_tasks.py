@@ -101,6 +101,6 @@ def test_what_cannot_be_shown_is_told(folder, tmp_path):
     assert "EL236" in run("elmo", "tasks", tmp_path / "plain", "Ham .", exit_code=1)
     printed = run("elmo", "tasks", tmp_path / "plain", "x", "--question", "Why ?", exit_code=1)
     assert "EL235" in printed and "elmo_qa" in printed
-    assert "EL234" in run("elmo", "tasks", tmp_path / "none", "x", exit_code=1)
+    assert "EL171" in run("elmo", "tasks", tmp_path / "none", "x", exit_code=1)
     run("elmo", "tasks", folder, "x", "--html", tmp_path, exit_code=2)
     assert "nothing" in run("elmo", "tasks", folder, "")
