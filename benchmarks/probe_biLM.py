@@ -5,9 +5,8 @@ and entities by one small biLSTM on all layers: on three sets, so that nothing i
 Everything is frozen and of dev: no test split is read.
 """
 
-import lzma
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
@@ -17,8 +16,7 @@ import srsly
 import torch
 import typer
 from numpy.typing import NDArray
-from spacy.tokens import Doc
-from spacy.training import biluo_tags_to_spans, iob_to_biluo
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -27,31 +25,21 @@ from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
+from spacy_elmo.tasks.shared.bio_tags import LabelledSpan, read_tags
 from spacy_elmo.text.static_vectors import read_static_vectors
 
-TAGS = "pos-dep/ud_english_ewt/en_ewt-ud-{split}.conllu"
-# Name -> file, columns of word and tag.
-ENTITIES = {
-    "wnut17": (
-        {"train": "ner/wnut17/wnut17train.conll", "dev": "ner/wnut17/emerging.dev.conll"},
-        0,
-    ),
-    "gum": ({split: f"ner/gum_named/gum-named-{split}.conll" for split in ("train", "dev")}, 0),
-    "uner_ewt": ({s: f"ner/uner_ewt/en_ewt-ud-{s}.iob2" for s in ("train", "dev")}, 1),
-}
+TAGS = "ewt"
+ENTITIES = ("wnut17", "gum", "uner_ewt")
 # What the tagger maps its inputs to, and cells of a direction.
 INPUT, HIDDEN = 128, 100
 DROPOUT = 0.5
 LEARN_RATE = 0.002
 BATCH = 32
 
-Sentence = tuple[list[str], list[str]]
-Span = tuple[int, int, str]
-
 
 def main(
     checkpoint: Path = typer.Argument(..., help="Folder with a biLM, and its softmax"),
-    tasks: Path = typer.Option(Path("../shared/data/tasks"), help="Folder with the task data"),
+    corpora: Path = typer.Option(..., help="Folder of projects/tasks/convert.py"),
     heldout: Path = typer.Option(..., help="Folder with held-out text"),
     vocab: Path = typer.Option(..., help="File with the words to score"),
     vectors: Path = typer.Option(None, help="A pipeline with static vectors to put beside"),
@@ -68,11 +56,10 @@ def main(
     found: dict[str, Any] = {"name": name or checkpoint.parent.name, "updates": updates}
     found["operations"] = embedder.bilm.config.n_operations
     found["perplexity"] = score_text(checkpoint, heldout, vocab, sentences)
-    found["xpos"] = probe_tags(embedder, tasks, train_sentences)
+    found["xpos"] = probe_tags(embedder, corpora, train_sentences)
     table = None if vectors is None else read_table(vectors)
     for task in ENTITIES:
-        data = {split: read_entities(tasks, task, split) for split in ("train", "dev")}
-        data["train"] = data["train"][:train_sentences]
+        data = read_docs(corpora, task, train_sentences)
         inputs = {split: embed(embedder, part) for split, part in data.items()}
         found[task] = fit_all(inputs, data, updates, seeds)
         if table is not None:
@@ -94,59 +81,27 @@ def score_text(checkpoint: Path, heldout: Path, vocab: Path, n_sentences: int) -
     return scores["geometric_mean"]
 
 
-def probe_tags(embedder: Embedder, tasks: Path, n_sentences: int) -> list[float]:
+def probe_tags(embedder: Embedder, corpora: Path, n_sentences: int) -> list[float]:
     """RETURNS (list[float]): accuracy of a linear classifier on each layer, dev, percent."""
-    vocab = Vocab()
-    docs = {
-        split: [Doc(vocab, words=words, tags=tags) for words, tags in read_tags(tasks, split)][
-            : n_sentences if split == "train" else None
-        ]
-        for split in ("train", "dev")
-    }
+    docs = read_docs(corpora, TAGS, n_sentences)
     layers = probe_layers(embedder, docs, "tag_", [0])["layers"]
     return [layer["dev"][0] for layer in layers]
 
 
-def read_lines(path: Path) -> list[str]:
-    """RETURNS (list[str]): lines of a file, or of the one of the same name with .xz."""
-    packed = path.with_name(f"{path.name}.xz")
-    data = lzma.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-    return data.decode("utf-8").split("\n")
+def read_docs(corpora: Path, task: str, n_sentences: int) -> dict[str, list[Doc]]:
+    """RETURNS (dict[str, list[Doc]]): the sentences of "train", so many at most, and "dev"."""
+    vocab = Vocab()
+    limits = {"train": n_sentences, "dev": None}
+    return {
+        split: [*DocBin().from_disk(corpora / task / f"{split}.spacy").get_docs(vocab)][:limit]
+        for split, limit in limits.items()
+    }
 
 
-def read_tags(tasks: Path, split: str) -> Iterator[Sentence]:
-    """YIELDS (Sentence): words and XPOS tags."""
-    rows: list[list[str]] = []
-    for line in read_lines(tasks / TAGS.format(split=split)):
-        if line and line[0].isdigit():
-            rows.append(line.split("\t"))
-        elif not line and rows:
-            words = [row for row in rows if row[0].isdigit()]
-            yield [row[1] for row in words], [row[4] for row in words]
-            rows = []
-
-
-def read_entities(tasks: Path, task: str, split: str) -> list[Sentence]:
-    """RETURNS (list[Sentence]): words and BIO tags."""
-    files, column = ENTITIES[task]
-    found: list[Sentence] = []
-    words: list[str] = []
-    tags: list[str] = []
-    for line in [*read_lines(tasks / files[split]), ""]:
-        cells = line.split("\t")
-        if line.strip() and len(cells) > column + 1:
-            words.append(cells[column])
-            tags.append(cells[column + 1].strip())
-        elif not line.strip() and words:
-            found.append((words, tags))
-            words, tags = [], []
-    return found
-
-
-def embed(embedder: Embedder, sentences: Sequence[Sentence]) -> list[NDArray]:
+def embed(embedder: Embedder, docs: Sequence[Doc]) -> list[NDArray]:
     """RETURNS (list[NDArray]): all layers of each token side by side, float16, shape
     (n_tokens, n_layers * width) for each sentence."""
-    arrays = embedder.embed([words for words, _ in sentences])
+    arrays = embedder.embed([[token.text for token in doc] for doc in docs])
     return [a.transpose(1, 0, 2).reshape(a.shape[1], -1).astype("float16") for a in arrays]
 
 
@@ -157,13 +112,15 @@ def read_table(path: Path) -> dict[str, NDArray]:
 
 
 def add_vectors(
-    inputs: list[NDArray], sentences: Sequence[Sentence], table: dict[str, NDArray]
+    inputs: list[NDArray], docs: Sequence[Doc], table: dict[str, NDArray]
 ) -> list[NDArray]:
     """RETURNS (list[NDArray]): the inputs and the words' static vectors, zeros if none."""
     zero = np.zeros_like(next(iter(table.values())))
     return [
-        np.concatenate([X, np.stack([table.get(w, zero) for w in words])], axis=1).astype("float16")
-        for X, (words, _) in zip(inputs, sentences, strict=True)
+        np.concatenate([X, np.stack([table.get(t.text, zero) for t in doc])], axis=1).astype(
+            "float16"
+        )
+        for X, doc in zip(inputs, docs, strict=True)
     ]
 
 
@@ -189,12 +146,12 @@ class Tagger(nn.Module):
 
 def fit_all(
     inputs: dict[str, list[NDArray]],
-    data: dict[str, list[Sentence]],
+    data: dict[str, list[Doc]],
     n_updates: int,
     n_seeds: int,
 ) -> list[float]:
     """RETURNS (list[float]): F1 of whole entities on dev by seed, percent."""
-    labels = sorted({tag for _, tags in data["train"] for tag in tags})
+    labels = sorted({tag for doc in data["train"] for tag in get_tags(doc)})
     flat = np.concatenate(inputs["train"]).astype("float32")
     centre, scale = flat.mean(axis=0), flat.std(axis=0) + 1e-3
     found = []
@@ -209,7 +166,7 @@ def fit_all(
 def fit(
     tagger: Tagger,
     inputs: list[NDArray],
-    sentences: list[Sentence],
+    docs: list[Doc],
     labels: list[str],
     n_updates: int,
 ) -> None:
@@ -223,7 +180,7 @@ def fit(
         batch, order = order[:BATCH], order[BATCH:]
         lengths = [len(inputs[i]) for i in batch]
         X = nn.utils.rnn.pad_sequence([torch.from_numpy(inputs[i]) for i in batch], True)
-        targets = [torch.tensor([ids[tag] for tag in sentences[i][1]]) for i in batch]
+        targets = [torch.tensor([ids[tag] for tag in get_tags(docs[i])]) for i in batch]
         Y = nn.utils.rnn.pad_sequence(targets, True, -100)
         loss = nn.functional.cross_entropy(tagger(X, lengths).flatten(0, 1), Y.flatten())
         optimizer.param_groups[0]["lr"] = LEARN_RATE * (1 - update / n_updates)
@@ -244,31 +201,21 @@ def predict(tagger: Tagger, inputs: list[NDArray], labels: list[str]) -> list[li
     return found
 
 
-def score(predicted: list[list[str]], sentences: list[Sentence]) -> float:
+def get_tags(doc: Doc) -> list[str]:
+    """RETURNS (list[str]): BIO tags of the entities."""
+    return [f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc]
+
+
+def score(predicted: list[list[str]], docs: list[Doc]) -> float:
     """RETURNS (float): F1 of whole entities, percent."""
     n_right = n_predicted = n_gold = 0
-    for tags, (_, gold) in zip(predicted, sentences, strict=True):
-        guessed, right = find_spans(tags), find_spans(gold)
+    for tags, doc in zip(predicted, docs, strict=True):
+        guessed = {*read_tags(tags)}
+        right = {LabelledSpan(ent.start, ent.end, ent.label_) for ent in doc.ents}
         n_right += len(guessed & right)
         n_predicted += len(guessed)
         n_gold += len(right)
     return 200 * n_right / max(1, n_predicted + n_gold)
-
-
-def find_spans(tags: list[str]) -> set[Span]:
-    """RETURNS (set[Span]): start, end and label; an I without its B begins one."""
-    doc = Doc(Vocab(), words=["x"] * len(tags))
-    spans = biluo_tags_to_spans(doc, iob_to_biluo(repair(tags)))
-    return {(span.start, span.end, span.label_) for span in spans}
-
-
-def repair(tags: list[str]) -> list[str]:
-    """RETURNS (list[str]): the same tags, each entity with a B at its start."""
-    before = ["O", *tags[:-1]]
-    return [
-        f"B{tag[1:]}" if tag[0] == "I" and last[1:] != tag[1:] else tag
-        for tag, last in zip(tags, before, strict=True)
-    ]
 
 
 def format_line(found: dict[str, Any]) -> str:

@@ -564,8 +564,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL196 = (
         "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
-        "tokenizer's. Set `gold_preproc = true` in the block of spacy-elmo.SpanCorpus.v1, or "
-        "convert the data with this tokenizer."
+        "tokenizer's. Convert the data with this tokenizer; or set `gold_preproc = true` in the "
+        "block of spacy-elmo.SpanCorpus.v1, which gives sentences one by one."
     )
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
     EL198 = (

@@ -4,10 +4,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import spacy
-import torch
 from spacy.tokens import DocBin
 from spacy.vectors import Vectors
 
+from .toy_bert import write_bert
 from .toy_corpora import make_docs
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "w", *(f"##{i}" for i in range(10))]
@@ -43,17 +43,8 @@ def write_vectors(folder, floret=False):
 
 def write_transformer(folder):
     """A BERT of six layers."""
-    import transformers
-
-    folder.mkdir(parents=True)
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES), hidden_size=8, num_hidden_layers=6, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=140,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(folder)
+    settings = {"hidden_size": 8, "num_hidden_layers": 6, "max_position_embeddings": 140}
+    return write_bert(folder, PIECES, **settings)
 
 
 def has(*packages):

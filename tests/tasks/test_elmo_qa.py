@@ -261,7 +261,7 @@ def test_dropout_is_for_training_alone():
     one, other = (pipe.answer(nlp, "Sam", "ham Sam")[1:] for _ in range(2))
     assert one == other
     examples = make_examples(nlp, make_gold(nlp, "elmo_qa"))
-    assert len({nlp.update(examples, sgd=None)["elmo_qa"] for _ in range(2)}) == 2
+    assert len({nlp.update(examples, sgd=False)["elmo_qa"] for _ in range(2)}) == 2
 
 
 def test_self_attention_is_an_option():

@@ -17,6 +17,7 @@ from spacy_elmo.teachers.transformer_teacher import align_tokens
 
 from ..support.helpers import SHAPE
 from ..support.runs import SMALL, train
+from ..support.toy_bert import write_bert
 from .test_vector_teacher import read_tensors
 
 transformers = pytest.importorskip("transformers")
@@ -29,16 +30,8 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     """A folder with a BERT of two layers and its tokenizer."""
-    folder = tmp_path_factory.mktemp("bert")
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES), hidden_size=6, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=16,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(folder)
-    return folder
+    settings = {"hidden_size": 6, "num_hidden_layers": 2, "max_position_embeddings": 16}
+    return write_bert(tmp_path_factory.mktemp("bert"), PIECES, **settings)
 
 
 def make_teacher(bert, state_steps=0, **settings):
