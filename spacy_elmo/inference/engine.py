@@ -48,7 +48,7 @@ class _Reading:
     """What one direction reads of a part, and where its outputs go.
 
     direction (int): 0 reads forwards, 1 backwards.
-    order (Tensor): members of the part, the longest first, shape (n_members,).
+    order (NDArray): members of the part, the longest first, shape (n_members,).
     batch_sizes (List[int]): packed rows of each step.
     packed_ids (Tensor): distinct words of the packed rows, shape (n_packed,).
     kept (Tensor): packed rows whose outputs are wanted, shape (n_kept,).
@@ -57,7 +57,7 @@ class _Reading:
     """
 
     direction: int
-    order: Tensor
+    order: NDArray
     batch_sizes: List[int]
     packed_ids: Tensor
     kept: Tensor
@@ -90,6 +90,7 @@ class InferenceEngine:
         self.config = bilm.config
         self.word_cache = WordCache(word_cache)
         self._bilm = bilm
+        self._device = bilm.device
         self._encode: Callable[[Tensor], Tensor] = bilm.encode
         if bilm.config.input == "characters":
             self._encode = PackedCNN(bilm.char_cnn, precision)
@@ -141,12 +142,10 @@ class InferenceEngine:
         word_ids = batch.word_ids[token_positions(batch.lengths)]
 
         def read(part: _Part, direction: int) -> None:
-            start = [
-                (hidden.expand(len(part.members), -1), cell.expand(len(part.members), -1))
-                for hidden, cell in self._starts[direction]
-            ]
+            n = len(part.members)
+            before = [(h.expand(n, -1), c.expand(n, -1)) for h, c in self._starts[direction]]
             reading = self._plan(part, direction, word_ids, rows)
-            self._read(reading, vectors, start, layers)
+            self._read(reading, vectors, before, layers)
 
         self._run(read, batch.lengths - N_BOUNDARIES, n_threads)
 
@@ -165,23 +164,20 @@ class InferenceEngine:
         vectors = self.find_vectors(batch.words, n_threads)
         positions = token_positions(batch.lengths)
         shape = len(positions), self.config.n_layers, self.config.width
-        layers = torch.empty(shape, dtype=torch.float32, device=self._bilm.device)
+        layers = torch.empty(shape, dtype=torch.float32, device=self._device)
         rows = np.full(len(batch.word_ids), -1)
         rows[positions] = np.arange(len(positions))
         state = BiLMState(*(tensor.detach().float() for tensor in state))
         after = BiLMState(*(torch.empty_like(tensor) for tensor in state))
 
         def read(part: _Part, direction: int) -> None:
-            members = self._index(part.members)
-            start = [
-                (hidden[direction, members], cell[direction, members])
-                for hidden, cell in zip(state.hidden, state.cell)
-            ]
             reading = self._plan(part, direction, batch.word_ids, rows)
-            for layer, last in enumerate(self._read(reading, vectors, start, layers)):
-                after.hidden[layer, direction, members], after.cell[layer, direction, members] = (
-                    last
-                )
+            members = self._index(part.members[reading.order])
+            before = [(h[direction, members], c[direction, members]) for h, c in zip(*state)]
+            lasts = self._read(reading, vectors, before, layers)
+            for layer, (hidden, cell) in enumerate(lasts):
+                after.hidden[layer, direction, members] = hidden
+                after.cell[layer, direction, members] = cell
 
         self._run(read, batch.lengths, n_threads)
         return layers, after
@@ -210,7 +206,7 @@ class InferenceEngine:
 
     def _limit(self, n_threads: int) -> int:
         # A GPU runs what it is given one after the other.
-        return n_threads if self._bilm.device.type == "cpu" else 1
+        return n_threads if self._device.type == "cpu" else 1
 
     def _plan(self, part: _Part, direction: int, word_ids: NDArray, rows: NDArray) -> _Reading:
         """word_ids (NDArray): of all that is read of the batch. rows (NDArray): where in the
@@ -221,7 +217,7 @@ class InferenceEngine:
         wanted = np.flatnonzero(part_rows >= 0)
         return _Reading(
             direction=direction,
-            order=self._index(packing.order),
+            order=packing.order,
             batch_sizes=packing.batch_sizes,
             packed_ids=self._index(ids[packed]),
             kept=self._index(unpack_rows(packed, wanted)),
@@ -230,31 +226,29 @@ class InferenceEngine:
         )
 
     def _read(
-        self, reading: _Reading, vectors: Tensor, start: List[LayerState], layers: Tensor
+        self, reading: _Reading, vectors: Tensor, before: List[LayerState], layers: Tensor
     ) -> List[LayerState]:
         """Fill one direction's half of `layers` for a part of a batch.
 
         vectors (Tensor): of the distinct words, shape (n_words, width // 2).
-        start (List[LayerState]): of each layer, for the part's members.
+        before (List[LayerState]): of each layer, for the part's members in `order`.
         layers (Tensor): shape (n_rows, n_layers, width).
-        RETURNS (List[LayerState]): the state of each layer after the last word.
+        RETURNS (List[LayerState]): the same after the last word.
         """
-        before = [(hidden[reading.order], cell[reading.order]) for hidden, cell in start]
         width = vectors.size(1)
         half = layers[:, :, reading.direction * width : (reading.direction + 1) * width]
         # The word layer is doubled to the common width.
         half[reading.rows, 0] = vectors[reading.ids]
         stack = self._stacks[reading.direction]
         outputs = stack(vectors, reading.packed_ids, reading.batch_sizes, before)
-        after: List[LayerState] = []
-        back = torch.argsort(reading.order)
-        for layer, (Y, (hidden, cell)) in enumerate(outputs, start=1):
+        lasts: List[LayerState] = []
+        for layer, (Y, last) in enumerate(outputs, start=1):
             half[reading.rows, layer] = Y[reading.kept]
-            after.append((hidden[back], cell[back]))
-        return after
+            lasts.append(last)
+        return lasts
 
     def _index(self, indices: NDArray) -> Tensor:
-        return torch.from_numpy(indices).to(self._bilm.device)
+        return torch.from_numpy(indices).to(self._device)
 
 
 def _split(lengths: NDArray, n_parts: int) -> List[_Part]:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..bilm.lstm import LayerState, LSTMLayer
+from .torch_weights import find_torch_weights
 
 
 class FusedLayer:
@@ -23,16 +24,7 @@ class FusedLayer:
         # Random weights would use up the device's random numbers.
         lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device="meta")
         self.lstm = lstm.to_empty(device=layer.weight.device)
-        weight, bias = _swap_gates(layer.weight.detach().t()), _swap_gates(layer.bias.detach())
-        state = {
-            "weight_ih_l0": weight[:, :width],
-            "weight_hh_l0": weight[:, width:],
-            "bias_ih_l0": bias,
-            "bias_hh_l0": torch.zeros_like(bias),
-        }
-        if layer.projection is not None:
-            state["weight_hr_l0"] = layer.projection.detach().t()
-        self.lstm.load_state_dict(state)
+        self.lstm.load_state_dict(find_torch_weights(layer))
         self.lstm.to(dtype).eval().requires_grad_(False)
 
     def __call__(
@@ -75,9 +67,3 @@ class SteppedLayer:
         Y = torch.zeros_like(X)
         Y[:n_rows], last = self.layer(X[:n_rows], batch_sizes, state, self.dtype)
         return Y, last
-
-
-def _swap_gates(X: Tensor) -> Tensor:
-    """Rows of the gates i, f, o, j in torch's order: i, f, j, o."""
-    i, f, o, j = X.chunk(4)
-    return torch.cat([i, f, j, o])

@@ -17,11 +17,13 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_batch import WordBatch, make_batch
 from spacy_elmo.bilm.words import make_inputs
 from spacy_elmo.inference import engine as inference
-from spacy_elmo.inference import packed_linear
+from spacy_elmo.inference import packed_linear, single_lstm
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.inference.gpu_lstm import FusedLayer, SteppedLayer
 from spacy_elmo.inference.packed_linear import MOST_ROUNDING, round_rows
+from spacy_elmo.inference.single_lstm import SingleLayer
+from spacy_elmo.inference.threads import Stopped
 
 from ..support import oracle
 from ..support.helpers import SHAPE, assert_close
@@ -283,6 +285,59 @@ def test_an_embedder_in_use_can_be_copied(bilm, copier):
     expected = embedder.embed(make_sentences(3))
 
     assert_close(copier(embedder).embed(make_sentences(3)), expected, 0)
+
+
+# ---- torch's own LSTM, for one sequence
+
+
+@pytest.mark.parametrize("projection", [True, False])
+@pytest.mark.parametrize("n_steps", [1, 7, 8, 20])
+def test_one_sequence_equals_the_oracle(monkeypatch, projection, n_steps):
+    monkeypatch.setattr(single_lstm, "_MOST_STEPS", 8)
+    width = 6 if projection else 4
+    shape = {**SHAPE, "cell_width": width, "projection": projection}
+    layer = LSTMLayer(BiLMConfig(**shape)).requires_grad_(False)
+    X, state = torch.randn(n_steps + 2, 4), (torch.randn(1, 4), torch.randn(1, width))
+
+    Y, last = SingleLayer(layer)(X, [1] * n_steps, state)
+
+    assert_close([Y[:n_steps], *last], run_packed(layer, X, [1] * n_steps, state), 1e-6)
+    assert (Y[n_steps:] == 0).all()
+
+
+@pytest.mark.parametrize("settings, precision, is_used", [
+    ({}, "fp32", True), ({"cell_clip": 3.0}, "fp32", False), ({"proj_clip": 3.0}, "fp32", False),
+    ({}, "int8", False),
+])  # fmt: skip
+def test_one_sequence_is_read_by_torchs_lstm(monkeypatch, settings, precision, is_used):
+    """But not where that computes something else, or rounds otherwise than a batch does."""
+    calls = []
+    run = SingleLayer.__call__
+    monkeypatch.setattr(
+        SingleLayer, "__call__", lambda self, *args: calls.append(args) or run(self, *args)
+    )
+    bilm = BiLM(BiLMConfig(**{**SHAPE, **settings}))
+    embedder = Embedder(bilm, precision=precision, n_threads=1)
+    sentences = [["I", "like", "eggs"], ["ham"], ["green", "eggs", "and", "ham", "."]]
+    alone = [embedder.embed([words])[0] for words in sentences]
+
+    # A boundary is a sequence of its own, read once by each direction.
+    assert bool(calls) == is_used
+    calls.clear()
+    assert_close(embedder.embed(sentences), alone, 1e-5)
+    assert not calls
+
+
+def test_an_interrupt_is_heard_within_a_long_sequence(monkeypatch):
+    monkeypatch.setattr(single_lstm, "_MOST_STEPS", 1)
+
+    def raise_stopped():
+        raise Stopped
+
+    layer = LSTMLayer(BiLMConfig(**SHAPE)).requires_grad_(False)
+    monkeypatch.setattr(single_lstm, "raise_if_stopped", raise_stopped)
+    with pytest.raises(Stopped):
+        SingleLayer(layer)(torch.randn(3, 4), [1] * 3, (torch.zeros(1, 4), torch.zeros(1, 6)))
 
 
 # ---- torch's own LSTM, for a GPU
