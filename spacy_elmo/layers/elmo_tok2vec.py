@@ -12,6 +12,8 @@ from .word_dropout import drop_words
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 # Attribute of a listener with its mix: where it stands.
 PLACE = "place"
+# Of a model without an encoder, what goes past the encoder of the task, behind it.
+PAST = "past"
 
 
 def elmo_tok2vec(
@@ -38,7 +40,19 @@ def elmo_tok2vec(
     else:
         hidden = [] if embed is None else [_hide_target(embed)]
         encoded = _join(*hidden, *([] if input is None else [input]))
-    return encoded if output is None else _join(encoded, output)
+    if output is None:
+        return encoded
+    joined = _join(encoded, output)
+    if encode is None:
+        joined.set_ref(PAST, output)
+    return joined
+
+
+def get_past_width(tok2vec: Tok2VecModel) -> int:
+    """tok2vec (Tok2VecModel): any, initialized. RETURNS (int): How many of its numbers, the last
+    ones, go past the encoder that a task has of its own: those of `output` without `encode`."""
+    past = tok2vec.maybe_get_ref(PAST) if isinstance(tok2vec, Model) else None
+    return 0 if past is None else past.get_dim("nO")
 
 
 def _join(*sources: Tok2VecModel) -> Tok2VecModel:

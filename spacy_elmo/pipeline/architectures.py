@@ -122,7 +122,9 @@ def build_elmo_tok2vec_v2(
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
         `embed` before the encoder; null for none.
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
-        output; null for none. With neither, it is the same model without ELMo, to compare with.
+        output; null for none. Without `encode` it goes past the encoder of elmo_entailment,
+        elmo_qa and elmo_srl, and stands behind it. With neither, it is the same model without
+        ELMo, to compare with.
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.

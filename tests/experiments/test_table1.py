@@ -50,3 +50,15 @@ def test_variants_differ_in_the_tok2vec_alone(name, tmp_path):
     assert widths == {"plain": False, "all": True, "vectors": False, "elmo_vectors": True}
     assert all(each == rest[0] for each in rest)
     assert get_score(component) == score
+
+
+@pytest.mark.parametrize("name", ["answers", "entailment", "roles"])
+def test_places_are_those_of_the_tasks_own_encoder(name):
+    component, _ = CONFIGS[name]
+    base = load_base(str(ROOT / "projects/table1" / f"{name}.cfg"))
+    for variant in choose_variants("placement", SHAPE["depth"]):
+        config = make_variant(variant, component, base=base, shape=BiLMConfig(**SHAPE))
+        nlp = util.load_model_from_config(config, auto_fill=True)
+        tok2vec = nlp.get_pipe(component).model.get_ref("tok2vec")
+        assert ("elmo" in nlp.pipe_names) == bool(variant.places)
+        assert bool(tok2vec.has_ref("past")) == ("output" in variant.places)

@@ -2,6 +2,7 @@
 
 import random
 
+import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -151,6 +152,12 @@ def make_examples(nlp, docs):
 
 def _spaces(doc):
     return [bool(token.whitespace_) for token in doc]
+
+
+def encode_past(module, X):
+    """What `EncoderWithPast` makes of one sequence."""
+    n_read = X.shape[1] - module.n_past
+    return torch.cat([module.lstm.layers[0](X[:, :n_read])[0], X[:, n_read:]], 1)
 
 
 def make_task(name, *, n_updates=3, with_elmo=True, **model):

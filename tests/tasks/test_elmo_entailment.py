@@ -12,7 +12,7 @@ from spacy_elmo.tasks.entailment.esim import ESIM, build_entailment_esim_v1
 from spacy_elmo.tasks.shared.attention import align, masked_softmax, pad, pool_max, pool_mean
 
 from ..support.helpers import TEXTS
-from ..support.toy_tasks import HASHED, make_examples, make_gold, make_task, train
+from ..support.toy_tasks import HASHED, encode_past, make_examples, make_gold, make_task, train
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
 def test_gradients_are_those_of_finite_differences(nlp):
     """From the loss to the vectors of the tokens."""
     torch.manual_seed(0)
-    module = ESIM(3, 4).double()
+    module = ESIM(3, 1, width=4).double()
     X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda X: module(X, [2, 0, 3, 4]), X)
 
@@ -164,7 +164,7 @@ def oracle(module, a, b):
     def encode(layer, X):
         return layer.layers[0](X)[0]
 
-    a, b = encode(module.encode, a), encode(module.encode, b)
+    a, b = encode_past(module.encode, a), encode_past(module.encode, b)
     scores = a @ b.T
     others = torch.softmax(scores, 1) @ b, torch.softmax(scores.T, 1) @ a
     pooled = []
@@ -175,9 +175,10 @@ def oracle(module, a, b):
     return torch.tanh(module.output(torch.cat(pooled)))
 
 
-def test_the_network_is_that_of_the_paper():
+@pytest.mark.parametrize("n_past", [0, 2])
+def test_the_network_is_that_of_the_paper(n_past):
     torch.manual_seed(0)
-    module, pairs = ESIM(5, 6), [(2, 4), (3, 1), (1, 7)]
+    module, pairs = ESIM(5, n_past, width=6), [(2, 4), (3, 1), (1, 7)]
     firsts, seconds = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
     with torch.no_grad():
         together = module(torch.cat([*firsts, *seconds]), [len(X) for X in [*firsts, *seconds]])

@@ -15,6 +15,8 @@ from spacy_elmo.tasks.qa.span_table import (
     rank_spans,
 )
 
+from ..support.toy_tasks import encode_past
+
 WINDOWS = [(2, 7), (5, 10), (8, 11)]
 MOST = 3
 
@@ -32,7 +34,7 @@ def similarity(layer, A, B):
 def oracle(module, Q, C):
     """One question and its context, without padding (Seo et al. 2017, 2.4; Clark & Gardner 2018,
     3.1 and 4.1)."""
-    Q, C = encode(module.encode, Q), encode(module.encode, C)
+    Q, C = encode_past(module.encode, Q), encode_past(module.encode, C)
     S = similarity(module.attend.similarity, C, Q)
     of_q = torch.softmax(S, 1) @ Q
     of_c = torch.softmax(S.max(1).values, 0) @ C
@@ -50,10 +52,12 @@ def oracle(module, Q, C):
     return torch.cat([start, end], 1), module.none(torch.cat(pooled, 1)).item()
 
 
+@pytest.mark.parametrize("n_past", [0, 2])
 @pytest.mark.parametrize("self_attention", [True, False])
-def test_the_network_is_that_of_the_papers(self_attention):
+def test_the_network_is_that_of_the_papers(self_attention, n_past):
     torch.manual_seed(0)
-    module, pairs = BiDAF(5, 6, self_attention), [(2, 4), (3, 1), (1, 7)]
+    module = BiDAF(5, n_past, width=6, self_attention=self_attention)
+    pairs = [(2, 4), (3, 1), (1, 7)]
     questions, contexts = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
     with torch.no_grad():
         together = module(torch.cat([*questions, *contexts]), [2, 3, 1, 4, 1, 7])
@@ -67,7 +71,7 @@ def test_the_network_is_that_of_the_papers(self_attention):
 @pytest.mark.parametrize("self_attention", [True, False])
 def test_gradients_are_those_of_finite_differences(self_attention):
     torch.manual_seed(0)
-    module = BiDAF(3, 4, self_attention).double()
+    module = BiDAF(3, 1, width=4, self_attention=self_attention).double()
     X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda X: module(X, [2, 1, 4, 2]), X)
 

@@ -11,9 +11,9 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ..shared.attention import align, pad, pool_max, pool_mean
-from ..shared.bilstm import BiLSTM, Dropout, require_even
+from ..shared.bilstm import BiLSTM, Dropout, EncoderWithPast, require_even
 from ..shared.text_pairs import TextPair, get_pair
-from ..shared.torch_layer import init_reader, run_rows, torch_layer
+from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from .nli_files import PAIR_NAMES
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -24,13 +24,14 @@ class ESIM(nn.Module):
     """Two sequences -> one vector (Chen et al. 2017, sections 3.1 to 3.3, the sequential model).
 
     nI (int): width of a token.
+    n_past (int): its last numbers, which go past the first encoder.
     width (int): of the encodings of both directions together, and of the vector.
     """
 
-    def __init__(self, nI: int, width: int) -> None:
+    def __init__(self, nI: int, n_past: int = 0, *, width: int) -> None:
         super().__init__()
-        self.encode = BiLSTM(nI, width)
-        self.project = nn.Linear(4 * width, width)
+        self.encode = EncoderWithPast(nI, n_past, width)
+        self.project = nn.Linear(4 * (width + n_past), width)
         self.compose = BiLSTM(width, width)
         self.output = nn.Linear(4 * width, width)
 
@@ -39,10 +40,10 @@ class ESIM(nn.Module):
         (List[int]): 2 * n_pairs of them. dropout (float): before each layer of weights.
         RETURNS (Tensor): shape (n_pairs, width)."""
         n_pairs = len(lengths) // 2
-        X = self.encode(F.dropout(X, dropout), lengths)
-        padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width)
+        X = self.encode(F.dropout(X, dropout), lengths)  # (n_tokens, width + n_past)
+        padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width + n_past)
         A, B = padded.split(n_pairs)
-        other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # (n_tokens, width)
+        other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # as X
         compared = torch.cat([X, other, X - other, X * other], dim=1)
         X = torch.relu(self.project(F.dropout(compared, dropout)))
         padded, mask = pad(self.compose(F.dropout(X, dropout), lengths), lengths)
@@ -56,7 +57,8 @@ def build_entailment_esim_v1(
 ) -> EntailmentModel:
     """Classify pairs of texts by ESIM (Chen et al. 2017).
 
-    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized.
+    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized. The
+        `output` of an ElmoTok2Vec without `encode` is put behind the first biLSTM.
     width (int): of the encodings, half for each direction; even. The paper's is 600.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.
@@ -69,7 +71,7 @@ def build_entailment_esim_v1(
     attrs = {"dropout": Dropout(dropout)}
     esim = torch_layer("esim_rows", run_rows, partial(ESIM, width=width), nO=width, attrs=attrs)
     pairs: Model = Model(
-        "esim", esim_forward, init=init_reader, layers=[tok2vec, esim], dims={"nO": width}
+        "esim", esim_forward, init=init_past_reader, layers=[tok2vec, esim], dims={"nO": width}
     )
     model = chain(pairs, Softmax(nO=nO, nI=width))
     model.set_ref("tok2vec", tok2vec)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..shared.attention import masked_softmax, pad, pool_weighted
-from ..shared.bilstm import BiLSTM
+from ..shared.bilstm import BiLSTM, EncoderWithPast
 
 # Hidden units of the no-answer score, as in Clark & Gardner 2018.
 _NONE_WIDTH = 80
@@ -32,18 +32,19 @@ class Similarity(nn.Module):
 
 class BiAttention(nn.Module):
     """A context that has read its question, in both directions (Seo et al. 2017, section 2.4).
-    width (int): of a token."""
+    width, nO (int): of a token, before and after."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, nO: int) -> None:
         super().__init__()
         self.similarity = Similarity(width)
-        self.merge = nn.Linear(4 * width, width)
+        self.merge = nn.Linear(4 * width, nO)
 
     def forward(
         self, C: Tensor, Q: Tensor, mask_c: Tensor, mask_q: Tensor, dropout: float
     ) -> Tensor:
         """C, Q (Tensor): context and question, (n, len_c, width) and (n, len_q, width). mask_c,
-        mask_q (Tensor): which rows are tokens. RETURNS (Tensor): as C."""
+        mask_q (Tensor): which rows are tokens. RETURNS (Tensor): shape
+        (n, len_c, nO)."""
         both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)
         scores = self.similarity(C, Q)  # (n, len_c, len_q)
         of_q = masked_softmax(scores, both) @ Q  # (n, len_c, width)
@@ -80,14 +81,15 @@ class BiDAF(nn.Module):
     """Questions and contexts -> scores of starts, of ends, and of there being no answer.
 
     nI (int): width of a token.
+    n_past (int): its last numbers, which go past the first encoder.
     width (int): of all encodings, both directions together.
     self_attention (bool): whether contexts read themselves, too.
     """
 
-    def __init__(self, nI: int, width: int, self_attention: bool) -> None:
+    def __init__(self, nI: int, n_past: int = 0, *, width: int, self_attention: bool) -> None:
         super().__init__()
-        self.encode = BiLSTM(nI, width)
-        self.attend = BiAttention(width)
+        self.encode = EncoderWithPast(nI, n_past, width)
+        self.attend = BiAttention(width + n_past, width)
         self.attend_self: Optional[SelfAttention] = SelfAttention(width) if self_attention else None
         self.read_start, self.start = BiLSTM(width, width), nn.Linear(width, 1)
         self.read_end, self.end = BiLSTM(2 * width, width), nn.Linear(width, 1)

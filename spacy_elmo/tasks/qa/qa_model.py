@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 
 from ...errors import Errors
 from ..shared.bilstm import Dropout, require_even
-from ..shared.torch_layer import init_reader, run_rows, torch_layer
+from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from .bidaf import BiDAF
 from .qa_readings import Place, Reading
 
@@ -51,7 +51,8 @@ def build_qa_bidaf_v1(
     """Find answers by bidirectional attention flow (Seo et al. 2017), with the self-attention and
     the no-answer score of Clark & Gardner 2018.
 
-    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized.
+    tok2vec (Tok2VecModel): any; its width may be unknown until the model is initialized. The
+        `output` of an ElmoTok2Vec without `encode` is put behind the first biLSTM.
     width (int): of the encodings, half for each direction; even.
     self_attention (bool): whether contexts read themselves, too.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
@@ -69,7 +70,7 @@ def build_qa_bidaf_v1(
 
 def bidaf_init(model: QAModel, X: Optional[List[Reading]] = None, Y: Any = None) -> QAModel:
     """X (Optional[List[Reading]]): some readings; their windows do not matter."""
-    return init_reader(model, None if X is None else [reading.doc for reading in X])
+    return init_past_reader(model, None if X is None else [reading.doc for reading in X])
 
 
 def bidaf_forward(

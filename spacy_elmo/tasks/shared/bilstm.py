@@ -62,6 +62,25 @@ class BiLSTM(nn.Module):
         return X
 
 
+class EncoderWithPast(nn.Module):
+    """A bidirectional LSTM whose input's last numbers go past it, and stand behind its output
+    (Peters et al. 2018, table 3: ELMo at the output). nI, n_past, nO (int): widths of the input, of
+    these numbers, and of the LSTM's output."""
+
+    def __init__(self, nI: int, n_past: int, nO: int) -> None:
+        super().__init__()
+        self.lstm = BiLSTM(nI - n_past, nO)
+        self.n_past = n_past
+
+    def forward(self, X: Tensor, lengths: List[int]) -> Tensor:
+        """X (Tensor): shape (n_tokens, nI). lengths (List[int]): of the sequences. RETURNS
+        (Tensor): shape (n_tokens, nO + n_past)."""
+        if not self.n_past:
+            return self.lstm(X, lengths)
+        read, past = X.split([X.shape[1] - self.n_past, self.n_past], dim=1)
+        return torch.cat([self.lstm(read, lengths), past], dim=1)
+
+
 def bilstm(width: int, depth: int = 1, dropout: float = 0.0) -> EncoderModel:
     """Make the layer. See `build_bilstm_encoder_v1`."""
     require_least("depth", depth, 1)

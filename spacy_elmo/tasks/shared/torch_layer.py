@@ -20,13 +20,14 @@ from torch import Tensor, nn
 from ...bilm.state_checks import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
+from ...layers.elmo_tok2vec import get_past_width
 from ...util.unpacking import unpack
 
 _SOURCE = "the saved component"
 
-# Widths -> the module: `build(nI)`. A function of a module or a partial of one, so that models
-# can be pickled.
-Build = Callable[[int], nn.Module]
+# Width of the input -> the module: `build(nI)`, or `build(nI, n_past)` if its last numbers go past
+# the module's own encoder. A module's class or a partial of one, so that models can be pickled.
+Build = Callable[..., nn.Module]
 
 
 class SizedModule(nn.Module):
@@ -38,13 +39,15 @@ class SizedModule(nn.Module):
     def __init__(self, build: Build) -> None:
         super().__init__()
         self.build = build
-        self.nI = 0
+        self.widths = 0, 0
         self.body: Optional[nn.Module] = None
 
-    def set_width(self, nI: int) -> None:
-        """nI (int): width of the input. A module of another width is replaced."""
-        if self.body is None or self.nI != nI:
-            self.nI, self.body = nI, self.build(nI)
+    def set_width(self, nI: int, n_past: int = 0) -> None:
+        """nI (int): width of the input. n_past (int): its last numbers, which go past the module's
+        own encoder. A module of other widths is replaced."""
+        if self.body is None or self.widths != (nI, n_past):
+            self.widths = nI, n_past
+            self.body = self.build(nI, n_past) if n_past else self.build(nI)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module. RAISES (ValueError): EL190 if there is none yet."""
@@ -120,11 +123,22 @@ def init_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> M
     return model
 
 
-def set_width(model: Model, nI: int) -> None:
-    """model (Model): of `torch_layer`. nI (int): width of its input."""
+def init_past_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> Model:
+    """As `init_reader`, for a module with an encoder, past which some numbers may go."""
+    tok2vec, reader = model.layers
+    tok2vec.initialize(X=X)
+    if X is not None:
+        nI = tok2vec.predict(X)[0].shape[1]
+        set_width(reader, nI, get_past_width(tok2vec))
+    return model
+
+
+def set_width(model: Model, nI: int, n_past: int = 0) -> None:
+    """model (Model): of `torch_layer`. nI (int): width of its input. n_past (int): see
+    `SizedModule.set_width`."""
     model.set_dim("nI", nI, force=True)
     shim = cast(TorchShim, model.shims[0])
-    shim._model.set_width(nI)
+    shim._model.set_width(nI, n_past)
     shim._model.to(torch.device(shim.device))
 
 
@@ -157,14 +171,15 @@ def run_rows(
 
 def _serialize(module: SizedModule) -> bytes:
     state = {name: t.cpu().contiguous() for name, t in module.state_dict().items()}
-    return srsly.msgpack_dumps({"nI": module.nI, "state": safetensors.torch.save(state)})
+    return srsly.msgpack_dumps({"widths": module.widths, "state": safetensors.torch.save(state)})
 
 
 def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> SizedModule:
     """RAISES (ValueError): EL116 or EL033 if the data cannot be read, EL020 to EL022 and EL106 if
     they do not fit the config."""
     message = unpack(data, _SOURCE)
-    if not isinstance(message, dict) or type(message.get("nI")) is not int:
+    widths = message.get("widths") if isinstance(message, dict) else None
+    if not isinstance(widths, list) or [type(width) for width in widths] != [int, int]:
         error = "they hold no weights of a torch layer"
         raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
     state = parse_tensors(message["state"], _SOURCE)
@@ -172,8 +187,8 @@ def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> Size
         # Shapes are compared before memory is taken.
         with torch.device("meta"):
             planned = SizedModule(module.build)
-            planned.set_width(message["nI"])
+            planned.set_width(*widths)
         check_headers(get_headers(planned.state_dict()), get_headers(state), _SOURCE)
-        module.set_width(message["nI"])
+        module.set_width(*widths)
     load_weights(module, state, _SOURCE)
     return module.to(device)

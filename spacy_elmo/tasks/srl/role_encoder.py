@@ -49,11 +49,13 @@ def make_order(sizes: List[int]) -> Order:
 
 
 class RoleEncoder(nn.Module):
-    """nI (int): width of the input. width (int): of the layers. depth (int): layers."""
+    """nI (int): width of the input. n_past (int): its last numbers, which go past the layers, and
+    stand behind their output. width (int): of the layers. depth (int): layers."""
 
-    def __init__(self, nI: int, width: int, depth: int) -> None:
+    def __init__(self, nI: int, n_past: int = 0, *, width: int, depth: int) -> None:
         super().__init__()
-        self.project = nn.Linear(nI, width)
+        self.n_past = n_past
+        self.project = nn.Linear(nI - n_past, width)
         self.indicator = nn.Embedding(2, width)
         self.lstms = nn.ModuleList(nn.LSTM(width, width) for _ in range(depth))
         self.gates = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
@@ -70,7 +72,8 @@ class RoleEncoder(nn.Module):
         """X (Tensor): shape (n_rows, nI), docs put end to end. lengths (List[int]): of the docs.
         rows, marks (NDArray): see `find_rows`. sizes (List[int]): tokens of the clauses.
         dropout (float): on what goes into each layer, and on the output.
-        RETURNS (Tensor): shape (n_tokens, width), clause after clause."""
+        RETURNS (Tensor): shape (n_tokens, width + n_past), clause after clause."""
+        X, past = X.split([X.shape[1] - self.n_past, self.n_past], dim=1)
         order = Order(*(tensor.to(X.device) for tensor in make_order(sizes)))
         # Once for each token, however many predicates its sentence has.
         Y = self.project(X)[torch.from_numpy(rows).to(X.device)[order.rows]]
@@ -84,7 +87,8 @@ class RoleEncoder(nn.Module):
             Y = Y[order.flipped]
         if len(self.lstms) % 2:
             Y = Y[order.flipped]
-        return self._drop(Y, order, dropout)[order.places]
+        Y = self._drop(Y, order, dropout)[order.places]
+        return torch.cat([Y, past[torch.from_numpy(rows).to(X.device)]], dim=1)
 
     @staticmethod
     def _drop(Y: Tensor, order: Order, dropout: float) -> Tensor:

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Linear, Maxout, Model, chain, with_array
 from thinc.types import Floats1d, Floats2d
 
+from ...layers.elmo_tok2vec import get_past_width
 from ...util.checks import require_least
 from ..shared.bilstm import Dropout
 from ..shared.torch_layer import run_rows, set_width, torch_layer
@@ -56,10 +57,9 @@ def srl_tagger(
         )
     )
     build = partial(RoleEncoder, width=width, depth=depth)
-    encoder = torch_layer(
-        "role_encoder", role_encoder_forward, build, nO=width, attrs={"dropout": Dropout(dropout)}
-    )
-    layers: List[Model] = [tok2vec, finder, encoder, Linear(nI=width)]
+    attrs = {"dropout": Dropout(dropout), "width": width}
+    encoder = torch_layer("role_encoder", role_encoder_forward, build, attrs=attrs)
+    layers: List[Model] = [tok2vec, finder, encoder, Linear()]
     model: SRLModel = Model(
         "srl_tagger",
         srl_tagger_forward,
@@ -115,7 +115,9 @@ def srl_tagger_init(
     tok2vec.initialize(X=X)
     nI = tok2vec.get_dim("nO")
     finder.initialize(X=[model.ops.alloc2f(1, nI)], Y=[model.ops.alloc2f(1, 1)])
-    set_width(encoder, nI)
+    n_past = get_past_width(tok2vec)
+    set_width(encoder, nI, n_past)
+    output.set_dim("nI", encoder.attrs["width"] + n_past, force=True)
     if Y is not None:
         for each in (model, output):
             each.set_dim("nO", Y.shape[1])
@@ -150,7 +152,8 @@ def build_srl_tagger_v1(
     2017). Predicates come from a classifier of single tokens, roles from a deep LSTM of
     alternating directions, which reads the sentence once for each predicate.
 
-    tok2vec (Tok2VecModel): docs -> arrays of any width; ELMo's or another.
+    tok2vec (Tok2VecModel): docs -> arrays of any width; ELMo's or another. The `output` of an
+        ElmoTok2Vec without `encode` is put behind the LSTM.
     width (int): of the LSTM's layers, at least 1.
     depth (int): its layers, at least 1; their directions alternate.
     dropout (float): probability in [0, 1) that a number goes missing between its layers, the same

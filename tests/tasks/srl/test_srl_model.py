@@ -112,11 +112,12 @@ def test_clauses_are_packed_and_flipped(sizes):
     assert len(pairs) == len(sizes) == len({clause for _, clause in pairs})
 
 
+@pytest.mark.parametrize("n_past", [0, 2])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_encoder_is_lstms_of_alternating_directions(depth):
+def test_the_encoder_is_lstms_of_alternating_directions(depth, n_past):
     """Each clause alone, without packing."""
     torch.manual_seed(0)
-    encoder = RoleEncoder(5, 6, depth)
+    encoder = RoleEncoder(5, n_past, width=6, depth=depth)
     X = torch.randn(9, 5)
     rows, marks, sizes = np.array([2, 3, 4, 8, 2, 3, 4]), np.array([0, 1, 0, 1, 0, 0, 1]), [3, 1, 3]
     Y = encoder(X, [9], rows, marks, sizes)
@@ -124,13 +125,15 @@ def test_the_encoder_is_lstms_of_alternating_directions(depth):
     start = 0
     for size in sizes:
         part = slice(start, start + size)
-        H = encoder.project(X[rows[part]]) + encoder.indicator(torch.from_numpy(marks[part]))
+        H = encoder.project(X[rows[part], : 5 - n_past])
+        H = H + encoder.indicator(torch.from_numpy(marks[part]))
         for i, (lstm, gate) in enumerate(zip(encoder.lstms, encoder.gates)):
             read = H.flip(0) if i % 2 else H
             out = lstm(read)[0].flip(0) if i % 2 else lstm(read)[0]
             carried = torch.sigmoid(gate(H))
             H = (1 - carried) * out + carried * H
-        torch.testing.assert_close(Y[part], H, atol=1e-6, rtol=0)
+        expected = torch.cat([H, X[rows[part], 5 - n_past :]], 1)
+        torch.testing.assert_close(Y[part], expected, atol=1e-6, rtol=0)
         start += size
 
 
