@@ -53,8 +53,5 @@ class Metrics:
         self.strings = Gauge(
             "elmo_vocab_strings", "Strings that the vocab keeps after a pass", registry=registry
         )
-        self.lexemes = Gauge(
-            "elmo_vocab_lexemes", "Words that the vocab keeps after a pass", registry=registry
-        )
         threads = Gauge("elmo_threads", "Threads of Python", registry=registry)
         threads.set_function(threading.active_count)

@@ -41,8 +41,8 @@ class Worker:
     def __call__(self, works: Sequence[Work]) -> list[bytes | Refusal]:
         """RETURNS (list): the answer of each, or why there is none."""
         results = self.read_or_halve(works)
+        # Not the length of the vocab: that never goes down, whatever a zone gives back.
         self.metrics.strings.set(len(self.nlp.vocab.strings))
-        self.metrics.lexemes.set(len(self.nlp.vocab))
         return results
 
     def read_or_halve(self, works: Sequence[Work]) -> list[bytes | Refusal]:
