@@ -76,7 +76,9 @@ def call(nlp, use, *, zones=True, **limits):
             app.state.batcher,
             httpx.AsyncClient(transport=transport, base_url="http://toy", timeout=60) as client,
         ):
-            return await use(client, app)
+            result = await use(client, app)
+            await app.state.batcher.drain()
+            return result
 
     return asyncio.run(run())
 
@@ -93,6 +95,8 @@ async def serve(nlp, **limits):
             await asyncio.sleep(0.01)
         yield server, opened.getsockname()[1]
     finally:
+        # The next test may use the same pipeline.
+        await server.batcher.drain()
         server.should_exit = server.force_exit = True
         await running
 

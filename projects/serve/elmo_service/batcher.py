@@ -32,7 +32,8 @@ class Batcher:
     """A bounded queue before one worker thread.
 
     No request waits for others to come: while the worker reads a batch, what arrives becomes the
-    next one. So an idle server answers at once, and batches grow with the load.
+    next one. So an idle server answers at once, and batches grow with the load. The pipeline is
+    the thread's alone, since a memory zone is its whole vocab's.
 
     run (Run): reads a batch, in the thread.
     """
@@ -64,6 +65,11 @@ class Batcher:
     def is_full(self) -> bool:
         """No text more may wait."""
         return self._n_texts >= self.limits.queue_texts
+
+    @property
+    def is_busy(self) -> bool:
+        """The thread reads a batch."""
+        return self._busy_since is not None
 
     @property
     def is_stuck(self) -> bool:

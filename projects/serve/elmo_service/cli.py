@@ -4,6 +4,7 @@ Each option is also an environment variable: --max-tokens is ELMO_SERVICE_MAX_TO
 """
 
 import inspect
+import os
 from dataclasses import fields
 from typing import Any
 
@@ -46,6 +47,9 @@ def serve(
     server = make_server(app, settings, log_level)
     print(f"Serving on http://{host}:{opened.getsockname()[1]}", flush=True)
     server.run(sockets=[opened])
+    if app.state.batcher.is_busy:
+        # Its time is over, and Python would wait for the thread.
+        os._exit(1)
 
 
 def add_limits(function: Any) -> Any:

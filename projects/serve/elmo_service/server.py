@@ -42,7 +42,9 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     RETURNS (socket): bound. RAISES (OSError): if the address is in use.
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    opened = socket.socket(family)
+    # asyncio sends without delay only on sockets that say that they are TCP; else an answer of two
+    # pieces waits 40 ms for the client's acknowledgement.
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         milliseconds = int(1000 * write_seconds)
