@@ -32,7 +32,9 @@ class Sample(NamedTuple):
 def main(
     pipeline: str = typer.Option("", help="Saved or installed; none: blank with the bundled elmo"),
     minutes: float = typer.Option(60.0, min=0.01),
-    interval: float = typer.Option(60.0, min=0.1, help="Seconds between two lines"),
+    interval: float = typer.Option(
+        60.0, min=0.01, help="Seconds between two lines; at most a tenth of the time"
+    ),
     zones: bool = typer.Option(True, help="Give back what the vocab collects, batch by batch"),
     batch_texts: int = typer.Option(64, min=1),
     most_growth: float = typer.Option(16.0, help="MiB that are still called flat"),
@@ -41,6 +43,7 @@ def main(
     print(describe_machine())
     nlp = load_pipeline(pipeline)
     samples = []
+    interval = min(interval, 60 * minutes / 10)
     for sample in run(nlp, minutes, interval, zones=zones, batch_texts=batch_texts):
         samples.append(sample)
         print(format_sample(sample), flush=True)
@@ -51,7 +54,7 @@ def main(
     )
     problems = find_growth(samples, most_growth * MIB)
     print()
-    print("Grew: " + "; ".join(problems) if problems else "Flat: nothing grew.")
+    print("Not flat: " + "; ".join(problems) if problems else "Flat: nothing grew.")
     raise typer.Exit(bool(problems))
 
 
@@ -92,7 +95,7 @@ def find_growth(samples: list[Sample], most_growth: float) -> list[str]:
     median of the last third against that of the first."""
     warm = samples[int(_WARM_UP * len(samples)) :]
     if len(warm) < 3:
-        return [f"{len(warm)} samples after the warm-up are too few to say, expected 3"]
+        return [f"{len(warm)} lines after the warm-up are too few to say, expected 3"]
     first, last = warm[0].state, warm[-1].state
     third = len(warm) // 3
     memory = [sample.state.memory for sample in warm]
