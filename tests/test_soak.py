@@ -31,7 +31,7 @@ CASES = {
     "a leak": ({"memory": lambda i: 500 + 3 * i}, "memory by 30.0 MiB"),
     "threads": ({"threads": lambda i: 5 + i // 10}, "threads from 5 to 6"),
     "files": ({"handles": lambda i: 6 + i}, "handles from 12 to 25"),
-    "too short": ({"n": 3}, "too few to say"),
+    "too short": ({"n": 2}, "too few to say"),
 }
 
 
