@@ -179,7 +179,8 @@ def test_a_stop_finishes_what_was_accepted_and_refuses_what_comes(gated):
             gate.open.clear()
             accepted = [asyncio.create_task(send(port, f"word {i}")) for i in range(5)]
             await wait_until(lambda: get_metrics(server)["elmo_waiting_texts",] == 4)
-            server.handle_exit(signal.SIGTERM, None)
+            signal.raise_signal(signal.SIGTERM)
+            await wait_until(lambda: server.batcher.is_stopping)
             refused = await send(port, "late")
             async with httpx.AsyncClient() as client:
                 base = f"http://127.0.0.1:{port}"
@@ -225,6 +226,7 @@ def start_server(*arguments):
     return process, int(line.rsplit(":", 1)[1])
 
 
+@pytest.mark.slow
 def test_sigterm_under_load_loses_nothing_that_was_accepted():
     process, port = start_server("--batch-texts", "2", "--log-level", "error")
 

@@ -1,11 +1,14 @@
 """projects/serve: what is refused, with which reason, and that nobody else suffers for it."""
 
 import asyncio
+import json
 import logging
 import time
 
 import pytest
 import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from .support.helpers import make_nlp
 from .support.toy_service import call, load_pipeline, read_metrics, wait_until
@@ -56,6 +59,29 @@ def test_bad_bodies_have_a_reason(content, status, reason):
     assert answer[0] == status
     with pytest.raises(ValueError, match=reason):
         raise ValueError(answer[1])
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["texts", "pairs", "pooling", "a"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.binary(max_size=60) | JSON_VALUES.map(json.dumps), max_size=5))
+def test_no_body_makes_the_server_fail(contents):
+    async def use(client, app):
+        for content in contents:
+            for path in ("/tags", "/entities", "/vectors", "/similarity"):
+                response = await client.post(path, content=content, headers=JSON)
+                assert response.status_code in (200, 400, 413, 422), response.text
+                assert list(response.json()) in (["results"], ["error"])
+
+    call(TOY, use)
 
 
 def test_a_form_is_no_json():
