@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 from contextlib import asynccontextmanager
 
 import httpx
@@ -32,7 +33,7 @@ PIPELINE = DATA / "pipeline_0_1_0" / "pipeline"
 
 
 class Gate:
-    """A component that lets docs through while it is open, and fails for some words."""
+    """A component that lets docs through while it is open, and fails or sleeps for some words."""
 
     def __init__(self):
         self.open = threading.Event()
@@ -45,8 +46,10 @@ class Gate:
     def pipe(self, docs, batch_size=None):
         docs = list(docs)
         self.sizes.append(len(docs))
-        assert self.open.wait(60)
+        assert self.open.wait(10)
         for doc in docs:
+            if "sleepy" in doc.text:
+                time.sleep(60)
             if "poison" in doc.text:
                 raise RuntimeError("poison")
             if "huge" in doc.text and len(docs) > 2:
