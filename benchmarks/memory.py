@@ -5,16 +5,8 @@ import random
 import spacy
 import typer
 from common import describe_machine, print_table
+from process_state import MIB, read_state
 from spacy.tokens import Doc
-
-MIB = 2**20
-
-
-def read_memory() -> int:
-    """RETURNS (int): bytes of this process that are in memory now (Linux)."""
-    with open("/proc/self/status", encoding="utf-8") as file:
-        line = next(line for line in file if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
 
 
 def make_text(n_tokens: int, n_types: int, seed: int) -> str:
@@ -42,9 +34,9 @@ def main(
         with nlp.memory_zone():
             for _ in nlp.pipe(next(texts) for _ in range(n_docs // 10)):
                 pass
-        rows.append([f"{(part + 1) * tokens // 10:,}", f"{read_memory() / MIB:.0f}"])
+        rows.append([f"{(part + 1) * tokens // 10:,}", f"{read_state().memory / MIB:.0f}"])
     print_table(["tokens", "resident, MiB"], rows)
-    before = read_memory()
+    before = read_state().memory
     words = make_text(long, 50_000, -1).split()
     doc = nlp(Doc(nlp.vocab, words=words))
     print()
@@ -55,7 +47,7 @@ def main(
                 f"{len(doc):,}",
                 f"{doc.tensor.nbytes / MIB:.0f}",
                 f"{before / MIB:.0f}",
-                f"{read_memory() / MIB:.0f}",
+                f"{read_state().memory / MIB:.0f}",
             ]
         ],
     )

@@ -1,0 +1,1 @@
+"""A spaCy pipeline over HTTP: requests that come together are read together."""

@@ -1,0 +1,103 @@
+"""Annotated docs to bytes: nothing of a doc outlives the pass that it was read in."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import orjson
+from spacy.tokens import Doc
+from thinc.util import to_numpy
+
+# All docs of a request to the body of its answer.
+Read = Callable[[list[Doc]], bytes]
+
+
+def write_answer(results: list[Any]) -> bytes:
+    """RETURNS (bytes): the body of an answer. Numbers are the shortest that read as the same
+    float32."""
+    return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def read_tags(docs: list[Doc]) -> bytes:
+    """RETURNS (bytes): each token with its place, tag, part of speech, morphology, lemma."""
+    return write_answer(
+        [
+            {
+                "tokens": [
+                    {
+                        **make_span(token.idx, token.text),
+                        "tag": token.tag_,
+                        "pos": token.pos_,
+                        "morph": str(token.morph),
+                        "lemma": token.lemma_,
+                    }
+                    for token in doc
+                ]
+            }
+            for doc in docs
+        ]
+    )
+
+
+def read_entities(docs: list[Doc]) -> bytes:
+    """RETURNS (bytes): each entity with its place and label."""
+    return write_answer(
+        [
+            {
+                "entities": [
+                    {**make_span(ent.start_char, ent.text), "label": ent.label_} for ent in doc.ents
+                ]
+            }
+            for doc in docs
+        ]
+    )
+
+
+def make_span(start: int, text: str) -> dict[str, Any]:
+    """RETURNS (dict): text[start:end] of the request, in Unicode characters."""
+    return {"text": text, "start": start, "end": start + len(text)}
+
+
+def make_vectors_reader(pooling: str, encoding: str) -> Read:
+    """RETURNS (Read): each text's vectors, of its tokens or their mean."""
+
+    def read_vectors(docs: list[Doc]) -> bytes:
+        return write_answer([describe(doc) for doc in docs])
+
+    def describe(doc: Doc) -> dict[str, Any]:
+        if pooling == "mean":
+            return {"vector": encode(get_mean(doc))}
+        tokens = [make_span(token.idx, token.text) for token in doc]
+        vectors = get_vectors(doc)
+        return {"tokens": tokens, "shape": list(vectors.shape), "vectors": encode(vectors)}
+
+    def encode(array: np.ndarray) -> Any:
+        if encoding == "base64":
+            return base64.b64encode(array.astype("<f4").tobytes()).decode("ascii")
+        return array
+
+    return read_vectors
+
+
+def read_similarities(docs: list[Doc]) -> bytes:
+    """RETURNS (bytes): the cosine of each two docs' means, 0 if one has no vector."""
+    means = [get_mean(doc) for doc in docs]
+    return write_answer([compute_cosine(a, b) for a, b in zip(means[::2], means[1::2])])
+
+
+def compute_cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """RETURNS (float): in [-1, 1]; 0 if one is zero, as spaCy's `similarity`."""
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norm if norm else 0.0
+
+
+def get_vectors(doc: Doc) -> np.ndarray:
+    """RETURNS (ndarray): shape (n_tokens, width), contiguous float32."""
+    return np.ascontiguousarray(to_numpy(doc.tensor), dtype="float32")
+
+
+def get_mean(doc: Doc) -> np.ndarray:
+    """RETURNS (ndarray): shape (width,); zeros for a text without tokens."""
+    vectors = get_vectors(doc)
+    return vectors.mean(axis=0) if len(doc) else np.zeros(vectors.shape[-1], dtype="float32")
