@@ -17,6 +17,7 @@ import pytest
 import srsly
 
 from .support.helpers import ROOT
+from .support.pages import blocks, read_page
 from .support.toy_service import (
     PROJECT,
     Limits,
@@ -27,13 +28,12 @@ from .support.toy_service import (
     read_metrics,
 )
 
-PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
-BLOCKS = re.findall(r"```([\w ]+)\n(.*?)```", PAGE, flags=re.DOTALL)
+PAGE = "docs/serving.md"
 ADDRESS = "127.0.0.1:8000"
 
 
-def blocks(language, address=ADDRESS):
-    return [code.replace(ADDRESS, address) for name, code in BLOCKS if name == language]
+def find_blocks(language, address=ADDRESS):
+    return [code.replace(ADDRESS, address) for code in blocks(PAGE, language)]
 
 
 @contextmanager
@@ -56,10 +56,10 @@ def serve_toy():
 def test_clients_are_answered(capsys):
     with serve_toy() as (address, app):
         names = {}
-        for code in blocks("python", address):
+        for code in find_blocks("python", address):
             exec(code, names)
         names["server"].close()
-        (curl,) = blocks("bash curl", address)
+        (curl,) = find_blocks("bash curl", address)
         n_curl = 0
         if shutil.which("curl"):
             for command in curl.splitlines():
@@ -88,14 +88,16 @@ def test_all_that_is_counted_and_refused_is_on_the_page():
     reasons = [r for r in vars(refusals).values() if isinstance(r, refusals.Reason)]
     assert len(reasons) == 10
     for reason in reasons:
-        assert f"| {reason.status} | {reason.code} |" in PAGE
+        assert f"| {reason.status} | {reason.code} |" in read_page(PAGE)
     app = create_app(load_pipeline())
     names = {family.name for family in app.state.metrics.registry.collect()}
     for name in (name for name in names if name.startswith("elmo_")):
-        assert f"`{name}" in PAGE, name
+        assert f"`{name}" in read_page(PAGE), name
     for path in app.openapi()["paths"]:
-        assert f"`{path}`" in PAGE, path
-    assert {limit.name for limit in fields(Limits)} - set(re.findall(r"`(\w+)`", PAGE)) == set()
+        assert f"`{path}`" in read_page(PAGE), path
+    assert {limit.name for limit in fields(Limits)} - set(
+        re.findall(r"`(\w+)`", read_page(PAGE))
+    ) == set()
 
 
 def test_the_image_has_what_the_server_needs():
@@ -123,7 +125,7 @@ def project(tmp_path):
 
 @pytest.mark.slow
 def test_the_first_commands_serve_the_bundled_model(project):
-    (code,) = blocks("bash")
+    (code,) = find_blocks("bash")
     change, make, serve = code.splitlines()
     folder = project / change.removeprefix("cd ")
     subprocess.run([sys.executable, *shlex.split(make)[1:]], cwd=folder, check=True)

@@ -1,4 +1,4 @@
-"""Minimal configs, and those of README, completed by spaCy's own `init fill-config`."""
+"""Minimal configs, and those of the training guide, completed by spaCy's own `init fill-config`."""
 
 import pytest
 import spacy
@@ -7,8 +7,8 @@ from spacy.training import Example
 
 from spacy_elmo.pipeline.presets import PRESETS
 
+from ..support.pages import blocks
 from ..support.pipelines import build, make_minimal
-from ..test_readme import blocks
 from .test_commands import run
 
 
@@ -49,10 +49,10 @@ def test_the_config_of_a_preset_is_filled(preset, tmp_path):
     assert build(nlp.config).get_pipe("elmo").width == 256
 
 
-# README's configs
+# The configs of the training guide
 
 
-CONFIGS = dict(zip(["whole", "cache", "log"], blocks("ini")))
+CONFIGS = dict(zip(["whole", "cache", "log"], blocks("docs/guides/train.md", "ini")))
 FLAGS = {"cache": ["--cache", "cache"], "log": ["--log-mixes", "mixes.jsonl"]}
 
 

@@ -1,6 +1,5 @@
 """docs/tasks.md: its code runs, its configs are whole, its tables complete."""
 
-import re
 import shlex
 
 import pytest
@@ -12,10 +11,9 @@ from typer.testing import CliRunner
 
 from spacy_elmo.registry import task_readers
 
-from ..support.helpers import ROOT
+from ..support.pages import blocks, read_page
 
-PAGE = (ROOT / "docs" / "tasks.md").read_text("utf-8")
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
+PAGE = read_page("docs/tasks.md")
 DATA = {
     "eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n",
     "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
@@ -26,14 +24,14 @@ DATA = {
 }
 
 
-def blocks(language):
-    return [code for name, code in BLOCKS if name == language]
+def find_blocks(language):
+    return blocks("docs/tasks.md", language)
 
 
 def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for code in blocks("python"):
+    for code in find_blocks("python"):
         exec(code, names)
         if "entailment" in names and "srl" not in names:
             assert [*names["doc"].cats] == ["entailment", "contradiction"]
@@ -45,7 +43,7 @@ def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     assert "['Sam', 'he']" in printed and names["chains"].count("1 Sam") == 2
 
 
-@pytest.mark.parametrize("code", blocks("ini"))
+@pytest.mark.parametrize("code", find_blocks("ini"))
 def test_configs_are_whole(code):
     nlp = spacy.util.load_model_from_config(Config().from_str(code), auto_fill=True, validate=True)
 
@@ -58,7 +56,7 @@ def test_commands_run(tmp_path, monkeypatch):
     spacy.registry.cli.get_all()
     for name, content in DATA.items():
         (tmp_path / name).write_text(content)
-    commands = "".join(blocks("bash")).splitlines()
+    commands = "".join(find_blocks("bash")).splitlines()
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command)[3:])
         assert result.exit_code == 0, result.output

@@ -1,0 +1,33 @@
+# The two set-ups of README.md. Safe to repeat: what is installed already is not installed again.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test docs clean
+
+help:
+	@echo "make demo   install into $(VENV), draw six contexts of a word: 2 minutes, then 10 seconds"
+	@echo "make test   install what tests need, run them on all cores: 10 minutes"
+	@echo "make docs   install what the site needs, build it in site/: 2 minutes"
+	@echo "make clean  remove $(VENV)"
+
+demo: $(VENV)/installed-plot
+	$(BIN)/python -m spacy elmo demo --output bank.png
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n auto
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m mkdocs build --strict
+
+$(VENV)/installed-%: setup.cfg pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing spacy-elmo[$*] and what it needs into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$*]"
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV)

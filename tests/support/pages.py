@@ -1,0 +1,31 @@
+"""README and the pages of docs/: their code blocks and links."""
+
+import re
+
+from .helpers import ROOT
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+)
+_BLOCK = re.compile(r"^```([\w ]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+def read_page(page):
+    return (ROOT / page).read_text("utf-8")
+
+
+def blocks(page, language):
+    """Code blocks of a language, such as "python", or "bash skip" for what is not run alone."""
+    return [code for name, code in _BLOCK.findall(read_page(page)) if name == language]
+
+
+def find_links(page):
+    """What a page's links and pictures point to, code left out."""
+    text = re.sub(r"`[^`]*`", "", _BLOCK.sub("", read_page(page)))
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def find_anchors(page):
+    """Names of a page's headings, as the site makes them."""
+    titles = re.findall(r"^#+ (.+)$", _BLOCK.sub("", read_page(page)), flags=re.MULTILINE)
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", t).strip().lower()) for t in titles}

@@ -1,0 +1,130 @@
+"""The code of README and docs/ runs as it stands, links lead somewhere, tables are complete."""
+
+import inspect
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+import srsly
+from spacy.tokens import DocBin
+
+from spacy_elmo.pipeline.architectures import build_elmo_v2
+from spacy_elmo.pipeline.elmo import make_elmo
+from spacy_elmo.pipeline.presets import PRESETS
+
+from .support.helpers import ROOT
+from .support.pages import PAGES, blocks, find_anchors, find_links, read_page
+from .support.toy_corpora import make_docs
+from .support.toy_wordnet import make_lines, write_wordnet
+from .test_registry import NAMES
+
+# Pages whose code has tests of its own.
+OWN = ("docs/serving.md", "docs/tasks.md")
+PYTHON = [page for page in PAGES if blocks(page, "python") and page not in OWN]
+COMMANDS = [page for page in PAGES if blocks(page, "bash") and page not in OWN]
+# What is printed somewhere.
+PRINTED = {"README.md": "(9, 256)", "docs/tour.md": "(3, 3, 256)"}
+QUICK = {"experiment": ["--max-steps", "2", "--seeds", "0"]}
+
+
+@pytest.fixture
+def folder(tmp_path, toy_folder, monkeypatch):
+    """A working directory with what the pages name."""
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    shutil.copytree(toy_folder, tmp_path / "path" / "to" / "weights")
+    for name in ("text", "heldout"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("I like green eggs. The Bank does not!\n" * 30)
+    (tmp_path / "sentences.txt").write_text("I like green eggs .\n" * 30)
+    write_wordnet(tmp_path / "wordnet/dict")
+    for name in ("semcor", "held_out"):
+        srsly.write_jsonl(tmp_path / f"{name}.jsonl", make_lines())
+    (tmp_path / "corpus").mkdir()
+    for i, name in enumerate(("train", "dev", "test")):
+        DocBin(docs=make_docs(20, i)).to_disk(tmp_path / f"corpus/{name}.spacy")
+        shutil.copy(tmp_path / f"corpus/{name}.spacy", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_python_blocks_run_one_after_the_other(page, folder, capsys):
+    names = {}
+    for code in blocks(page, "python"):
+        exec(code, names)
+
+    assert PRINTED.get(page, "") in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", COMMANDS)
+def test_commands_run_one_after_the_other(page, folder):
+    commands = "".join(blocks(page, "bash")).splitlines()
+    if page == "README.md":
+        # .ci/run has these two.
+        assert commands[:2] == ["make demo", "make test"]
+        commands = commands[2:]
+    for command in commands:
+        program, *words = shlex.split(command)
+        assert program in ("python", "pip")
+        # Extras are what the tests are installed with.
+        if program == "python":
+            run([*words, *QUICK.get(words[3], []), *shorten(words)])
+    for code in blocks(page, "python skip"):
+        exec(code, {})
+    assert commands
+
+
+def shorten(words):
+    if words[2] != "train":
+        return []
+    return ["--training.max_steps", "2", "--training.eval_frequency", "1"]
+
+
+def run(words):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    here = (ROOT / page).parent
+    for link in find_links(page):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (here / path).resolve() if path else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in find_anchors(target.relative_to(ROOT).as_posix()), link
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
+def test_pages_of_the_site_stay_in_it(page):
+    docs = ROOT / "docs"
+    outside = [
+        link
+        for link in find_links(page)
+        if not link.startswith(("http", "#"))
+        and docs not in ((ROOT / page).parent / link).resolve().parents
+    ]
+    assert not outside
+
+
+def test_readme_is_short():
+    assert len(read_page("README.md").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("function", [build_elmo_v2, make_elmo])
+def test_settings_are_in_the_tables(function):
+    settings = set(inspect.signature(function).parameters) - {"nlp", "name", "model"}
+    page = read_page("docs/reference/settings.md")
+
+    assert {name for name in settings if f"`{name}`" not in page} == set()
+
+
+@pytest.mark.parametrize("name", [*PRESETS, *NAMES["spacy_architectures"], *NAMES["spacy_misc"]])
+def test_names_are_mentioned(name):
+    assert any(name.removeprefix("spacy-elmo.") in read_page(page) for page in PAGES)
