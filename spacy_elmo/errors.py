@@ -547,7 +547,7 @@ class Errors(metaclass=ErrorsWithCodes):
         '`pip install "spacy-elmo[bulk]"`.'
     )
     EL241 = (
-        "`--engine ray` needs the package ray. Install it with `pip install \"spacy-elmo[ray]\"`, "
+        '`--engine ray` needs the package ray. Install it with `pip install "spacy-elmo[ray]"`, '
         "on all nodes of the cluster."
     )
     EL242 = (
@@ -596,8 +596,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "memory for so many?"
     )
     EL254 = (
-        "The vectors in '{path}' cannot become an index: {problem}. Make them with `python -m "
-        "spacy elmo embed TEXT {path} --unit sentences --layers {layer}`, of the same biLM."
+        "The vectors in '{path}' cannot become an index: {problem}. Make others with `python -m "
+        "spacy elmo embed TEXT FOLDER --unit sentences --layers 0`."
     )
     EL255 = (
         "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, and that `ray "

@@ -8,12 +8,12 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Optional
 
 from ..errors import Errors
 from ..text.stdin import STDIN
-from ..text.text_files import find_files, get_format
+from ..text.text_files import find_files, get_format, open_binary
 from ..util.atomic import atomic_file
 from ..util.checks import require_known
 from .record_readers import Item, Keys, read_json_lines, read_text_lines
-from .record_tables import read_docs, read_parquet
-from .records import Place
+from .record_tables import read_docs, read_parquet, require_text_column
+from .records import GIVEN_UP, Place
 
 Reader = Callable[[Path, Place, Keys], Iterator[Item]]
 READERS: Dict[str, Reader] = {
@@ -60,6 +60,22 @@ def save_stdin(path: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     return path
 
 
+def require_readable(files: List[Path], keys: Keys) -> None:
+    """Check what would stop a job in its middle.
+
+    files (List[Path]): of a job.
+    keys (Keys): of texts and ids.
+    RAISES (ValueError): EL250 for Parquet without the column, EL240 and EL082 if a package is
+        missing.
+    RAISES (OSError): if a file cannot be opened.
+    """
+    for path in files:
+        if get_format(path) == "parquet":
+            require_text_column(path, keys)
+        else:
+            open_binary(path).close()
+
+
 def describe_inputs(files: List[Path]) -> List[Dict[str, Any]]:
     """files (List[Path]): of a job. RETURNS (List[Dict[str, Any]]): their paths, sizes and
     digests, in JSON's types. RAISES (OSError): if one cannot be read."""
@@ -90,6 +106,7 @@ def read_all(files: List[Path], start: Place, keys: Keys) -> Iterator[Item]:
     for number in range(start.file, len(files)):
         path = files[number]
         first = start if number == start.file else Place(number)
-        reader = READERS[get_format(path)]
-        yield from reader(path, first._replace(file=number, n_bytes=n_before), keys)
+        if first.offset < GIVEN_UP:
+            reader = READERS[get_format(path)]
+            yield from reader(path, first._replace(file=number, n_bytes=n_before), keys)
         n_before += path.stat().st_size

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 from ..errors import Errors
 from ..util.locks import lock_folder
 from .arrow import require_arrow
-from .bulk_inputs import describe_inputs, find_inputs
+from .bulk_inputs import describe_inputs, find_inputs, require_readable
 from .bulk_settings import BulkSettings
 from .journal import (
     JOB,
@@ -23,7 +23,8 @@ from .journal import (
     start_job,
 )
 from .planning import plan_tasks
-from .records import Place, Result, Task
+from .record_readers import Keys
+from .records import START, Result, Task
 from .retries import Retries
 from .task_worker import TaskWorker
 
@@ -74,12 +75,13 @@ def embed_files(
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
         files = find_inputs(text, output, input_format)
+        require_readable(files, Keys(settings.text_key, settings.id_key))
         worker = TaskWorker(settings, output, gpu=gpu)
         job = describe_job(settings, worker.load().describe(), describe_inputs(files))
         if (output / MANIFEST).exists():
             require_same_job(output, read_manifest(output), job)
             return
-        state = State({}, 0, Place())
+        state = State({}, 0, START)
         if (output / JOB).exists():
             state = read_state(output, job)
         else:
@@ -97,7 +99,8 @@ def _check_output(output: Path, resume: bool) -> None:
     if there and not resume:
         raise ValueError(Errors.EL243.format(path=output, state=there[0]))
     others = [output.name] if not output.is_dir() else sorted(os.listdir(output))
-    foreign = [name for name in others if not name.startswith((".", "_stdin."))]
+    ours = (".", "_stdin.", "_job.")
+    foreign = [name for name in others if not name.startswith(ours)]
     if foreign and not there:
         raise ValueError(Errors.EL244.format(path=output, examples=", ".join(foreign[:3])))
 

@@ -18,7 +18,7 @@ from ..util.checked_json import read_checked_json, write_checked_json
 from ..util.digests import digest
 from ..util.showing import show_names, show_value
 from .bulk_settings import BulkSettings
-from .records import Place, Result
+from .records import START, Place, Result
 
 # Names that begin with an underscore are no data to those who read whole folders.
 JOB, JOURNAL = "_job.json", "_journal.jsonl"
@@ -88,7 +88,7 @@ def read_state(folder: Path, job: Dict[str, Any]) -> State:
     """
     require_same_job(folder, read_checked_json(folder / JOB, required=True), job)
     results = {result.number: result for result in _read_results(folder)}
-    first, start = 0, Place()
+    first, start = 0, START
     while first in results:
         start = results[first].end
         first += 1

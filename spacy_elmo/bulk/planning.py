@@ -6,7 +6,7 @@ from typing import Collection, Iterator, List
 from .bulk_inputs import read_all
 from .bulk_settings import BulkSettings
 from .record_readers import Keys
-from .records import Place, Record, Task
+from .records import START, Place, Record, Task
 
 # However short they are.
 _MOST_RECORDS = 100_000
@@ -17,7 +17,7 @@ def plan_tasks(
     settings: BulkSettings,
     *,
     first: int = 0,
-    start: Place = Place(),
+    start: Place = START,
     done: Collection[int] = (),
 ) -> Iterator[Task]:
     """Cut the records into tasks of at least `shard_chars` characters.

@@ -21,7 +21,7 @@ try:
     import ray
     from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
 except ImportError:
-    ray = None
+    ray = None  # type: ignore[assignment]
 
 
 def require_ray() -> None:
@@ -83,7 +83,6 @@ class RayWorker:
 
     def __init__(self, settings: BulkSettings, output: Path, resources: Any) -> None:
         self.lost = (RayActorError, OutOfMemoryError, WorkerCrashedError)
-        self.process_id = 0
         self._arguments = (settings, output.resolve(), resources["num_gpus"] > 0)
         self._resources = resources
         self._actor: Any = None
@@ -141,7 +140,7 @@ def require_output(output: Path) -> None:
 
 def _follow(reference: Any) -> "Future[Any]":
     """RETURNS (Future[Any]): Of a reference of Ray; what is an error is raised."""
-    outer: "Future[Any]" = Future()
+    outer: Future[Any] = Future()
 
     def finish(inner: "Future[Any]") -> None:
         error = inner.exception()

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Tuple, Union
 
 from ..text.text_files import open_binary, zstd
 from ..util.showing import show_reason
-from .records import Place, Record
+from .records import GIVEN_UP, Place, Record
 
 # Bytes of a line. A text of a person has fewer, and one that has more would fill the memory.
 MOST_BYTES = 1 << 24
@@ -95,7 +95,7 @@ def _read_lines(path: Path, start: Place) -> Iterator[Tuple[Union[bytes, str], i
                     yield line, number - 1, Place(start.file, offset, number, n_bytes)
         except _DAMAGED as err:
             problem = f"the file is damaged from here on: {show_reason(err)}"
-            yield problem, number, Place(start.file, offset, number + 1, start.n_bytes)
+            yield problem, number, Place(start.file, GIVEN_UP, number + 1, start.n_bytes)
 
 
 def _skip_line(file: BinaryIO) -> int:

@@ -1,7 +1,7 @@
 """Records of Parquet files (extra "bulk") and of DocBins. See `record_readers`."""
 
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Iterator, List, Tuple, Type
 
 from spacy.attrs import ORTH
 from spacy.tokens import DocBin
@@ -9,10 +9,10 @@ from spacy.vocab import Vocab
 
 from ..errors import Errors
 from ..text.text_files import open_binary
-from ..util.showing import show_reason
+from ..util.showing import show_names, show_reason
 from .arrow import pa, pq, require_arrow
 from .record_readers import BadRecord, Item, Keys, check_id, check_text, show_path
-from .records import Place, Record
+from .records import GIVEN_UP, Place, Record
 
 _N_ROWS = 1024
 # What docs of the input keep: no user data, which may be anything.
@@ -26,23 +26,45 @@ def read_parquet(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
     start (Place): its offset is a row.
     keys (Keys): columns; that of ids may be missing.
     YIELDS (Item): as `record_readers`.
-    RAISES (ValueError): EL240 without pyarrow, EL250 if there is no such column.
     RAISES (OSError): if it cannot be read.
     """
-    require_arrow(path)
-    source = show_path(path)
+    end = start
     try:
         with pq.ParquetFile(path) as file:
-            yield from _read_rows(file, path, start, keys)
-    except pa.ArrowInvalid as err:
-        problem = f"the file is damaged: {show_reason(err)}"
-        yield Record(source, start.number, problem=problem), start._replace(number=start.number + 1)
+            for record, end in _read_rows(file, path, start, keys):
+                yield record, end
+    except (*_damaged(), OSError) as err:
+        # Arrow has OSError for damaged content, too, without the number of the system's errors.
+        if isinstance(err, OSError) and err.errno is not None:
+            raise
+        yield _give_up(path, end, err)
+
+
+def _damaged() -> Tuple[Type[Exception], ...]:
+    return pa.ArrowException, UnicodeDecodeError
+
+
+def _give_up(path: Path, place: Place, err: Exception) -> Item:
+    """RETURNS (Item): The rest of a damaged file, as one bad record."""
+    problem = f"the file is damaged from here on: {show_reason(err)}"
+    record = Record(show_path(path), place.number, problem=problem)
+    return record, place._replace(offset=GIVEN_UP, number=place.number + 1)
+
+
+def require_text_column(path: Path, keys: Keys) -> None:
+    """path (Path): a Parquet file. keys (Keys): columns. RAISES (ValueError): EL240 without pyarrow,
+    EL250 if there is no column of texts; a damaged file is for `read_parquet` to tell."""
+    require_arrow(path)
+    try:
+        names = pq.read_schema(path).names
+    except pa.ArrowInvalid:
+        return
+    if keys.text not in names:
+        raise ValueError(Errors.EL250.format(path=path, key=keys.text, known=show_names(names)))
 
 
 def _read_rows(file: Any, path: Path, start: Place, keys: Keys) -> Iterator[Item]:
     names = file.schema_arrow.names
-    if keys.text not in names:
-        raise ValueError(Errors.EL250.format(path=path, key=keys.text, known=", ".join(names)))
     columns = [keys.text, *({keys.id} & set(names))]
     groups, row = _find_groups(file, start.offset)
     size = path.stat().st_size / max(1, file.metadata.num_rows)
@@ -95,8 +117,7 @@ def read_docs(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
         raise
     # Any error may come of a file of another kind.
     except Exception as err:
-        problem = f"the file is damaged: {show_reason(err)}"
-        yield Record(source, start.number, problem=problem), start._replace(number=start.number + 1)
+        yield _give_up(path, start, err)
         return
     size = path.stat().st_size / max(1, len(docs))
     for i in range(start.offset, len(docs)):

@@ -40,6 +40,11 @@ class Place(NamedTuple):
     n_bytes: int = 0
 
 
+START = Place()
+# The offset behind what is damaged: nothing more is read of the file.
+GIVEN_UP = 1 << 62
+
+
 class Task(NamedTuple):
     """A piece of the input that becomes one shard. It is a function of the input and the
     settings alone, whoever computes it, and how often.

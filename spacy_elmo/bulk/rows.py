@@ -100,7 +100,8 @@ def _get_value(name: str, record: Record, doc: Doc, part: _Part, is_word: NDArra
     if name in ("id", "source"):
         return getattr(record, name)
     if name == "text":
-        return doc[start:end].text
+        # A span leaves out the space behind it.
+        return doc.text if end - start == len(doc) else doc[start:end].text
     if name == "words":
         return [doc[i].text for i in range(start, end) if is_word[i]]
     numbers = {

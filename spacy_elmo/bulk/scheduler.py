@@ -21,12 +21,11 @@ _PATIENCE = 60.0
 
 
 class Worker(Protocol):
-    """A place where tasks are computed.
+    """A place where tasks are computed."""
 
-    lost (Tuple[Type[BaseException], ...]): errors which say that its process is gone.
-    """
-
-    lost: Tuple[Type[BaseException], ...]
+    @property
+    def lost(self) -> Tuple[Type[BaseException], ...]:
+        """RETURNS (Tuple[Type[BaseException], ...]): Errors which say that its process is gone."""
 
     def start(self) -> "Future[Any]":
         """RETURNS (Future[Any]): Done when a new process has loaded the pipeline."""
@@ -48,8 +47,8 @@ class Scheduler:
     def __init__(self, workers: Sequence[Worker], retries: Retries) -> None:
         self.workers = workers
         self.retries = retries
-        self._starts: Dict["Future[Any]", Worker] = {}
-        self._tasks: Dict["Future[Result]", Tuple[Worker, Task]] = {}
+        self._starts: Dict[Future[Any], Worker] = {}
+        self._tasks: Dict[Future[Result], Tuple[Worker, Task]] = {}
         self._n_failed = 0
         self._lost: Deque[Task] = Deque()
 
