@@ -6,12 +6,15 @@ there nor find the record that kills its process. Here a shard is a function of 
 """
 
 import os
+import socket
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 from ..errors import Errors
+from ..util.showing import show_reason
 from .bulk_settings import BulkSettings
+from .journal import JOB
 from .records import Result, Task
 from .retries import Retries
 from .scheduler import Scheduler
@@ -22,6 +25,9 @@ try:
     from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
 except ImportError:
     ray = None  # type: ignore[assignment]
+
+# To wait for an answer of a cluster.
+_SECONDS = 10.0
 
 
 def require_ray() -> None:
@@ -67,10 +73,19 @@ def run_ray(
 
 def _connect(address: Optional[str]) -> None:
     try:
+        _knock(address or "")
         ray.init(address=address, include_dashboard=False, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError) as err:
-        error = str(err).splitlines()[0] if str(err) else type(err).__name__
+    except (OSError, ValueError, RuntimeError) as err:
+        error = show_reason(err)
         raise ValueError(Errors.EL255.format(address=address, error=error)) from err
+
+
+def _knock(address: str) -> None:
+    """address (str): of a cluster. RAISES (OSError): if nobody is there: Ray would ask again for
+    minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), _SECONDS).close()
 
 
 class RayWorker:
@@ -132,8 +147,6 @@ class _Actor:
 
 def require_output(output: Path) -> None:
     """output (Path): folder of a job. RAISES (ValueError): EL252 if this node does not see it."""
-    from .journal import JOB
-
     if not (output / JOB).is_file():
         raise ValueError(Errors.EL252.format(path=output, node=os.uname().nodename))
 

@@ -1,7 +1,7 @@
 """Records of Parquet files (extra "bulk") and of DocBins. See `record_readers`."""
 
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple, Type
+from typing import Any, Iterator, List
 
 from spacy.attrs import ORTH
 from spacy.tokens import DocBin
@@ -33,15 +33,14 @@ def read_parquet(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
         with pq.ParquetFile(path) as file:
             for record, end in _read_rows(file, path, start, keys):
                 yield record, end
-    except (*_damaged(), OSError) as err:
-        # Arrow has OSError for damaged content, too, without the number of the system's errors.
-        if isinstance(err, OSError) and err.errno is not None:
+    except OSError as err:
+        # Arrow raises these for damaged content, too, without the number of a system's error.
+        if err.errno is not None:
             raise
         yield _give_up(path, end, err)
-
-
-def _damaged() -> Tuple[Type[Exception], ...]:
-    return pa.ArrowException, UnicodeDecodeError
+    # Arrow's own errors are ValueErrors, NotImplementedErrors and others.
+    except Exception as err:
+        yield _give_up(path, end, err)
 
 
 def _give_up(path: Path, place: Place, err: Exception) -> Item:

@@ -14,7 +14,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_elmo.bulk import arrow, bulk_pipeline, rows
+from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
 from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.journal import JOB, JOURNAL, MANIFEST, REJECTS, read_manifest
 from spacy_elmo.util.digests import digest_file
@@ -185,6 +185,7 @@ def test_a_batch_that_does_not_fit_is_halved(pipeline, texts, tmp_path, monkeypa
 
     expected = embed(texts, tmp_path / "a", pipeline)
     monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    monkeypatch.setattr(task_worker.gc, "collect", list)
     sizes.clear()
     found = embed(texts, tmp_path / "out", pipeline, shard_chars=10_000, batch_chars=10_000)
 
@@ -233,19 +234,27 @@ def test_words_do_not_collect_in_the_vocab(pipeline, tmp_path):
 # ---- resuming
 
 
-def test_a_job_that_is_killed_anywhere_is_resumed(pipeline, texts, tmp_path):
-    work = partial(embed, texts / "b.txt", tmp_path / "out", pipeline, resume=True, shard_chars=20)
-    expected = embed(texts / "b.txt", tmp_path / "expected", pipeline)
-    for _ in kill_at_each_write(work, every=2):
+@pytest.fixture
+def loaded(pipeline, monkeypatch):
+    """The pipeline, loaded once for many jobs."""
+    known = bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=pipeline))
+    monkeypatch.setattr(task_worker, "load_bulk_pipeline", lambda s: known._replace(settings=s))
+    return pipeline
+
+
+def test_a_job_that_is_killed_anywhere_is_resumed(loaded, texts, tmp_path):
+    work = partial(embed, texts / "b.txt", tmp_path / "out", loaded, resume=True, shard_chars=20)
+    expected = embed(texts / "b.txt", tmp_path / "expected", loaded)
+    for _ in kill_at_each_write(work, every=3):
         shards = sorted((tmp_path / "out").glob("part-??????.parquet"))
         assert all(len(pq.read_table(shard)) for shard in shards)
         assert_same(work(), expected)
         shutil.rmtree(tmp_path / "out")
 
 
-def test_a_full_disk_stops_a_job_which_is_resumed(pipeline, texts, tmp_path):
-    work = partial(embed, texts / "b.txt", tmp_path / "out", pipeline, resume=True, shard_chars=20)
-    expected = embed(texts / "b.txt", tmp_path / "expected", pipeline)
+def test_a_full_disk_stops_a_job_which_is_resumed(loaded, texts, tmp_path):
+    work = partial(embed, texts / "b.txt", tmp_path / "out", loaded, resume=True, shard_chars=20)
+    expected = embed(texts / "b.txt", tmp_path / "expected", loaded)
     for n in fail_at_each_write(work):
         if n % 3 == 0:
             assert not [*(tmp_path / "out").glob("*.partial.*")]
@@ -271,12 +280,11 @@ def test_what_is_done_is_not_done_again(pipeline, texts, tmp_path):
     def stop_after_three(tasks, worker, retries):
         for n, task in enumerate(tasks):
             if n == 3:
-                return
+                raise KeyboardInterrupt
             yield worker(task)
 
     with pytest.raises(KeyboardInterrupt):
-        engine = lambda *args: interrupt(stop_after_three(*args))
-        embed(texts, output, pipeline, engine=engine, **small)
+        embed(texts, output, pipeline, engine=stop_after_three, **small)
     with (output / JOURNAL).open("ab") as journal:
         journal.write(b"0123 half of a li")
     (output / "part-000001.parquet").unlink()
@@ -295,11 +303,6 @@ def test_what_is_done_is_not_done_again(pipeline, texts, tmp_path):
     numbers.clear()
     embed(texts, output, pipeline, resume=True, engine=run, **small)
     assert not numbers and not (output / JOB).exists()
-
-
-def interrupt(results):
-    yield from results
-    raise KeyboardInterrupt
 
 
 def test_only_the_same_job_is_resumed(pipeline, texts, tmp_path):

@@ -1,4 +1,4 @@
-"""Readers of records: what is no record is one with a problem, and any place can be read on from."""
+"""Readers of records: what is none is one with a problem, and reading goes on from any place."""
 
 import gzip
 import json
