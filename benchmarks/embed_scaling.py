@@ -108,6 +108,7 @@ def compute(result: dict[str, Any], machines: int, per_machine: int) -> dict[str
         "hours": n_tokens / (rate * machines * per_machine) / 3600,
         "output_terabytes": _BILLION * row["n_bytes"] / row["n_sentences"] / 1e12,
         "reading_hours": n_bytes / result["reading"] / 3600,
+        "most_workers": result["reading"] / (rate * n_bytes / n_tokens),
     }
 
 
@@ -131,8 +132,9 @@ def show(result: dict[str, Any]) -> None:
         ("reading by the caller", f"{result['reading'] / 1e6:,.0f} MB/s"),
         ("workers", f"{job['workers']:,} on {job['machines']:,} machines"),
         ("tokens of a billion sentences", f"{job['n_tokens'] / 1e9:,.1f} billion"),
-        ("hours", f"{job['hours']:,.1f}"),
-        ("hours of reading", f"{job['reading_hours']:,.1f}"),
+        ("hours", f"{job['hours']:,.2f}"),
+        ("of these the caller reads", f"{job['reading_hours']:,.2f}"),
+        ("workers that one caller can feed", f"{job['most_workers']:,.0f}"),
         ("output", f"{job['output_terabytes']:,.2f} TB"),
     ]
     print(table(facts, header=("a billion sentences", ""), divider=True))

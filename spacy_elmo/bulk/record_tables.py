@@ -51,8 +51,8 @@ def _give_up(path: Path, place: Place, err: Exception) -> Item:
 
 
 def require_text_column(path: Path, keys: Keys) -> None:
-    """path (Path): a Parquet file. keys (Keys): columns. RAISES (ValueError): EL240 without pyarrow,
-    EL250 if there is no column of texts; a damaged file is for `read_parquet` to tell."""
+    """path (Path): a Parquet file. keys (Keys): columns. RAISES (ValueError): EL240 without
+    pyarrow, EL250 if there is no column of texts; a damaged file is for `read_parquet` to tell."""
     require_arrow(path)
     try:
         names = pq.read_schema(path).names

@@ -19,7 +19,7 @@ from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.journal import JOB, JOURNAL, MANIFEST, REJECTS, read_manifest
 from spacy_elmo.util.digests import digest_file
 
-from ..support.bulk_jobs import embed, read_rows, run_here
+from ..support.bulk_jobs import embed, run_here
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
 from ..support.helpers import make_nlp
 
