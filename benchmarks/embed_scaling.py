@@ -84,8 +84,8 @@ def make(engine: str, n_workers: int) -> Engine:
 
 
 def measure_reading(text: str) -> tuple[int, float]:
-    """RETURNS (tuple[int, float]): bytes of the text, and how many of them a second the caller reads
-    and cuts into tasks."""
+    """RETURNS (tuple[int, float]): bytes of the text, and how many of them a second the caller
+    reads and cuts into tasks."""
     files = find_inputs(text, Path("nowhere"))
     started = time.perf_counter()
     n_bytes = 0

@@ -61,7 +61,7 @@ def test_commands_run_one_after_the_other(folder):
         DocBin(docs=make_docs(20, i)).to_disk(folder / f"corpus/{name}.spacy")
     commands = "".join(blocks("bash")).splitlines()
     ours = [c for c in commands if c.startswith("python -m spacy") and " train " not in c]
-    assert len(ours) == 14
+    assert len(ours) == 15
     quick = {"experiment": ["--max-steps", "2", "--seeds", "0"]}
     for command in ours:
         words = [sys.executable, *shlex.split(command)[1:]]

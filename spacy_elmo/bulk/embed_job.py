@@ -3,7 +3,7 @@
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 
 from ..errors import Errors
 from ..util.locks import lock_folder
@@ -52,7 +52,7 @@ def embed_files(
     resume: bool = False,
     input_format: str = "txt",
     gpu: bool = False,
-) -> Iterator[Progress]:
+) -> Generator[Progress, None, None]:
     """Embed text, and write the vectors to a folder.
 
     text (str): file, folder or glob, or "-" for the standard input.

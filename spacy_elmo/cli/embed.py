@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import closing
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,6 @@ import typer
 from wasabi import msg
 
 from .common import exit_on_error
-from .outputs import writing
 
 if TYPE_CHECKING:
     from ..bulk.embed_job import Engine, Progress
@@ -59,7 +59,7 @@ def embed(
     from ..bulk.bulk_settings import BulkSettings
     from ..bulk.embed_job import embed_files
 
-    with exit_on_error(), writing(output):
+    with exit_on_error():
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,
@@ -85,7 +85,9 @@ def embed(
             # Of a cluster, the nodes have the GPUs.
             gpu=gpu and engine is EngineName.local,
         )
-        _show(steps)
+        # Closed also by Ctrl-C at any moment: processes end then.
+        with closing(steps):
+            _show(steps)
         _report(output)
 
 
@@ -115,15 +117,16 @@ def _show(steps: "Iterator[Progress]") -> None:
     from tqdm import tqdm
 
     bar: Any = None
-    start = last = time.perf_counter()
+    start = last = 0.0
     for progress in steps:
-        seconds = time.perf_counter() - start
-        rate = f"{progress.n_tokens / max(seconds, 1e-9):,.0f} tokens/s"
-        rate += f", {progress.n_rejects:,} set aside" if progress.n_rejects else ""
         if bar is None:
             total = {"total": progress.total, "initial": progress.n_bytes}
             bar = tqdm(**total, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
+            start = last = time.perf_counter()
             continue
+        seconds = time.perf_counter() - start
+        rate = f"{progress.n_tokens / max(seconds, 1e-9):,.0f} tokens/s"
+        rate += f", {progress.n_rejects:,} set aside" if progress.n_rejects else ""
         bar.set_postfix_str(rate, refresh=False)
         bar.update(progress.n_bytes - bar.n)
         if bar.disable and time.perf_counter() - last > _INTERVAL:

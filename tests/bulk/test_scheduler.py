@@ -112,6 +112,26 @@ def test_processes_that_die_whatever_they_do_end_the_job(tmp_path):
         run(tmp_path, n_bad_starts=9)
 
 
+def test_an_error_that_is_no_death_ends_the_job(tmp_path):
+    full = FakeWorker(tmp_path)
+    failed = Future()
+    failed.set_exception(OSError(28, "No space left on device"))
+    full.submit = lambda task: failed
+    workers = [full, FakeWorker(tmp_path)]
+    with pytest.raises(OSError, match="No space"):
+        list(Scheduler(workers, Retries(tmp_path)).run(make_tasks()))
+    assert not any(worker.is_alive for worker in workers)
+
+
+def test_no_more_is_read_than_workers_take(tmp_path):
+    read = []
+    tasks = (read.append(task) or task for task in make_tasks())
+    results = Scheduler([FakeWorker(tmp_path)], Retries(tmp_path)).run(tasks)
+    next(results)
+    assert len(read) <= 2
+    results.close()
+
+
 def test_a_cluster_without_room_is_waited_for(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(scheduler, "_PATIENCE", 0.05)
     worker = FakeWorker(tmp_path)

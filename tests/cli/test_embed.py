@@ -51,7 +51,7 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     assert "EL249" in run(*command, "--layers", "top", exit_code=1)
     assert "EL017" in run(*command, "--unit", "words", exit_code=1)
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
-    assert "EL145" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
+    assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
     monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)
     assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
 
