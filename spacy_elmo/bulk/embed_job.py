@@ -2,6 +2,7 @@
 
 import os
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 
@@ -30,6 +31,9 @@ from .task_worker import TaskWorker
 
 # Computes tasks, and yields the result of each of them once.
 Engine = Callable[[Iterator[Task], TaskWorker, Retries], Iterator[Result]]
+
+# Names of what killed processes leave.
+_LEFT = ("*.partial.*", ".record-*")
 
 
 class Progress(NamedTuple):
@@ -74,6 +78,8 @@ def embed_files(
     _check_output(output, resume)
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
+        if not resume:
+            _remove(output, "_stdin.*")
         files = find_inputs(text, output, input_format)
         require_readable(files, Keys(settings.text_key, settings.id_key))
         worker = TaskWorker(settings, output, gpu=gpu)
@@ -86,7 +92,8 @@ def embed_files(
             state = read_state(output, job)
         else:
             start_job(output, job)
-        _remove_partial(output)
+        # What killed processes left.
+        _remove(output, *_LEFT)
         yield from _run(files, output, job, state, worker, engine)
 
 
@@ -105,11 +112,9 @@ def _check_output(output: Path, resume: bool) -> None:
         raise ValueError(Errors.EL244.format(path=output, examples=", ".join(foreign[:3])))
 
 
-def _remove_partial(output: Path) -> None:
-    """Remove what killed processes left."""
-    for pattern in ("*.partial.*", ".record-*"):
-        for path in output.glob(pattern):
-            path.unlink(missing_ok=True)
+def _remove(output: Path, *patterns: str) -> None:
+    for path in chain.from_iterable(output.glob(pattern) for pattern in patterns):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -147,7 +152,7 @@ def _run(
             )
             yield progress
     _require_rows(output, results)
-    _remove_partial(output)
+    _remove(output, *_LEFT)
     finish_job(output, job, results)
 
 

@@ -6,6 +6,7 @@ there nor find the record that kills its process. Here a shard is a function of 
 """
 
 import os
+import platform
 import socket
 from concurrent.futures import Future
 from pathlib import Path
@@ -148,7 +149,7 @@ class _Actor:
 def require_output(output: Path) -> None:
     """output (Path): folder of a job. RAISES (ValueError): EL252 if this node does not see it."""
     if not (output / JOB).is_file():
-        raise ValueError(Errors.EL252.format(path=output, node=os.uname().nodename))
+        raise ValueError(Errors.EL252.format(path=output, node=platform.node()))
 
 
 def _follow(reference: Any) -> "Future[Any]":

@@ -52,7 +52,9 @@ def embed(
     engine: EngineName = typer.Option(EngineName.local, help="local, or ray: on a cluster (extra)"),
     address: str = typer.Option("", help="Of the Ray cluster; this machine if left out"),
     worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor of the cluster"),
-    gpu: bool = typer.Option(False, "--gpu", help="Compute on GPUs, one for each process"),
+    gpu: bool = typer.Option(
+        False, "--gpu", help="Compute on a GPU; of a cluster, one for each actor"
+    ),
 ) -> None:
     """Write the vectors of a text to Parquet, Arrow or .spacy, in shards that are whole or not
     there. A job that was stopped or killed goes on with --resume."""

@@ -39,6 +39,9 @@ def test_text_becomes_vectors(weights, text, tmp_path):
 def test_the_standard_input_is_read(weights, tmp_path):
     command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
     arguments = [str(each) for each in [*command, "--input-format", "jsonl"]]
+    # Of another job, which never began.
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/_stdin.jsonl").write_text('{"text": "Eggs"}\n')
     done = CliRunner().invoke(app, arguments, input='{"text": "Ham"}\n')
 
     assert done.exit_code == 0, done.output
@@ -56,8 +59,9 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
 
 
-@pytest.mark.parametrize("weighting", ["mean", "sif", "whitened"])
-@pytest.mark.parametrize("layers", ["0", "mix"])
+@pytest.mark.parametrize(
+    "weighting, layers", [("mean", "0"), ("sif", "0"), ("whitened", "0"), ("whitened", "mix")]
+)
 def test_an_index_takes_what_embed_has_written(weights, tmp_path, weighting, layers):
     lines = [f"Green eggs number {i} and ham {i * i}.\n" for i in range(12)] + ["I like tea.\n"]
     (tmp_path / "x.txt").write_text("".join(lines))
