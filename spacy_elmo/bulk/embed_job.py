@@ -1,7 +1,7 @@
 """`EmbedJob`: from the files of the input to the manifest."""
 
 import os
-from contextlib import contextmanager
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
@@ -30,7 +30,7 @@ from .retries import Retries
 from .task_worker import TaskWorker
 
 # Computes tasks, and yields the result of each of them once.
-Engine = Callable[[Iterator[Task], TaskWorker, Retries], Iterator[Result]]
+Engine = Callable[[Iterator[Task], TaskWorker, Retries], Generator[Result, None, None]]
 
 # Names of what killed processes leave.
 _LEFT = ("*.partial.*", ".record-*")
@@ -117,15 +117,6 @@ def _remove(output: Path, *patterns: str) -> None:
         path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _open_journal(output: Path) -> Iterator[Journal]:
-    journal = Journal(output)
-    try:
-        yield journal
-    finally:
-        journal.close()
-
-
 def _run(
     files: List[Path],
     output: Path,
@@ -139,8 +130,11 @@ def _run(
     progress = Progress(start.n_bytes, total, 0, 0, 0)
     yield progress
     tasks = plan_tasks(files, worker.settings, first=first, start=start, done=set(results))
-    with _open_journal(output) as journal:
-        for result in engine(tasks, worker, Retries(output)):
+    with (
+        closing(Journal(output)) as journal,
+        closing(engine(tasks, worker, Retries(output))) as done,
+    ):
+        for result in done:
             journal.add(result)
             results[result.number] = result
             progress = Progress(

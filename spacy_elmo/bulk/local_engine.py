@@ -3,8 +3,9 @@
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Any, Generator, Iterator, Optional, Tuple
 
 from ..util.child_processes import end_with_parent
 from .bulk_settings import BulkSettings
@@ -18,7 +19,7 @@ _worker: Optional[TaskWorker] = None
 
 def run_local(
     tasks: Iterator[Task], worker: TaskWorker, retries: Retries, *, n_processes: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Compute tasks on this machine.
 
     tasks (Iterator[Task]): of a job.
@@ -51,13 +52,16 @@ class LocalWorker:
     def __init__(self, settings: BulkSettings, output: Path, *, gpu: bool = False) -> None:
         self._arguments = (settings, output, gpu)
         self._pool: Optional[ProcessPoolExecutor] = None
+        self._ends: Tuple[Connection, ...] = ()
 
     def start(self) -> "Future[Any]":
         """See `Worker`."""
         self.close()
         # Spawned: torch's threads, and the parent's memory, stay out of it.
         context = get_context("spawn")
-        self._pool = ProcessPoolExecutor(1, context, _set_up, self._arguments)
+        self._ends = context.Pipe(duplex=False)
+        arguments = (*self._arguments, self._ends[0])
+        self._pool = ProcessPoolExecutor(1, context, _set_up, arguments)
         return self._pool.submit(_load)
 
     def submit(self, task: Task) -> "Future[Result]":
@@ -66,18 +70,17 @@ class LocalWorker:
         return self._pool.submit(_compute, task)
 
     def close(self) -> None:
-        """See `Worker`."""
+        """See `Worker`. Shards are written whole or not at all."""
+        for end in reversed(self._ends):
+            end.close()
         if self._pool is not None:
-            # Shards are written whole or not at all.
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
             self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        self._pool, self._ends = None, ()
 
 
-def _set_up(settings: BulkSettings, output: Path, gpu: bool) -> None:
+def _set_up(settings: BulkSettings, output: Path, gpu: bool, stopped: Connection) -> None:
     global _worker
-    end_with_parent()
+    end_with_parent(stopped)
     _worker = TaskWorker(settings, output, gpu=gpu)
 
 

@@ -10,7 +10,7 @@ import platform
 import socket
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Generator, Iterator, Optional, Union
 
 from ..errors import Errors
 from ..util.showing import show_reason
@@ -46,7 +46,7 @@ def run_ray(
     address: Optional[str] = None,
     n_cpus: float = 1.0,
     n_gpus: float = 0.0,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Compute tasks on a Ray cluster.
 
     tasks (Iterator[Task]): of a job.
