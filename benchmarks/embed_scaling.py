@@ -21,6 +21,7 @@ from spacy_elmo.bulk.local_engine import run_local
 from spacy_elmo.bulk.planning import plan_tasks
 from spacy_elmo.bulk.ray_engine import run_ray
 from spacy_elmo.util.atomic import write_json
+from spacy_elmo.util.memory import read_peak_memory
 
 _BILLION = 1_000_000_000
 
@@ -57,10 +58,12 @@ def measure(text: str, settings: BulkSettings, engine: str, n_workers: int) -> d
     folder = Path(tempfile.mkdtemp())
     stamps: list[float] = []
     tokens: list[int] = []
+    peaks: list[int] = []
     try:
         for progress in embed_files(text, folder / "out", settings, make(engine, n_workers)):
             stamps.append(time.perf_counter())
             tokens.append(progress.n_tokens)
+            peaks.append(read_peak_memory())
         manifest = read_manifest(folder / "out")
     finally:
         shutil.rmtree(folder)
@@ -70,6 +73,8 @@ def measure(text: str, settings: BulkSettings, engine: str, n_workers: int) -> d
         "workers": n_workers,
         "tokens_per_second": (tokens[-1] - tokens[warm]) / (stamps[-1] - stamps[warm]),
         "seconds_to_first_shard": stamps[1] - stamps[0],
+        # Of this process, which computes with `--engine local --workers 1`.
+        "peaks": [peaks[len(peaks) // 2], peaks[-1]],
         "n_tokens": manifest["n_tokens"],
         "n_sentences": manifest["n_rows"],
         "n_bytes": sum(shard["size"] for shard in manifest["shards"]),
@@ -114,7 +119,15 @@ def compute(result: dict[str, Any], machines: int, per_machine: int) -> dict[str
 
 def show(result: dict[str, Any]) -> None:
     """Print the tables."""
-    header = ("workers", "tokens/s", "of one worker's, each", "first shard", "MB", "sentences")
+    header = (
+        "workers",
+        "tokens/s",
+        "of one worker's, each",
+        "first shard",
+        "MB",
+        "sentences",
+        "caller's peak at half, end",
+    )
     rows = [
         (
             row["workers"],
@@ -123,6 +136,7 @@ def show(result: dict[str, Any]) -> None:
             f"{row['seconds_to_first_shard']:.1f} s",
             f"{row['n_bytes'] / 1e6:.1f}",
             f"{row['n_sentences']:,}",
+            ", ".join(f"{peak / 2**20:,.0f} MiB" for peak in row["peaks"]),
         )
         for row in result["rows"]
     ]
