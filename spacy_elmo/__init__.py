@@ -15,6 +15,7 @@ The rooms, from the bottom; each imports only those above it in this list:
     teachers           further training signals of pretraining
     pretraining        raw text to a trained biLM: a run, its config, checkpoints and log
     pipeline           the components elmo, elmo_lm and elmo_senses, and what a config names
+    bulk               vectors of large amounts of text: shards, processes, a Ray cluster
     tasks              components for the tasks of the paper's table 1
     experiments        the comparisons of Peters et al. 2018, probes, reports
     cli                `python -m spacy elmo ...`

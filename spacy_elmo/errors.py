@@ -540,6 +540,68 @@ class Errors(metaclass=ErrorsWithCodes):
         "No component of the pipeline says anything that can be shown; they are: {known}. "
         "docs/tasks.md says which do, and how to train them."
     )
+    # Bulk embedding
+    EL240 = (
+        "Reading or writing '{path}' needs the package pyarrow. Install it with "
+        '`pip install "spacy-elmo[bulk]"`.'
+    )
+    EL241 = (
+        '`--engine ray` needs the package ray. Install it with `pip install "spacy-elmo[ray]"`, '
+        "on all nodes of the cluster."
+    )
+    EL242 = (
+        "The pipeline '{pipeline}' has no single component '{name}' of the factory \"elmo\"; those "
+        "that it has: {known}. If they are several, choose one with `--component`."
+    )
+    EL243 = (
+        "'{path}' holds a job that {state}. Add `--resume` to go on with it, or give another "
+        "folder."
+    )
+    EL244 = "'{path}' holds other things, such as {examples}. Give a new folder for the vectors."
+    EL245 = (
+        "The job in '{path}' cannot be resumed with {key} = {now}: it was started with {before}, "
+        "and its shards would not fit together. Use the same, or another folder."
+    )
+    EL246 = (
+        "The job in '{path}' cannot be resumed: its input has changed since ({names}). Restore it, "
+        "or embed it into another folder."
+    )
+    EL247 = (
+        "There are no finished vectors in '{path}'. Make them with `python -m spacy elmo embed`, "
+        "or finish them with `--resume`."
+    )
+    EL248 = (
+        "Nothing was embedded: {n} records were set aside, the first because: {reason}. Check "
+        "input and pipeline."
+    )
+    EL249 = (
+        "layers = {value} are not possible. Give some of: mix, and numbers from 0 for the word "
+        "layer, each once, such as `--layers mix,0`."
+    )
+    EL250 = (
+        "'{path}' has no column '{key}', only: {known}. Name the column of the texts with "
+        "`--text-key`."
+    )
+    EL251 = (
+        "Shard {task} was given up: {number} processes that computed it were killed. See the "
+        "system's log for why (memory?), use fewer processes, and add `--resume`."
+    )
+    EL252 = (
+        "The node '{node}' does not see the folder '{path}'. Give one on a file system that all "
+        "nodes of the cluster share."
+    )
+    EL253 = (
+        "{number} processes ended before they had loaded the pipeline: {error}. Is there enough "
+        "memory for so many?"
+    )
+    EL254 = (
+        "The vectors in '{path}' cannot become an index: {problem}. Make others with `python -m "
+        "spacy elmo embed TEXT FOLDER --unit sentences --layers 0`."
+    )
+    EL255 = (
+        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, and that `ray "
+        "status` shows its nodes."
+    )
     # Tasks
     EL190 = (
         "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
@@ -754,4 +816,13 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL042 = (
         "Of {n_docs} questions with an answer, {n_long} have none of at most {max_answer} tokens: "
         "'{name}' cannot learn them. Raise `max_answer` in [components.{name}] if they are many."
+    )
+    WL050 = (
+        "{n} records were set aside, with reasons in '{path}'. The first: {reason}. What is "
+        "repaired can be embedded into a folder of its own."
+    )
+    WL051 = "A process that computed shard {task} was killed; another one computes it again."
+    WL052 = (
+        "No worker could be started for {seconds} seconds: the cluster has no room for one. "
+        "Waiting; `ray status` shows what it has."
     )

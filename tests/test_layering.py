@@ -80,7 +80,7 @@ def test_functions_import_nothing_but_in_the_commands(path):
     lazy = [names for names in find_imports(path) if names not in top]
     # A `try` around an optional package is at the top, too.
     optional = {"h5py", "matplotlib", "compression", "backports", "resource", "faiss", "nltk"}
-    optional |= {"transformers"}
+    optional |= {"transformers", "pyarrow", "ray"}
     assert get_room(path) in ("cli", "__init__") or {names[0] for names in lazy} <= optional
 
 

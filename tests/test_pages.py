@@ -21,7 +21,7 @@ from .support.toy_wordnet import make_lines, write_wordnet
 from .test_registry import NAMES
 
 # Pages whose code has tests of its own.
-OWN = ("docs/serving.md", "docs/tasks.md")
+OWN = ("docs/embed.md", "docs/serving.md", "docs/tasks.md")
 PYTHON = [page for page in PAGES if blocks(page, "python") and page not in OWN]
 COMMANDS = [page for page in PAGES if blocks(page, "bash") and page not in OWN]
 # What is printed somewhere.

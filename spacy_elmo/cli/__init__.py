@@ -11,6 +11,7 @@ from .convert import convert
 from .convert_data import convert_data
 from .debug_corpus import debug_corpus
 from .demo import demo
+from .embed import embed
 from .evaluate import evaluate
 from .experiment import experiment
 from .export import export
@@ -45,6 +46,7 @@ elmo_cli.command("train-senses")(train_senses)
 elmo_cli.command("tasks")(tasks)
 elmo_cli.command("evaluate")(evaluate)
 elmo_cli.command("export")(export)
+elmo_cli.command("embed")(embed)
 _overridable = {"allow_extra_args": True, "ignore_unknown_options": True}
 elmo_cli.command("pretrain", context_settings=_overridable)(pretrain)
 elmo_cli.command("convert-data", context_settings=_overridable)(convert_data)

@@ -1,7 +1,6 @@
 """Functions that several commands use."""
 
 import os
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
@@ -10,6 +9,7 @@ import typer
 from wasabi import msg
 
 from ..errors import Errors
+from ..util.memory import is_out_of_memory
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -30,8 +30,7 @@ def exit_on_error() -> Iterator[None]:
         where = f" ('{err.filename}')" if err.filename else ""
         msg.fail(Errors.EL158.format(error=f"{err.strerror or err}{where}"), exits=1)
     except (MemoryError, RuntimeError) as err:
-        # torch has a class of its own for the memory of a GPU alone.
-        if isinstance(err, RuntimeError) and not re.search("allocate|out of memory", str(err)):
+        if not is_out_of_memory(err):
             raise
         error = next(iter(str(err).splitlines()), "the system gives no more")
         msg.fail(Errors.EL159.format(error=error), exits=1)

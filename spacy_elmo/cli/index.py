@@ -1,7 +1,7 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import TYPE_CHECKING
 
 import typer
 from wasabi import msg
@@ -9,9 +9,15 @@ from wasabi import msg
 from .common import exit_on_error
 from .outputs import writing
 
+if TYPE_CHECKING:
+    from ..search.search_index import SearchIndex
+    from .index_sources import Sources
+
 
 def index(
-    text: str = typer.Argument(..., help="Text: a file, folder or glob (.txt, .jsonl, .spacy)"),
+    text: str = typer.Argument(
+        ..., help="Text: a file, folder or glob (.txt, .jsonl, .spacy), or what `embed` has written"
+    ),
     folder: Path = typer.Argument(..., help="Folder of the index", file_okay=False),
     weights: str = typer.Option(
         "", help="Folder of a biLM, or its name; the bundled one if left out"
@@ -28,13 +34,10 @@ def index(
     from ..checkpoints.loaders import load_embedder
     from ..errors import Errors
     from ..search.search_index import SearchIndex
-    from ..text.corpus import TOKENIZER, cutter_maker
-    from ..text.texts import TextSource
+    from .index_sources import find_sources
 
     with exit_on_error(), writing(folder):
-        files = TextSource(text, seed=0).files
-        # The index may lie among the texts.
-        files = [path for path in files if folder.resolve() != path.resolve().parent]
+        sources = find_sources(text, folder, lang)
         opened = SearchIndex.create(
             folder,
             load_embedder(weights or None),
@@ -44,36 +47,30 @@ def index(
             lang=lang,
             weights=weights,
         )
-        _add(opened, files, cutter_maker(lang, TOKENIZER))
+        _add(opened, sources)
         if not opened.meta.parts:
             raise ValueError(Errors.EL094.format(path=text))
         n_sources = len(opened.meta.parts)
         msg.good(f"{folder} has {opened.meta.n_sentences:,} sentences of {n_sources:,} sources")
 
 
-def _add(index: Any, files: List[Path], make_cutter: Callable[[], Any]) -> None:
+def _add(index: "SearchIndex", sources: "Sources") -> None:
     """Add what is new or has changed."""
-    from itertools import chain
-
     from tqdm import tqdm
 
-    from ..text.corpus import read_sequences
-    from ..util.digests import digest_file
-
-    origins = {path: digest_file(path) for path in files}
-    changed = [path for path in files if not index.has(str(path), origins[path])]
+    origins = {path: sources.get_origin(path) for path in sources.paths}
+    changed = [path for path in sources.paths if not index.has(str(path), origins[path])]
     if len(changed) > 1:
-        texts = (read_sequences(str(path), make_cutter) for path in changed)
-        index.prepare(chain.from_iterable(texts))
-    for path in files:
+        sources.prepare(index, changed)
+    for path in sources.paths:
         if index.has(str(path), origins[path]):
             msg.info(f"{path.name} is there already")
             continue
-        sequences = read_sequences(str(path), make_cutter)
-        sentences = list(tqdm(sequences, unit=" sentences", desc=path.name))
+        sentences = list(tqdm(sources.read(path), unit=" sentences", desc=path.name))
         if not sentences:
             index.remove(str(path))
             msg.warn(f"{path.name} has no text")
             continue
-        index.add(str(path), sentences, origin=origins[path])
+        known = sources.read_known(path, sentences, index)
+        index.add(str(path), sentences, origin=origins[path], known=known)
         msg.good(f"{path.name}: {len(sentences):,} sentences")

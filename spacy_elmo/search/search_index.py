@@ -35,7 +35,7 @@ from .index_files import (
 )
 from .index_meta import IndexMeta, get_stamp, read_meta
 from .index_versions import Source, Version, drop_source, fit, put_source
-from .sentence_encoder import SentenceEncoder
+from .sentence_encoder import Averages, SentenceEncoder
 
 Answer = TypeVar("Answer")
 
@@ -146,13 +146,20 @@ class SearchIndex:
         return part is not None and part.origin == origin
 
     def add(
-        self, source: str, sentences: Iterable[List[str]], *, origin: Optional[str] = None
+        self,
+        source: str,
+        sentences: Iterable[List[str]],
+        *,
+        origin: Optional[str] = None,
+        known: Optional[Averages] = None,
     ) -> int:
         """Add a source, or replace it if its sentences have changed.
 
         source (str): what to call it.
         sentences (Iterable[List[str]]): words of each; empty ones are left out.
         origin (Optional[str]): digest of the file that they are of, see `has`.
+        known (Optional[Averages]): means of the vectors of sentences, by this embedder and layer,
+            each sentence read alone.
         RETURNS (int): sentences added; 0 if the source is there unchanged.
         RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
         RAISES (OSError): if it cannot be written; it is unchanged then.
@@ -161,7 +168,7 @@ class SearchIndex:
         if not listed:
             raise ValueError(Errors.EL094.format(path=source))
         content = to_jsonl(listed)
-        with self._writing() as version:
+        with self._writing(known) as version:
             part = version.meta.find(source)
             if part is None or part.words != digest(content):
                 new = Source(source, origin, listed, content)
@@ -179,15 +186,16 @@ class SearchIndex:
             if version.meta.find(source) is not None:
                 self._commit(drop_source(version, source))
 
-    def prepare(self, sentences: Iterable[List[str]]) -> None:
+    def prepare(self, sentences: Iterable[List[str]], *, known: Optional[Averages] = None) -> None:
         """Fit the encoder to texts that are about to be added one by one, so that it need
         not be fitted several times.
 
         sentences (Iterable[List[str]]): words of each, read once, or not at all if there is
             nothing to fit.
+        known (Optional[Averages]): see `add`.
         RAISES: as `add`.
         """
-        with self._writing() as version:
+        with self._writing(known) as version:
             fitted = fit(self.folder, version, sentences)
             if fitted is not version:
                 self._commit(fitted)
@@ -261,8 +269,8 @@ class SearchIndex:
             self._checked.add(name)
 
     @contextmanager
-    def _writing(self) -> Iterator[Version]:
-        """Lock the index for writing. YIELDS (Version): the current one."""
+    def _writing(self, known: Optional[Averages] = None) -> Iterator[Version]:
+        """Lock the index for writing. YIELDS (Version): the current one, which knows averages."""
         with lock_folder(self.folder, wait=True):
             stamp = get_stamp(self.folder)
             if stamp != self._stamp:
@@ -270,14 +278,16 @@ class SearchIndex:
                 require_same(self.folder, version.meta, self.meta)
                 self._version, self._stamp = version, stamp
             try:
-                yield self._version
+                meta, encoder = self._version
+                yield Version(meta, replace(encoder, known=known or {}))
             except BaseException:
                 self._clean_up()
                 raise
 
     def _commit(self, version: Version) -> None:
         version.meta.write(self.folder)
-        self._version, self._stamp = version, get_stamp(self.folder)
+        forgetful = replace(version.encoder, known={})
+        self._version, self._stamp = version._replace(encoder=forgetful), get_stamp(self.folder)
         self._is_stored = True
         remove_others(self.folder, version.meta.list_names())
 

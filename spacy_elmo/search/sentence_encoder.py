@@ -1,7 +1,7 @@
 """`SentenceEncoder`: one vector for a sentence."""
 
-from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ WEIGHTINGS = ("mean", "sif", "whitened")
 _A = 1e-3
 # Added to the singular values, as a share of the largest: small ones are mostly noise.
 _RIDGE = 0.02
+
+# Words of a sentence -> the mean of their vectors, shape (width,).
+Averages = Mapping[Tuple[str, ...], NDArray]
 
 
 class Transform(NamedTuple):
@@ -34,12 +37,15 @@ class SentenceEncoder:
     counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse
         frequency: a word weighs a / (a + p); None for equal weights.
     transform (Optional[Transform]): applied to the averages.
+    known (Averages): of sentences that were averaged before, with equal weights: they are not
+        computed again.
     """
 
     embedder: Embedder
     layer: int
     counts: Optional[Dict[str, int]] = None
     transform: Optional[Transform] = None
+    known: Averages = field(default_factory=dict)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> NDArray:
         """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): float32,
@@ -52,12 +58,22 @@ class SentenceEncoder:
     def average(self, sentences: Sequence[Sequence[str]]) -> NDArray:
         """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): weighted
         means of their vectors, float32, shape (n_sentences, width); 0 for no words."""
+        X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
+        known = self.known if self.counts is None else {}
+        averages = [known.get(tuple(words)) for words in sentences]
+        for row, average in zip(X, averages):
+            row[:] = 0.0 if average is None else average
+        missing = [i for i, average in enumerate(averages) if average is None and sentences[i]]
+        X[missing] = self._compute([sentences[i] for i in missing])
+        return X
+
+    def _compute(self, sentences: Sequence[Sequence[str]]) -> NDArray:
+        """As `average`, for at least one word in each."""
         total = sum(self.counts.values()) if self.counts else 1
         X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
         for row, words, layers in zip(X, sentences, self.embedder.embed(sentences)):
-            if words:
-                weights = [self._weigh(word, total) for word in words]
-                row[:] = np.average(layers[self.layer], axis=0, weights=weights)
+            weights = [self._weigh(word, total) for word in words]
+            row[:] = np.average(layers[self.layer], axis=0, weights=weights)
         return X
 
     def _finish(self, X: NDArray) -> NDArray:

@@ -8,7 +8,7 @@ import sys
 import zlib
 from glob import glob, has_magic
 from pathlib import Path
-from typing import BinaryIO, List, cast
+from typing import BinaryIO, List, Optional, cast
 
 from ..errors import Errors, Warnings
 from ..util.reading import require_file
@@ -75,19 +75,21 @@ def get_format(path: Path) -> str:
     return suffixes[-1][1:] if suffixes else "txt"
 
 
-def open_binary(path: Path) -> BinaryIO:
+def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
     """Open a file for reading, decompressed by the ending of its name.
 
     path (Path): the file.
+    raw (Optional[BinaryIO]): its bytes as they are stored, if it is open already.
     RETURNS (BinaryIO): its bytes.
     RAISES (ValueError): EL082 for .zst without its package.
     """
+    stored = path if raw is None else raw
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, gzip.open(stored, "rb"))
     if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast(BinaryIO, lzma.open(stored, "rb"))
     if path.suffix == ".zst":
         if zstd is None:
             raise ValueError(Errors.EL082.format(path=path))
-        return cast(BinaryIO, zstd.open(path, "rb"))
-    return path.open("rb")
+        return cast(BinaryIO, zstd.open(stored, "rb"))
+    return path.open("rb") if raw is None else raw

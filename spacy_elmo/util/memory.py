@@ -1,6 +1,7 @@
 """What the system tells of memory."""
 
 import os
+import re
 import sys
 
 try:
@@ -24,3 +25,11 @@ def read_total_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # Windows has no such function
         return 0
+
+
+def is_out_of_memory(err: BaseException) -> bool:
+    """err (BaseException): any. RETURNS (bool): Whether it says that there is not enough memory:
+    torch has a class of its own for the memory of a GPU alone."""
+    return isinstance(err, MemoryError) or (
+        isinstance(err, RuntimeError) and bool(re.search("allocate|out of memory", str(err)))
+    )

@@ -38,6 +38,7 @@ COMMANDS = [
     "train-senses",
     "evaluate",
     "export",
+    "embed",
     "debug-corpus",
     "tasks",
 ]

@@ -14,9 +14,14 @@ def read_page(page):
     return (ROOT / page).read_text("utf-8")
 
 
+def find_blocks(page):
+    """Languages and code blocks, in order."""
+    return _BLOCK.findall(read_page(page))
+
+
 def blocks(page, language):
     """Code blocks of a language, such as "python", or "bash skip" for what is not run alone."""
-    return [code for name, code in _BLOCK.findall(read_page(page)) if name == language]
+    return [code for name, code in find_blocks(page) if name == language]
 
 
 def find_links(page):

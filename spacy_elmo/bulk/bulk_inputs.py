@@ -1,0 +1,112 @@
+"""The files of a job, and whether they are the same as when it began."""
+
+import shutil
+import sys
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional
+
+from ..errors import Errors
+from ..text.stdin import STDIN
+from ..text.text_files import find_files, get_format, open_binary
+from ..util.atomic import atomic_file
+from ..util.checks import require_known
+from .record_readers import Item, Keys, read_json_lines, read_text_lines
+from .record_tables import read_docs, read_parquet, require_text_column
+from .records import GIVEN_UP, Place
+
+Reader = Callable[[Path, Place, Keys], Iterator[Item]]
+READERS: Dict[str, Reader] = {
+    "jsonl": read_json_lines,
+    "parquet": read_parquet,
+    "spacy": read_docs,
+    "txt": read_text_lines,
+}
+# Formats that the standard input can have.
+STDIN_FORMATS = ("txt", "jsonl")
+# Pieces of a large file that are compared, all over it.
+_N_PIECES = 64
+_PIECE = 1 << 16
+
+
+def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path]:
+    """Find what a job reads.
+
+    text (str): file, folder or glob; "-" for the standard input, which is saved in the job's
+        folder, so that the job can be resumed.
+    output (Path): folder of the job, which may lie among the texts.
+    stdin_format (str): one of `STDIN_FORMATS`.
+    RETURNS (List[Path]): at least one file, sorted by name.
+    RAISES (ValueError): EL017 for another format of the standard input, EL157 if nothing comes;
+        else as `find_files`.
+    RAISES (OSError): if the standard input cannot be saved.
+    """
+    if text == STDIN:
+        require_known("input format", stdin_format, STDIN_FORMATS)
+        return [save_stdin(output / f"_stdin.{stdin_format}")]
+    files = find_files(text, sorted(READERS))
+    return [path for path in files if output.resolve() not in path.resolve().parents]
+
+
+def save_stdin(path: Path, stdin: Optional[IO[bytes]] = None) -> Path:
+    """path (Path): where; what is there already is kept. stdin (Optional[IO[bytes]]): what to
+    read; the process's own if None. RETURNS (Path): the same. RAISES: see `find_inputs`."""
+    if not path.exists():
+        with atomic_file(path) as partial:
+            with partial.open("wb") as file:
+                shutil.copyfileobj(stdin or sys.stdin.buffer, file)
+            if not partial.stat().st_size:
+                raise ValueError(Errors.EL157)
+    return path
+
+
+def require_readable(files: List[Path], keys: Keys) -> None:
+    """Check what would stop a job in its middle.
+
+    files (List[Path]): of a job.
+    keys (Keys): of texts and ids.
+    RAISES (ValueError): EL250 for Parquet without the column, EL240 and EL082 if a package is
+        missing.
+    RAISES (OSError): if a file cannot be opened.
+    """
+    for path in files:
+        if get_format(path) == "parquet":
+            require_text_column(path, keys)
+        else:
+            open_binary(path).close()
+
+
+def describe_inputs(files: List[Path]) -> List[Dict[str, Any]]:
+    """files (List[Path]): of a job. RETURNS (List[Dict[str, Any]]): their paths, sizes and
+    digests, in JSON's types. RAISES (OSError): if one cannot be read."""
+    return [{"path": str(f), "size": f.stat().st_size, "digest": _sample(f)} for f in files]
+
+
+def _sample(path: Path) -> str:
+    """A digest of pieces all over a file: a corpus may have terabytes."""
+    size, running = path.stat().st_size, blake2b(digest_size=16)
+    step = max(_PIECE, (size - _PIECE) // (_N_PIECES - 1))
+    with path.open("rb") as file:
+        for start in range(0, size, step):
+            file.seek(min(start, max(0, size - _PIECE)))
+            running.update(file.read(_PIECE))
+    return running.hexdigest()
+
+
+def read_all(files: List[Path], start: Place, keys: Keys) -> Iterator[Item]:
+    """Read files one after the other.
+
+    files (List[Path]): of a job.
+    start (Place): where to begin.
+    keys (Keys): of texts and ids.
+    YIELDS (Item): records, each with the place after it.
+    RAISES: as the readers.
+    """
+    n_before = sum(path.stat().st_size for path in files[: start.file])
+    for number in range(start.file, len(files)):
+        path = files[number]
+        first = start if number == start.file else Place(number)
+        if first.offset < GIVEN_UP:
+            reader = READERS[get_format(path)]
+            yield from reader(path, first._replace(file=number, n_bytes=n_before), keys)
+        n_before += path.stat().st_size

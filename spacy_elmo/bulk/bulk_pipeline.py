@@ -1,0 +1,112 @@
+"""The pipeline of a job: loaded, with nothing in it but what its vectors need."""
+
+from typing import Any, Dict, List, NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..checkpoints.loaders import pipe_config
+from ..errors import Errors
+from ..layers.elmo_layers import get_embedder
+from ..pipeline.elmo import Elmo
+from ..util.checks import require_layer
+from ..util.digests import digest
+from ..util.showing import show_reason
+from .bulk_settings import MIX, BulkSettings, name_column
+from .records import Record
+
+_SENTENCES = {"doc.sents", "token.is_sent_start"}
+
+
+class BulkPipeline(NamedTuple):
+    """nlp (Language): with only the needed components enabled. elmo (Elmo): its component.
+    settings (BulkSettings): of the job."""
+
+    nlp: Language
+    elmo: Elmo
+    settings: BulkSettings
+
+    @property
+    def widths(self) -> Dict[str, int]:
+        """RETURNS (Dict[str, int]): Column of vectors -> its width."""
+        elmo = self.elmo
+        return {
+            name_column(layer): elmo.width if layer == MIX else elmo.layer_width
+            for layer in self.settings.layers
+        }
+
+    def describe(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): What makes the vectors, in JSON's types: hash of the biLM's
+        weights, digests of the mix and of the config."""
+        model = self.elmo.model
+        return {
+            "biLM": get_embedder(model).hash_weights().hex(),
+            "mix": digest(model.layers[1].to_bytes()),
+            "config": digest(self.nlp.config.to_str().encode("utf-8", "surrogatepass")),
+            "components": self.nlp.pipe_names,
+            "widths": self.widths,
+        }
+
+    def make_docs(self, records: List[Record]) -> List[Doc]:
+        """records (List[Record]): without problems. RETURNS (List[Doc]): with vectors, see
+        `store`. RAISES: what the components do."""
+        docs = [self._make_doc(record) for record in records]
+        return list(self.nlp.pipe(docs))
+
+    def _make_doc(self, record: Record) -> Doc:
+        if record.doc is None:
+            return self.nlp.make_doc(record.text)
+        return Doc(self.nlp.vocab).from_bytes(record.doc)
+
+
+def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
+    """Load what computes the vectors of a job.
+
+    settings (BulkSettings): of the job.
+    RETURNS (BulkPipeline): with weights.
+    RAISES (ValueError): EL234 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
+        several, EL017 for a layer that it has not; else as `load_embedder`.
+    """
+    nlp = _load(settings) if settings.pipeline else _make(settings)
+    elmo = _find_elmo(nlp, settings)
+    get_embedder(elmo.model).ensure_ready()
+    for number in settings.numbers:
+        require_layer(number, elmo.n_layers)
+    elmo.store_layers = bool(settings.numbers)
+    n_pipes = 1 + max(nlp.pipe_names.index(elmo.name), _find_sentence_pipe(nlp, settings))
+    nlp.select_pipes(enable=nlp.pipe_names[:n_pipes])
+    return BulkPipeline(nlp, elmo, settings)
+
+
+def _make(settings: BulkSettings) -> Language:
+    nlp = spacy.blank(settings.lang)
+    elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.weights or "en_small"))
+    elmo.load(settings.weights or "en_small")
+    return nlp
+
+
+def _load(settings: BulkSettings) -> Language:
+    try:
+        return spacy.load(settings.pipeline)
+    # What is wrong with a stranger's pipeline can show anywhere in its components.
+    except Exception as err:
+        error = show_reason(err)
+        raise ValueError(Errors.EL234.format(name=settings.pipeline, error=error)) from err
+
+
+def _find_elmo(nlp: Language, settings: BulkSettings) -> Any:
+    names = [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "elmo"]
+    chosen = [name for name in names if settings.component in ("", name)]
+    if len(chosen) != 1:
+        name, known = settings.component or "elmo", ", ".join(names) or "none"
+        raise ValueError(Errors.EL242.format(pipeline=settings.pipeline, name=name, known=known))
+    return nlp.get_pipe(chosen[0])
+
+
+def _find_sentence_pipe(nlp: Language, settings: BulkSettings) -> int:
+    """RETURNS (int): Position of the first component that sets sentences; -1 for none."""
+    for i, name in enumerate(nlp.pipe_names):
+        if settings.unit != "documents" and _SENTENCES & {*nlp.get_pipe_meta(name).assigns}:
+            return i
+    return -1

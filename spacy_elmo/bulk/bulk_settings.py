@@ -1,0 +1,72 @@
+"""`BulkSettings`: what a job computes, and of which text."""
+
+from dataclasses import dataclass
+from typing import Tuple
+
+from ..errors import Errors
+from ..util.checks import require_known, require_least
+
+UNITS = ("tokens", "sentences", "documents")
+DTYPES = ("float16", "float32")
+# Formats of shards, and the endings of their names.
+FORMATS = {"parquet": ".parquet", "arrow": ".arrow", "spacy": ".spacy"}
+MIX = "mix"
+
+
+@dataclass(frozen=True)
+class BulkSettings:
+    """What decides the content of the shards.
+
+    pipeline (str): folder or package of a pipeline with an "elmo"; "" for a new one.
+    weights (str): folder or name of a biLM, for a new one; "" for the bundled one.
+    lang (str): of a new one.
+    component (str): name of the "elmo" in the pipeline; "" if there is one alone.
+    unit (str): one of `UNITS`: what gets a row.
+    layers (Tuple[str, ...]): "mix" and numbers of layers, 0 for the word layer.
+    dtype (str): one of `DTYPES`.
+    format (str): key of `FORMATS`.
+    text_key (str), id_key (str): fields of JSON, columns of Parquet.
+    has_text (bool): whether texts are written, too.
+    shard_chars (int): characters of text for a shard, at least.
+    batch_chars (int): characters of text that are embedded at a time, at least.
+    """
+
+    pipeline: str = ""
+    weights: str = ""
+    lang: str = "en"
+    component: str = ""
+    unit: str = "sentences"
+    layers: Tuple[str, ...] = (MIX,)
+    dtype: str = "float16"
+    format: str = "parquet"
+    text_key: str = "text"
+    id_key: str = "id"
+    has_text: bool = True
+    shard_chars: int = 1_000_000
+    batch_chars: int = 50_000
+
+    def check(self) -> None:
+        """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
+        EL249 for layers that are not named."""
+        require_known("unit", self.unit, UNITS)
+        require_known("dtype", self.dtype, DTYPES)
+        require_known("format", self.format, tuple(FORMATS))
+        require_least("shard_chars", self.shard_chars, 1)
+        require_least("batch_chars", self.batch_chars, 1)
+        is_named = all(name == MIX or name.isdecimal() for name in self.layers)
+        if not self.layers or not is_named or len({*self.layers}) < len(self.layers):
+            raise ValueError(Errors.EL249.format(value=",".join(self.layers)))
+
+    @property
+    def numbers(self) -> Tuple[int, ...]:
+        """RETURNS (Tuple[int, ...]): Layers by number, the mix left out."""
+        return tuple(int(name) for name in self.layers if name != MIX)
+
+    def name_shard(self, number: int) -> str:
+        """number (int): of a task. RETURNS (str): its file's name."""
+        return f"part-{number:06}{FORMATS[self.format]}"
+
+
+def name_column(layer: str) -> str:
+    """layer (str): "mix" or a number. RETURNS (str): its column."""
+    return layer if layer == MIX else f"layer_{layer}"

@@ -1,0 +1,137 @@
+"""Records of text files: a line of text or of JSON each. A line that is none is read as a record
+with its problem, and reading goes on.
+
+A reader is a callable `(path, start, keys) -> Iterator[(Record, Place)]` that yields each record
+with the place after it; `start` is one of these places.
+"""
+
+import gzip
+import json
+import lzma
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Tuple, Union
+
+from ..text.text_files import open_binary, zstd
+from ..util.showing import show_reason
+from .records import GIVEN_UP, Place, Record
+
+# Bytes of a line. A text of a person has fewer, and one that has more would fill the memory.
+MOST_BYTES = 1 << 24
+_MARK = "\ufeff"
+# Of damaged content. Other errors of the system may pass: the job stops, and can be resumed.
+_DAMAGED = (
+    EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *([zstd.ZstdError] if zstd else []),
+)  # fmt: skip
+Item = Tuple[Record, Place]
+
+
+class Keys(NamedTuple):
+    """text (str), id (str): fields of JSON, columns of Parquet."""
+
+    text: str
+    id: str
+
+
+class BadRecord(Exception):
+    """What is wrong with a record; its text becomes the reason."""
+
+
+def read_text_lines(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
+    """Read plain text: each line is a record; an empty one is none.
+
+    path (Path): in UTF-8, compressed or not.
+    start (Place), keys (Keys): see above.
+    YIELDS (Item): as above.
+    RAISES (OSError): if it cannot be read.
+    """
+    for line, number, place in _read_lines(path, start):
+        yield _make(path, number, line, lambda text: (text, None)), place
+
+
+def read_json_lines(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
+    """As `read_text_lines`, for JSON objects with a text and, if they like, an id."""
+    for line, number, place in _read_lines(path, start):
+        yield _make(path, number, line, lambda text: _parse(text, keys)), place
+
+
+def show_path(path: Path) -> str:
+    """path (Path): any: names of files need not be text. RETURNS (str): as records have it."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def check_text(text: Any) -> str:
+    """text (Any): of a record. RETURNS (str): the same; half of a pair, which JSON can name and
+    is no character, as "?". RAISES (BadRecord): if it is no text."""
+    if not isinstance(text, str):
+        raise BadRecord(f"its text is {type(text).__name__}, expected a string")
+    if "\0" in text:
+        raise BadRecord("its text holds NUL (U+0000)")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def check_id(value: Any) -> Optional[str]:
+    """value (Any): what a record is called. RETURNS (Optional[str]): the same as text. RAISES
+    (BadRecord): if it is neither text nor an integer."""
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return None if value is None else check_text(str(value))
+    raise BadRecord(f"its id is {type(value).__name__}, expected a string or an integer")
+
+
+def _read_lines(path: Path, start: Place) -> Iterator[Tuple[Union[bytes, str], int, Place]]:
+    """YIELDS (Tuple[Union[bytes, str], int, Place]): line or what is wrong with it, number, and
+    the place after it. A line that is too long comes cut; its rest is passed over."""
+    offset, number = start.offset, start.number
+    with path.open("rb") as raw, open_binary(path, raw) as file:
+        try:
+            file.seek(offset)
+            while line := file.readline(MOST_BYTES + 1):
+                offset += len(line)
+                if len(line) > MOST_BYTES and not line.endswith(b"\n"):
+                    offset += _skip_line(file)
+                number += 1
+                if line.strip():
+                    n_bytes = start.n_bytes + raw.tell()
+                    yield line, number - 1, Place(start.file, offset, number, n_bytes)
+        except _DAMAGED as err:
+            problem = f"the file is damaged from here on: {show_reason(err)}"
+            yield problem, number, Place(start.file, GIVEN_UP, number + 1, start.n_bytes)
+
+
+def _skip_line(file: BinaryIO) -> int:
+    """RETURNS (int): Bytes up to the end of the line."""
+    n_bytes = 0
+    while part := file.readline(MOST_BYTES):
+        n_bytes += len(part)
+        if part.endswith(b"\n"):
+            break
+    return n_bytes
+
+
+def _make(path: Path, number: int, line: Union[bytes, str], parse: Any) -> Record:
+    """RETURNS (Record): Of a line; with a problem if it is none."""
+    source = show_path(path)
+    if isinstance(line, str):
+        return Record(source, number, problem=line)
+    try:
+        if len(line) > MOST_BYTES:
+            raise BadRecord(f"its line has more than {MOST_BYTES:,} bytes")
+        text, name = parse(line.decode("utf-8").strip(f"\r\n{_MARK}"))
+        return Record(source, number, check_id(name), check_text(text))
+    except UnicodeDecodeError as err:
+        problem = f"it is no text in UTF-8 (byte {err.start} of the line)"
+    except (BadRecord, ValueError, RecursionError) as err:
+        problem = show_reason(err)
+    shown = line[:MOST_BYTES].decode("utf-8", "backslashreplace")
+    return Record(source, number, text=shown[:4096], problem=problem)
+
+
+def _parse(line: str, keys: Keys) -> Tuple[Any, Any]:
+    """RETURNS (Tuple[Any, Any]): Text and id. RAISES (BadRecord): if there is no text."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as err:
+        raise BadRecord(f"it is no JSON: {err}") from err
+    if not isinstance(value, dict) or keys.text not in value:
+        raise BadRecord(f"it is no JSON object with a '{keys.text}'")
+    return value[keys.text], value.get(keys.id)

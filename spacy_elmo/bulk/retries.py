@@ -1,0 +1,47 @@
+"""What to do with a task whose process was killed."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Counter as Count
+
+from ..errors import Errors
+from .records import Task
+from .task_worker import name_marker
+
+# A process may be killed for reasons of others: a node that goes, a neighbour who needs memory.
+_N_PLAIN = 2
+_MOST_DEATHS = 4
+KILLED = "the process that embedded it was killed, as by a system that is out of memory"
+
+
+class Retries:
+    """Count deaths, and find out which record is to blame.
+
+    output (Path): folder of the job.
+    """
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self._n_deaths: Count[int] = Counter()
+
+    def after_death(self, task: Task) -> Task:
+        """Change a task so that it can be computed.
+
+        task (Task): whose process was killed.
+        RETURNS (Task): the same; after a second death to be embedded record by record, and
+            without a record that killed its process alone.
+        RAISES (ValueError): EL251 if processes are killed whatever they embed.
+        """
+        marker = name_marker(self.output, task.number)
+        if task.is_careful and marker.exists():
+            i = int(marker.read_text() or 0)
+            marker.unlink()
+            records = list(task.records)
+            records[i] = records[i]._replace(problem=KILLED)
+            self._n_deaths[task.number] = _N_PLAIN
+            return task._replace(records=records)
+        self._n_deaths[task.number] += 1
+        if self._n_deaths[task.number] > _MOST_DEATHS:
+            number = self._n_deaths[task.number]
+            raise ValueError(Errors.EL251.format(number=number, task=task.number))
+        return task._replace(is_careful=self._n_deaths[task.number] >= _N_PLAIN)

@@ -1,0 +1,370 @@
+"""Jobs in one process: what is written, and that nothing is lost or twice, whatever happens."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
+from spacy_elmo.bulk.bulk_settings import BulkSettings
+from spacy_elmo.bulk.journal import JOB, JOURNAL, MANIFEST, REJECTS, read_manifest
+from spacy_elmo.util.digests import digest_file
+
+from ..support.bulk_jobs import embed, run_here
+from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
+from ..support.helpers import make_nlp
+
+
+def read_rejects(output):
+    return [json.loads(line) for line in (output / REJECTS).read_text().splitlines()]
+
+
+def assert_same(rows, others):
+    """Rows that agree in all but the noise of float32."""
+    assert len(rows) == len(others) > 0
+    for row, other in zip(rows, others):
+        assert row.keys() == other.keys()
+        for name in row:
+            if name == "mix" or name.startswith("layer_"):
+                np.testing.assert_allclose(row[name], other[name], atol=1e-5)
+            else:
+                assert row[name] == other[name]
+
+
+# ---- what is written
+
+
+def test_rows_of_tokens_are_those_of_the_pipeline(pipeline, texts, tmp_path):
+    found = embed(texts, tmp_path / "out", pipeline, unit="tokens", layers=("mix", "0", "2"))
+
+    nlp = spacy.load(pipeline)
+    nlp.get_pipe("elmo").store_layers = True
+    expected = []
+    for path in sorted(texts.iterdir()):
+        for number, line in enumerate(path.read_text().splitlines()):
+            for token in nlp(line):
+                expected.append(
+                    {
+                        "source": str(path), "record": number, "text": token.text,
+                        "token": token.i, "start": token.idx, "id": None,
+                        "mix": token._.elmo, "layer_0": token._.elmo_layers[0],
+                        "layer_2": token._.elmo_layers[2],
+                    }
+                )  # fmt: skip
+    assert {row["sentence"] for row in found} == {0, 1}
+    assert_same([{k: row[k] for k in expected[0]} for row in found], expected)
+
+
+def test_sentences_and_documents_are_means_over_words(pipeline, tmp_path):
+    record = {"id": 7, "text": "Green  eggs. \n And ham! "}
+    (tmp_path / "x.jsonl").write_text(json.dumps(record))
+    sentences = embed(tmp_path / "x.jsonl", tmp_path / "a", pipeline, layers=("mix", "1"))
+    (document,) = embed(tmp_path / "x.jsonl", tmp_path / "b", pipeline, unit="documents")
+
+    doc = spacy.load(pipeline)(record["text"])
+    words = [token for token in doc if not token.is_space]
+    assert [row["words"] for row in sentences] == [["Green", "eggs", "."], ["And", "ham", "!"]]
+    assert [row["text"].strip() for row in sentences] == ["Green  eggs.", "And ham!"]
+    assert [(row["n_tokens"], row["sentence"], row["id"]) for row in sentences] == [
+        (3, 0, "7"), (3, 1, "7"),
+    ]  # fmt: skip
+    np.testing.assert_allclose(
+        sentences[1]["mix"], np.mean([t._.elmo for t in words[3:]], axis=0), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        document["mix"], np.mean([t._.elmo for t in words], axis=0), atol=1e-5
+    )
+    assert document["text"] == record["text"] and document["n_tokens"] == 6
+
+
+def test_sentences_are_those_that_a_component_sets(texts, tmp_path):
+    nlp = make_nlp()
+    nlp.add_pipe("merge_entities", first=True)
+    nlp.add_pipe("sentencizer", config={"punct_chars": [","]})
+    nlp.add_pipe("attribute_ruler")
+    nlp.to_disk(tmp_path / "pipeline")
+
+    found = embed(texts / "b.txt", tmp_path / "out", tmp_path / "pipeline")
+    expected = ["I do not like it.", "Eat it,", "or not,", "by the river."]
+    assert [row["text"] for row in found] == expected
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest["pipeline"]["components"] == ["merge_entities", "elmo", "sentencizer"]
+
+
+@pytest.mark.parametrize("unit", ["tokens", "sentences", "documents"])
+def test_rows_do_not_depend_on_shards_batches_or_formats(pipeline, texts, tmp_path, unit):
+    small = embed(texts, tmp_path / "a", pipeline, unit=unit, shard_chars=1, batch_chars=1)
+    large = embed(texts, tmp_path / "b", pipeline, unit=unit, shard_chars=10_000, batch_chars=9000)
+    arrow = embed(texts, tmp_path / "c", pipeline, unit=unit, format="arrow")
+
+    assert_same(small, large)
+    assert_same(arrow, large)
+    assert len(list((tmp_path / "a").glob("part-*"))) == 10
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_vectors_are_lists_of_a_fixed_size(pipeline, texts, tmp_path, dtype):
+    embed(texts, tmp_path / "out", pipeline, dtype=dtype, has_text=False)
+
+    schema = pq.read_schema(tmp_path / "out/part-000000.parquet")
+    numbers = pa.float16() if dtype == "float16" else pa.float32()
+    assert schema.field("mix").type == pa.list_(numbers, 8)
+    assert "text" not in schema.names
+
+
+def test_docs_of_spacy_come_back_with_vectors(pipeline, tmp_path):
+    nlp = spacy.load(pipeline)
+    docs = [nlp.make_doc("Green eggs and ham"), nlp.make_doc("Rome")]
+    docs[0].ents = [docs[0].char_span(0, 10, "FOOD")]
+    DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
+    embed(tmp_path / "x.spacy", tmp_path / "out", pipeline, format="spacy", layers=("mix", "1"))
+
+    first, second = DocBin().from_disk(tmp_path / "out/part-000000.spacy").get_docs(nlp.vocab)
+    assert first.ents[0].label_ == "FOOD" and second.text == "Rome"
+    np.testing.assert_allclose(first._.elmo["elmo"]["mix"], nlp(docs[0].text).tensor, atol=1e-5)
+    assert first[0]._.elmo_layers.shape == (3, 8)
+    assert second.user_data["elmo_embed"]["record"] == 1
+
+
+def test_the_manifest_has_the_shards_and_totals(pipeline, texts, tmp_path):
+    found = embed(texts, tmp_path / "out", pipeline)
+
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest["n_rows"] == len(found) == 18
+    assert manifest["n_records"] == 10 and manifest["n_rejects"] == 0
+    for shard in manifest["shards"]:
+        path = tmp_path / "out" / shard["shard"]
+        assert digest_file(path) == shard["digest"] and path.stat().st_size == shard["size"]
+        assert len(pq.read_table(path)) == shard["n_rows"]
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {".lock", MANIFEST} | {shard["shard"] for shard in manifest["shards"]}
+
+
+# ---- bad records
+
+
+def test_bad_records_are_set_aside_with_reasons(pipeline, tmp_path, monkeypatch):
+    lines = ['{"text": "Ham", "id": 1}', "{", '{"text": " \\n ", "id": "empty"}', '{"text": 3}']
+    lines += [json.dumps({"text": "eggs " * 300, "id": "long"}), '{"text": "Eggs"}']
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    nlp = spacy.load(pipeline)
+    nlp.max_length = 1000
+    monkeypatch.setattr(bulk_pipeline.spacy, "load", lambda name: nlp)
+
+    found = embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, shard_chars=10_000)
+    rejects = read_rejects(tmp_path / "out")
+    assert [row["text"] for row in found] == ["Ham", "Eggs"]
+    assert [(r["record"], r["id"]) for r in rejects] == [
+        (1, None), (2, "empty"), (3, None), (4, "long"),
+    ]  # fmt: skip
+    reasons = ["no JSON", "no words", "its text is int", "E088"]
+    assert all(reason in r["reason"] for reason, r in zip(reasons, rejects))
+    assert len(rejects[3]["text"]) == 1000
+    manifest = read_manifest(tmp_path / "out")
+    assert (manifest["n_records"], manifest["n_rejects"]) == (2, 4)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("you tried to allocate 9 bytes")])
+def test_a_batch_that_does_not_fit_is_halved(pipeline, texts, tmp_path, monkeypatch, error):
+    sizes = []
+
+    def make_docs(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        sizes.append(len(records))
+        if len(records) > 2 or "number 5" in records[0].text:
+            raise error
+        return call(self, records)
+
+    expected = embed(texts, tmp_path / "a", pipeline)
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    monkeypatch.setattr(task_worker.gc, "collect", list)
+    sizes.clear()
+    found = embed(texts, tmp_path / "out", pipeline, shard_chars=10_000, batch_chars=10_000)
+
+    (reject,) = read_rejects(tmp_path / "out")
+    assert "number 5" in reject["text"] and "memory, even alone" in reject["reason"]
+    assert sizes[:4] == [10, 5, 2, 3]
+    assert_same(
+        found, [row for row in expected if row["record"] != 5 or "a.txt" not in row["source"]]
+    )
+
+
+def test_other_errors_of_the_system_stop_the_job(pipeline, texts, tmp_path, monkeypatch):
+    def fail(self, records):
+        raise RuntimeError("the device is gone")
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", fail)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        embed(texts, tmp_path / "out", pipeline)
+    monkeypatch.undo()
+    assert len(embed(texts, tmp_path / "out", pipeline, resume=True)) == 18
+
+
+def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_path, monkeypatch):
+    def get_vectors(pipeline, doc, call=rows._get_vectors):
+        vectors = call(pipeline, doc)
+        return {k: X * (1e6 if "number 3" in doc.text else 1) for k, X in vectors.items()}
+
+    monkeypatch.setattr(rows, "_get_vectors", get_vectors)
+    found = embed(texts, tmp_path / "out", pipeline, dtype="float16")
+    (reject,) = read_rejects(tmp_path / "out")
+    assert "none that float16 can hold" in reject["reason"] and reject["record"] == 3
+    assert np.isfinite([row["mix"] for row in found]).all() and len(found) == 16
+
+
+def test_words_do_not_collect_in_the_vocab(pipeline, tmp_path):
+    lines = "".join(f"word{i} another{i}\n" for i in range(300))
+    (tmp_path / "x.txt").write_text(lines)
+    nlp = spacy.load(pipeline)
+    before = len(nlp.vocab.strings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk_pipeline.spacy, "load", lambda name: nlp)
+        embed(tmp_path / "x.txt", tmp_path / "out", pipeline, shard_chars=2000)
+    assert len(nlp.vocab.strings) < before + 100
+
+
+# ---- resuming
+
+
+@pytest.fixture
+def loaded(pipeline, monkeypatch):
+    """The pipeline, loaded once for many jobs."""
+    known = bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=pipeline))
+    monkeypatch.setattr(task_worker, "load_bulk_pipeline", lambda s: known._replace(settings=s))
+    return pipeline
+
+
+def test_a_job_that_is_killed_anywhere_is_resumed(loaded, texts, tmp_path):
+    work = partial(embed, texts / "b.txt", tmp_path / "out", loaded, resume=True, shard_chars=20)
+    expected = embed(texts / "b.txt", tmp_path / "expected", loaded)
+    for _ in kill_at_each_write(work, every=3):
+        shards = sorted((tmp_path / "out").glob("part-??????.parquet"))
+        assert all(len(pq.read_table(shard)) for shard in shards)
+        assert_same(work(), expected)
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_a_full_disk_stops_a_job_which_is_resumed(loaded, texts, tmp_path):
+    work = partial(embed, texts / "b.txt", tmp_path / "out", loaded, resume=True, shard_chars=20)
+    expected = embed(texts / "b.txt", tmp_path / "expected", loaded)
+    for n in fail_at_each_write(work):
+        if n % 3 == 0:
+            assert not [*(tmp_path / "out").glob("*.partial.*")]
+            assert_same(work(), expected)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def test_a_disk_that_is_full_in_a_shard_leaves_no_part_of_it(pipeline, texts, tmp_path):
+    work = partial(embed, texts, tmp_path / "out", pipeline, resume=True)
+    expected = embed(texts, tmp_path / "expected", pipeline)
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "expected").glob("part*"))
+
+    assert not fail_at_size(work, sizes[0] + 1)
+    names = [path.name for path in sorted((tmp_path / "out").glob("part*"))]
+    assert names == [f"part-{i:06}.parquet" for i in range(len(names))]
+    assert all(len(pq.read_table(tmp_path / "out" / name)) for name in names)
+    assert_same(work(), expected)
+
+
+def test_what_is_done_is_not_done_again(pipeline, texts, tmp_path):
+    output, small = tmp_path / "out", {"shard_chars": 50}
+
+    def stop_after_three(tasks, worker, retries):
+        for n, task in enumerate(tasks):
+            if n == 3:
+                raise KeyboardInterrupt
+            yield worker(task)
+
+    with pytest.raises(KeyboardInterrupt):
+        embed(texts, output, pipeline, engine=stop_after_three, **small)
+    with (output / JOURNAL).open("ab") as journal:
+        journal.write(b"0123 half of a li")
+    (output / "part-000001.parquet").unlink()
+    stamp = (output / "part-000002.parquet").stat().st_mtime_ns
+    numbers = []
+
+    def run(tasks, worker, retries):
+        yield from run_here(
+            (numbers.append(task.number) or task for task in tasks), worker, retries
+        )
+
+    assert len(embed(texts, output, pipeline, resume=True, engine=run, **small)) == 18
+    assert numbers == [1, *range(3, len(numbers) + 2)] and len(numbers) > 1
+    assert (output / "part-000002.parquet").stat().st_mtime_ns == stamp
+    # A finished one has nothing left to do.
+    numbers.clear()
+    embed(texts, output, pipeline, resume=True, engine=run, **small)
+    assert not numbers and not (output / JOB).exists()
+
+
+def test_only_the_same_job_is_resumed(pipeline, texts, tmp_path):
+    output = tmp_path / "out"
+    embed(texts, output, pipeline)
+    with pytest.raises(ValueError, match="EL243.*is finished"):
+        embed(texts, output, pipeline)
+    (output / MANIFEST).rename(tmp_path / "manifest")
+    with pytest.raises(ValueError, match="EL244.*part-000000"):
+        embed(texts, output, pipeline)
+    with pytest.raises(ValueError, match="EL247"):
+        read_manifest(output)
+    (tmp_path / "manifest").rename(output / MANIFEST)
+    with pytest.raises(ValueError, match="EL245.*dtype"):
+        embed(texts, output, pipeline, resume=True, dtype="float16")
+    make_nlp(seed=1).to_disk(pipeline)
+    with pytest.raises(ValueError, match="EL245.*biLM"):
+        embed(texts, output, pipeline, resume=True)
+    make_nlp().to_disk(pipeline)
+    (texts / "b.txt").write_text("Something else.\n")
+    with pytest.raises(ValueError, match="EL246.*b.txt"):
+        embed(texts, output, pipeline, resume=True)
+
+
+# ---- mistakes
+
+
+def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatch):
+    pq.write_table(pa.table({"body": ["x"]}), tmp_path / "x.parquet")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ValueError, match="EL242"):
+        embed(texts, tmp_path / "out", tmp_path / "blank")
+    with pytest.raises(ValueError, match="EL234"):
+        embed(texts, tmp_path / "out", tmp_path / "nothing")
+    with pytest.raises(ValueError, match="EL250.*body"):
+        embed(tmp_path / "x.parquet", tmp_path / "out", pipeline)
+    with pytest.raises(ValueError, match="EL017.*layer"):
+        embed(texts, tmp_path / "out", pipeline, layers=("3",))
+    for layers in ((), ("top",), ("mix", "mix")):
+        with pytest.raises(ValueError, match="EL249"):
+            BulkSettings(layers=layers).check()
+    (tmp_path / "blank.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match="EL248.*the input is empty"):
+        embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline)
+    monkeypatch.setattr(arrow, "pa", None)
+    with pytest.raises(ValueError, match="EL240"):
+        embed(texts, tmp_path / "new", pipeline)
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_pyarrow_and_ray_the_rest_works(tmp_path):
+    code = (
+        "import sys; sys.modules.update(pyarrow=None, ray=None); import spacy; "
+        "spacy.registry.cli.get_all(); import spacy_elmo.bulk.embed_job, spacy_elmo.cli; "
+        "from spacy_elmo.bulk.ray_engine import require_ray\n"
+        "try: require_ray()\nexcept ValueError as err: print(err)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert "EL241" in done.stdout

@@ -1,0 +1,103 @@
+"""`spacy elmo embed`, and `index` of what it writes."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from spacy.cli import app
+from typer.testing import CliRunner
+
+from ..support.bulk_jobs import read_rows
+from .test_commands import run
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text").mkdir()
+    lines = [{"id": f"r{i}", "text": f"Green eggs number {i}. I like tea!"} for i in range(5)]
+    (tmp_path / "text/a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "text/b.txt").write_text("The bank of the river.\n\xff\n", "latin-1")
+    return tmp_path / "text"
+
+
+def test_text_becomes_vectors(weights, text, tmp_path):
+    output = tmp_path / "out"
+    command = ["elmo", "embed", text, output, "--weights", weights, "--layers", "mix,0"]
+    printed = " ".join(run(*command, "--shard-chars", 60).split())
+
+    rows = read_rows(output)
+    assert "6 records, 11 rows, 51 tokens in 3 shards" in printed
+    assert "WL050" in printed and "no text in UTF-8" in printed
+    assert [row["id"] for row in rows] == [f"r{i // 2}" for i in range(10)] + [None]
+    assert {len(row["mix"]) for row in rows} == {8}
+    assert "EL243" in run(*command, exit_code=1)
+    assert "EL245" in run(*command, "--resume", exit_code=1)
+    again = " ".join(run(*command, "--shard-chars", 60, "--resume").split())
+    assert "6 records, 11 rows" in again
+
+
+def test_the_standard_input_is_read(weights, tmp_path):
+    command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
+    arguments = [str(each) for each in [*command, "--input-format", "jsonl"]]
+    # Of another job, which never began.
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/_stdin.jsonl").write_text('{"text": "Eggs"}\n')
+    done = CliRunner().invoke(app, arguments, input='{"text": "Ham"}\n')
+
+    assert done.exit_code == 0, done.output
+    (row,) = read_rows(tmp_path / "out")
+    assert row["text"] == "Ham"
+
+
+def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
+    command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
+    assert "EL249" in run(*command, "--layers", "top", exit_code=1)
+    assert "EL017" in run(*command, "--unit", "words", exit_code=1)
+    assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
+    assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
+    monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)
+    assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    "weighting, layers", [("mean", "0"), ("sif", "0"), ("whitened", "0"), ("whitened", "mix")]
+)
+def test_an_index_takes_what_embed_has_written(weights, tmp_path, weighting, layers):
+    lines = [f"Green eggs number {i} and ham {i * i}.\n" for i in range(12)] + ["I like tea.\n"]
+    (tmp_path / "x.txt").write_text("".join(lines))
+    settings = ["--weights", weights]
+    embed = ["elmo", "embed", tmp_path / "x.txt", tmp_path / "out", *settings, "--layers", layers]
+    run(*embed, "--shard-chars", 150, "--dtype", "float32")
+    settings += ["--weighting", weighting]
+    printed = run("elmo", "index", tmp_path / "out", tmp_path / "a", *settings)
+    run("elmo", "index", tmp_path / "x.txt", tmp_path / "b", *settings)
+
+    query = ["I like tea.", "-n", 13, "--json"]
+    run("elmo", "search", tmp_path / "a", *query, tmp_path / "a.json")
+    run("elmo", "search", tmp_path / "b", *query, tmp_path / "b.json")
+    found, expected = (json.loads((tmp_path / f"{n}.json").read_text()) for n in "ab")
+    assert "13 sentences of 3 sources" in " ".join(printed.split())
+    scores = [{" ".join(h["words"]): h["score"] for h in hits} for hits in (found, expected)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert "is there already" in run("elmo", "index", tmp_path / "out", tmp_path / "a", *settings)
+
+
+def test_vectors_of_the_folder_are_not_computed_again(weights, tmp_path, monkeypatch):
+    (tmp_path / "x.txt").write_text("".join(f"Green eggs {i}.\n" for i in range(20)))
+    run("elmo", "embed", tmp_path / "x.txt", tmp_path / "out", "--weights", weights, "--layers", 0)
+
+    def fail(self, sentences):
+        assert not sentences
+
+    monkeypatch.setattr("spacy_elmo.search.sentence_encoder.SentenceEncoder._compute", fail)
+    run("elmo", "index", tmp_path / "out", tmp_path / "index", "--weights", weights)
+
+
+def test_other_vectors_are_no_index(weights, text, tmp_path):
+    command = ["--weights", weights]
+    run("elmo", "embed", text, tmp_path / "a", *command, "--unit", "tokens")
+    assert "EL254" in run("elmo", "index", tmp_path / "a", tmp_path / "x", *command, exit_code=1)
+    run("elmo", "embed", text, tmp_path / "b", *command)
+    path = tmp_path / "b/part-000000.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    assert "EL254" in run("elmo", "index", tmp_path / "b", tmp_path / "x", *command, exit_code=1)
