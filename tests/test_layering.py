@@ -106,5 +106,11 @@ def test_tests_have_the_same_rooms():
 @pytest.mark.parametrize("page", sorted((ROOT.parent / "docs").glob("*.md")), ids=lambda p: p.name)
 def test_files_that_docs_name_are_there(page):
     for path in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")):
-        places = (ROOT / path, TESTS / path, ROOT.parent / path, *ROOT.glob(f"*/{path}"))
+        places = (
+            ROOT / path,
+            TESTS / path,
+            ROOT.parent / path,
+            ROOT.parent / "benchmarks" / path,
+            *ROOT.glob(f"*/{path}"),
+        )
         assert any(place.is_file() for place in places), path

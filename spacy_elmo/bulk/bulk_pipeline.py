@@ -10,9 +10,9 @@ from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
+from ..pipeline.pipeline_loading import load_pipeline
 from ..util.checks import require_layer
 from ..util.digests import digest
-from ..util.showing import show_reason
 from .bulk_settings import MIX, BulkSettings, name_column
 from .records import Record
 
@@ -65,10 +65,10 @@ def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
 
     settings (BulkSettings): of the job.
     RETURNS (BulkPipeline): with weights.
-    RAISES (ValueError): EL234 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
+    RAISES (ValueError): EL171 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
         several, EL017 for a layer that it has not; else as `load_embedder`.
     """
-    nlp = _load(settings) if settings.pipeline else _make(settings)
+    nlp = load_pipeline(settings.pipeline) if settings.pipeline else _make(settings)
     elmo = _find_elmo(nlp, settings)
     get_embedder(elmo.model).ensure_ready()
     for number in settings.numbers:
@@ -84,15 +84,6 @@ def _make(settings: BulkSettings) -> Language:
     elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.weights or "en_small"))
     elmo.load(settings.weights or "en_small")
     return nlp
-
-
-def _load(settings: BulkSettings) -> Language:
-    try:
-        return spacy.load(settings.pipeline)
-    # What is wrong with a stranger's pipeline can show anywhere in its components.
-    except Exception as err:
-        error = show_reason(err)
-        raise ValueError(Errors.EL234.format(name=settings.pipeline, error=error)) from err
 
 
 def _find_elmo(nlp: Language, settings: BulkSettings) -> Any:

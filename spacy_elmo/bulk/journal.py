@@ -110,7 +110,9 @@ def require_same_job(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) 
     new_inputs = {file["path"]: file for file in now["inputs"]}
     names = [n for n in {**old_inputs, **new_inputs} if old_inputs.get(n) != new_inputs.get(n)]
     if names:
-        raise ValueError(Errors.EL246.format(path=folder, names=show_names(names)))
+        raise ValueError(
+            Errors.EL246.format(path=folder, names=show_names(Path(name).name for name in names))
+        )
 
 
 def _to_line(result: Result) -> bytes:

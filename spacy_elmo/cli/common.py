@@ -3,16 +3,13 @@
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import typer
 from wasabi import msg
 
 from ..errors import Errors
 from ..util.memory import is_out_of_memory
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 # More than any machine has; each costs memory.
 MOST_THREADS = 1024
@@ -58,18 +55,6 @@ def _find_problem(path: Path) -> Optional[str]:
     if place != path and not place.is_dir():
         return f"'{place}' is not a folder"
     return None if os.access(place, os.W_OK) else f"'{place}' is not writable"
-
-
-def load_pipeline(path: str) -> "Language":
-    """path (str): folder or package of a pipeline. RETURNS (Language): it. RAISES (ValueError):
-    EL171 if it cannot be loaded."""
-    import spacy
-
-    try:
-        return spacy.load(path)
-    # What is wrong with a stranger's pipeline can show anywhere in its components.
-    except Exception as err:
-        raise ValueError(Errors.EL171.format(path=path, error=err)) from err
 
 
 def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:

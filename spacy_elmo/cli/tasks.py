@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 import typer
 from wasabi import msg
 
-from .common import exit_on_error, load_pipeline, require_writable
+from .common import exit_on_error, require_writable
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -29,6 +29,7 @@ def tasks(
     """Print entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
+    from ..pipeline.pipeline_loading import load_pipeline
     from ..util.atomic import write_file
 
     with exit_on_error():

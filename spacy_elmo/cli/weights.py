@@ -6,7 +6,7 @@ from typing import Optional
 import typer
 from wasabi import msg, table
 
-from .common import exit_on_error, load_pipeline, require_writable
+from .common import exit_on_error, require_writable
 
 
 def weights(
@@ -20,6 +20,7 @@ def weights(
     (figure 2 of the paper)."""
     from ..experiments.figures import name_layers, plot_weights
     from ..pipeline.layer_weights import collect_weights
+    from ..pipeline.pipeline_loading import load_pipeline
     from ..util.atomic import write_json
     from ..util.drawing import require_drawable
 

@@ -335,7 +335,7 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
     spacy.blank("en").to_disk(tmp_path / "blank")
     with pytest.raises(ValueError, match="EL242"):
         embed(texts, tmp_path / "out", tmp_path / "blank")
-    with pytest.raises(ValueError, match="EL234"):
+    with pytest.raises(ValueError, match="EL171"):
         embed(texts, tmp_path / "out", tmp_path / "nothing")
     with pytest.raises(ValueError, match="EL250.*body"):
         embed(tmp_path / "x.parquet", tmp_path / "out", pipeline)
