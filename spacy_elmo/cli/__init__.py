@@ -3,6 +3,8 @@
 spaCy imports this for every command of its own, so nothing heavy is imported here.
 """
 
+from typing import Callable, Tuple
+
 import typer
 from spacy.cli._util import app
 
@@ -31,24 +33,35 @@ elmo_cli = typer.Typer(
     help="Contextual vectors from a bidirectional language model.",
     no_args_is_help=True,
 )
-elmo_cli.command("init-config")(init_config)
-elmo_cli.command("convert")(convert)
-elmo_cli.command("demo")(demo)
-elmo_cli.command("benchmark")(benchmark)
-elmo_cli.command("weights")(weights)
-elmo_cli.command("neighbors")(neighbors)
-elmo_cli.command("experiment")(experiment)
-elmo_cli.command("probe")(probe)
-elmo_cli.command("index")(index)
-elmo_cli.command("search")(search)
-elmo_cli.command("report")(report)
-elmo_cli.command("train-senses")(train_senses)
-elmo_cli.command("tasks")(tasks)
-elmo_cli.command("evaluate")(evaluate)
-elmo_cli.command("export")(export)
-elmo_cli.command("embed")(embed)
-_overridable = {"allow_extra_args": True, "ignore_unknown_options": True}
-elmo_cli.command("pretrain", context_settings=_overridable)(pretrain)
-elmo_cli.command("convert-data", context_settings=_overridable)(convert_data)
-elmo_cli.command("debug-corpus", context_settings=_overridable)(debug_corpus)
+# Name, function, and an example: what stands behind `python -m spacy elmo NAME`.
+_COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
+    ("init-config", init_config, "config.cfg --preset word_features --pipeline tagger,ner"),
+    ("demo", demo, "--word bank --output bank.png"),
+    ("tasks", tasks, 'pipeline "Ann gave Bob the book." --html page.html'),
+    ("embed", embed, "text vectors --unit sentences --n-process 2"),
+    ("index", index, "text index"),
+    ("search", search, 'index "a ship in a storm"'),
+    ("neighbors", neighbors, '"He sat by the bank of the river." --token bank --corpus text'),
+    ("train-senses", train_senses, "semcor.jsonl wordnet/dict senses"),
+    ("weights", weights, "pipeline --output weights.png"),
+    ("experiment", experiment, "gain corpus results --component tagger --cache cache"),
+    ("probe", probe, "corpus --json results/probe.json"),
+    ("report", report, "results report.md"),
+    ("pretrain", pretrain, "pretrain.cfg output --paths.train text --paths.dev heldout"),
+    ("debug-corpus", debug_corpus, "pretrain.cfg --paths.train text"),
+    ("evaluate", evaluate, "output/model-best heldout"),
+    ("benchmark", benchmark, "sentences.txt --precisions fp32,bf16"),
+    ("convert", convert, "path/to/allennlp weights"),
+    ("export", export, "weights allennlp --format allennlp"),
+    ("convert-data", convert_data, "conll2003 eng.train corpus/train.spacy --joined"),
+)
+# Take settings of a config, such as `--training.seed 1`, or of a reader.
+_OVERRIDABLE = ("pretrain", "convert-data", "debug-corpus")
+for _name, _function, _example in _COMMANDS:
+    _is_open = _name in _OVERRIDABLE
+    elmo_cli.command(
+        _name,
+        epilog=f"Example: python -m spacy elmo {_name} {_example}",
+        context_settings={"allow_extra_args": _is_open, "ignore_unknown_options": _is_open},
+    )(_function)
 app.add_typer(elmo_cli)

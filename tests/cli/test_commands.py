@@ -1,16 +1,19 @@
 """Every command, through spaCy's own command line."""
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
+import typer
 from spacy.cli import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo import load_embedder
+from spacy_elmo import cli, load_embedder
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native
 from spacy_elmo.experiments import figures
@@ -21,27 +24,7 @@ from spacy_elmo.util import drawing
 from ..support.helpers import assert_close, make_nlp
 from ..support.pipelines import add_vectors
 
-COMMANDS = [
-    "init-config",
-    "convert",
-    "convert-data",
-    "demo",
-    "benchmark",
-    "weights",
-    "neighbors",
-    "pretrain",
-    "experiment",
-    "probe",
-    "report",
-    "index",
-    "search",
-    "train-senses",
-    "evaluate",
-    "export",
-    "embed",
-    "debug-corpus",
-    "tasks",
-]
+COMMANDS = {name: example for name, _, example in cli._COMMANDS}
 
 
 def test_spacy_lists_our_commands():
@@ -50,6 +33,23 @@ def test_spacy_lists_our_commands():
     )
     for name in COMMANDS:
         assert name in result.stdout.decode()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_that_is_understood(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("results", "wordnet/dict"):
+        Path(folder).mkdir(parents=True)
+    Path("semcor.jsonl").touch()
+    words = shlex.split(COMMANDS[name])
+    group = typer.main.get_command(cli.elmo_cli)
+    command = group.commands[name]
+
+    # What is unknown, missing or of another type is an error here.
+    command.make_context(name, list(words))
+    assert " ".join(f"elmo {name} {COMMANDS[name]}".split()) in " ".join(
+        run("elmo", name, "--help").split()
+    )
 
 
 def run(*arguments, exit_code=0):
