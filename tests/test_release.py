@@ -1,0 +1,35 @@
+"""What a release is made of agrees with itself."""
+
+import configparser
+
+import srsly
+
+from .support.helpers import ROOT
+
+
+def read_setup():
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    return setup["metadata"]
+
+
+def test_versions_are_the_same():
+    version = read_setup()["version"]
+
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_example_of_spacys_universe_runs(capsys):
+    entry = srsly.read_json(ROOT / "docs/universe.json")
+
+    assert entry["id"] == entry["pip"] == read_setup()["name"]
+    exec("\n".join(entry["code_example"]), {})
+    assert "[" in capsys.readouterr().out
+
+
+def test_workflows_and_templates_can_be_read():
+    paths = [*ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"]
+
+    assert len(paths) == 6
+    assert all(srsly.read_yaml(path) for path in paths)
