@@ -104,7 +104,7 @@ def test_the_image_has_what_the_server_needs():
     lines = (PROJECT / "Dockerfile").read_text("utf-8")
     for name in re.findall(r"^COPY (\w+)", lines, flags=re.MULTILINE):
         assert f"!{name}\n" in (PROJECT / ".dockerignore").read_text("utf-8")
-    assert '"elmo_service", "pipeline"' in lines and "whl/cpu" in lines
+    assert '"elmo_service", "pipeline"' in lines and "ARG TORCH_INDEX" in lines
     project = srsly.read_yaml(PROJECT / "project.yml")
     assert [command["name"] for command in project["commands"]] == [
         "install", "pipeline", "serve", "load-test", "soak", "image",
