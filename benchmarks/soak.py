@@ -18,6 +18,8 @@ from spacy.language import Language
 _WARM_UP = 0.3
 # Words that the biLM keeps: few, so that there is soon room for no more.
 _WORD_CACHE = 10_000
+# That come again and again, where there are no new words.
+_N_TEXTS = 2000
 
 
 class Sample(NamedTuple):
@@ -36,6 +38,9 @@ def main(
         60.0, min=0.01, help="Seconds between two lines; at most a tenth of the time"
     ),
     zones: bool = typer.Option(True, help="Give back what the vocab collects, batch by batch"),
+    new_words: bool = typer.Option(
+        True, help="Words that no text had before; else the same texts again and again"
+    ),
     batch_texts: int = typer.Option(64, min=1),
     most_growth: float = typer.Option(16.0, help="MiB that are still called flat"),
 ) -> None:
@@ -44,7 +49,14 @@ def main(
     nlp = load_pipeline(pipeline)
     samples = []
     interval = min(interval, 60 * minutes / 10)
-    for sample in run(nlp, minutes, interval, zones=zones, batch_texts=batch_texts):
+    for sample in run(
+        nlp,
+        minutes,
+        interval,
+        zones=zones,
+        n_texts=0 if new_words else _N_TEXTS,
+        batch_texts=batch_texts,
+    ):
         samples.append(sample)
         print(format_sample(sample), flush=True)
     print()
@@ -69,16 +81,17 @@ def load_pipeline(pipeline: str) -> Language:
 
 
 def run(
-    nlp: Language, minutes: float, interval: float, *, zones: bool, batch_texts: int
+    nlp: Language, minutes: float, interval: float, *, zones: bool, n_texts: int, batch_texts: int
 ) -> Iterator[Sample]:
-    """Read texts with ever new words until the time is over.
+    """Read texts until the time is over: ever new ones, or `n_texts` again and again.
 
     YIELDS (Sample): after each interval, and at the end.
     """
     started = time.monotonic()
     n_tokens, next_sample = 0, interval
     for i in itertools.count():
-        texts = [make_text(5 + j % 40, 50_000, i * batch_texts + j) for j in range(batch_texts)]
+        seeds = range(i * batch_texts, (i + 1) * batch_texts)
+        texts = [make_text(5 + k % 40, 50_000, k % n_texts if n_texts else k) for k in seeds]
         with nlp.memory_zone() if zones else nullcontext():
             n_tokens += sum(len(doc) for doc in nlp.pipe(texts))
         seconds = time.monotonic() - started
