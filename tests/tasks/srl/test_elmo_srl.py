@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import spacy
+import srsly
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
@@ -335,3 +336,12 @@ def test_it_stands_beside_other_components():
     add_elmo(nlp, "second")
     train(nlp, make_examples(make_corpus(nlp.vocab, 3)), 1)
     assert nlp.get_pipe("elmo").listening_components == ["elmo_srl"]
+
+
+def test_labels_that_are_not_the_model_s_are_refused(trained):
+    srl = trained.get_pipe("elmo_srl")
+    model = srsly.msgpack_loads(srl.to_bytes(exclude=["vocab"]))["model"]
+    data = srsly.msgpack_dumps({"cfg": '{"labels": ["A0"]}', "model": model})
+
+    with pytest.raises(ValueError, match="EL116.*outputs, and the labels need 5"):
+        copy.deepcopy(srl).from_bytes(data, exclude=["vocab"])
