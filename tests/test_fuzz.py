@@ -2,13 +2,11 @@
 on for as long as it is let."""
 
 import logging
-import random
 
 import pytest
 
 from .fuzz.loop import fuzz
-from .fuzz.mutation import bundle, mutate, unbundle
-from .fuzz.target import attempt, is_documented
+from .fuzz.target import attempt
 from .fuzz.targets import TARGETS
 
 # Those that take long for an input.

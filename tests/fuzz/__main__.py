@@ -1,8 +1,8 @@
 """`python -m tests.fuzz TARGET|all --minutes N --corpus FOLDER`: fuzz, and say what came of it.
 
-By atheris where it is installed (extra "fuzz"), else by a loop of our own. Below FOLDER, each target
-has a folder with inputs to go on from ("corpus"), and one for each input that broke the promise
-("findings"), with what happened in a .txt beside it. Ends with 1 if there are any.
+By atheris where it is installed (extra "fuzz"), else by a loop of our own. Below FOLDER, each
+target has inputs to go on from ("corpus"), and those that broke the promise ("findings"), each with
+what happened in a .txt beside it. Ends with 1 if there are any.
 """
 
 import argparse

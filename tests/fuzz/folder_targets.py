@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import Any, Dict
 
-import numpy as np
 import spacy
 import srsly
 

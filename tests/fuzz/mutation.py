@@ -12,8 +12,9 @@ import zlib
 from random import Random
 from typing import Any, Callable, Dict, List, Optional
 
-from spacy_elmo.text.text_files import zstd
 from srsly.msgpack import _Packer, _unpackb
+
+from spacy_elmo.text.text_files import zstd
 
 from .trees import mutate_tree
 
@@ -21,9 +22,9 @@ from .trees import mutate_tree
 _BUNDLE = b"BUNDLE"
 _MOST_BYTES = 1_000_000
 _TOKENS = (
-    b"\0", b"\n", b"\n\n", b"\r", b"\t", b" ", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"(", b")",
-    b"*", b"-", b"_", b"#", b"[", b"]", b"{", b"}", b'"', b"$", b"${", b"%", b"@", b"=", b"|", b"0",
-    b"-1", b"99999999999999999999", b"nan", b"1e999", b"null", b"O", b"B-", b"I-X", b"S-", b"\\",
+    b"\0", b"\n", b"\n\n", b"\r", b"\t", b" ", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"(",
+    b")", b"*", b"-", b"_", b"#", b"[", b"]", b"{", b"}", b'"', b"$", b"${", b"%", b"@", b"=", b"|",
+    b"0", b"-1", b"99999999999999999999", b"nan", b"1e999", b"null", b"O", b"B-", b"I-X", b"\\",
 )  # fmt: skip
 _LENGTH = struct.Struct("<Q")
 Mutate = Callable[[bytes, Random], bytes]
@@ -143,6 +144,17 @@ def _json_lines(data: bytes, rng: Random) -> Optional[bytes]:
     return b"\n".join(lines)
 
 
+def _settings(data: bytes, rng: Random) -> Optional[bytes]:
+    """Lines of a config, "key = value" with a value in JSON."""
+    lines = data.split(b"\n")
+    i = rng.choice([i for i, line in enumerate(lines) if b" = " in line])
+    key, _, value = lines[i].partition(b" = ")
+    tree = _in_tree([json.loads(value)], rng)
+    changed = json.dumps(tree[0] if tree else None, default=lambda _: None).encode("utf-8")
+    lines[i] = key + b" = " + changed
+    return b"\n".join(lines)
+
+
 def _msgpack(data: bytes, rng: Random) -> Optional[bytes]:
     if not data or data[0] < 0x80:  # a number: any byte is one
         return None
@@ -180,6 +192,7 @@ _FORMATS: List[Callable[[bytes, Random], Optional[bytes]]] = [
     _compressed,
     _json,
     _json_lines,
+    _settings,
     _safetensors,
     _msgpack,
 ]

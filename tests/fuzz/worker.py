@@ -79,7 +79,6 @@ def main(name: str, folder: Path, seconds: float, engine: str, seed: int) -> Non
             start(recorder, inputs, seconds, seed)
             return
         corpus = [path.read_bytes() for path in sorted(inputs.iterdir())]
-        n_known = len(corpus)
         fuzz(job._replace(run=recorder), seconds=seconds, seed=seed, corpus=corpus)
         recorder.write()
 
