@@ -47,8 +47,8 @@ class LabelledPipe(TaskPipe):
         return 1
 
     def check_cfg(self, cfg: Dict[str, Any]) -> None:
-        """cfg (Dict[str, Any]): saved values. RAISES (ValueError): EL116 for labels that are none, or
-        come twice."""
+        """cfg (Dict[str, Any]): saved values. RAISES (ValueError): EL116 for labels that are empty,
+        or come twice."""
         labels = cfg["labels"]
         if "" in labels or len(set(labels)) < len(labels):
             error = f"the labels {labels!r:.100} are not distinct names"
