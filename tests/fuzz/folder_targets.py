@@ -117,7 +117,9 @@ def vectors(folder: Path) -> Job:
 def pretraining_config(folder: Path) -> Job:
     texts = write_texts(folder / "texts")
     path = write_config(folder, texts, paths={"train": "x.txt", "dev": None})
-    seeds = [path.read_bytes(), make_pretraining_config("kim_5m").to_bytes()]
+    published = make_pretraining_config("kim_5m")
+    published["paths"].update({"train": "x.txt", "dev": "y.txt"})
+    seeds = [path.read_bytes(), published.to_bytes()]
 
     def run(data: bytes) -> object:
         path.write_bytes(data)
