@@ -20,6 +20,7 @@ from .worker import COUNTS, CURRENT, FINDINGS, Finding, keep, say
 
 # A process that an input ended is started again, if so many seconds are left.
 _LEAST = 3.0
+_MOST_PROCESSES = 50
 # Making the seeds, and the end, on a slow machine.
 _MARGIN = 300.0
 
@@ -32,7 +33,7 @@ def fuzz_target(name: str, folder: Path, seconds: float, engine: str, seed: int)
     coverage, left = "", seconds
     folder.mkdir(parents=True, exist_ok=True)
     totals: List[Dict[str, Any]] = []
-    while left > _LEAST or not totals:
+    while not totals or (left > _LEAST and len(totals) < _MOST_PROCESSES):
         start = time.monotonic()
         (folder / COUNTS).unlink(missing_ok=True)
         end = _run_worker(name, folder, left, engine, seed + len(totals))
@@ -41,8 +42,6 @@ def fuzz_target(name: str, folder: Path, seconds: float, engine: str, seed: int)
         left -= time.monotonic() - start
         if end.returncode != 0:
             _keep_end(folder, end)
-            if not totals[-1]:
-                break
     _add_up(folder, totals)
     return coverage
 

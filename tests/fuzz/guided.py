@@ -40,7 +40,7 @@ def start(run: Run, corpus: Path, seconds: float, seed: int) -> None:
 
     arguments = [
         sys.argv[0], str(corpus), f"-max_total_time={max(1, round(seconds))}", f"-seed={seed + 1}",
-        f"-timeout={MOST_SECONDS}", "-max_len=1000000", "-rss_limit_mb=0", "-len_control=0",
+        f"-timeout={10 * MOST_SECONDS}", "-max_len=1000000", "-rss_limit_mb=0", "-len_control=0",
         f"-artifact_prefix={corpus.parent}/", "-print_final_stats=1",
     ]  # fmt: skip
     atheris.Setup(arguments, run, custom_mutator=change)

@@ -4,15 +4,13 @@ Inputs that are treated in a new way (another error from another line, another r
 and mutated further.
 """
 
-import signal
 import time
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import Dict, List, NamedTuple, Optional
 
 from .mutation import mutate
-from .target import MOST_SECONDS, Finding, Job, attempt
+from .target import Finding, Job, attempt
 
 _MOST_KEPT = 1000
 
@@ -34,7 +32,6 @@ def fuzz(
     n_runs: float = float("inf"),
     seed: int = 0,
     corpus: Optional[List[bytes]] = None,
-    current: Optional[Path] = None,
 ) -> Result:
     """Run mutations of seeds until the time is over or the number is reached.
 
@@ -42,8 +39,6 @@ def fuzz(
     seconds (float), n_runs (float): how long, and how many; the seeds themselves come first.
     seed (int): of what is drawn.
     corpus (Optional[List[bytes]]): more inputs to start from; kept ones are added.
-    current (Optional[Path]): file that has the input while it is run, for one that ends the
-        process; such a process takes no longer than `MOST_SECONDS` for an input.
     """
     rng, end = Random(seed), time.monotonic() + seconds
     kept = [*job.seeds, *(corpus or [])]
@@ -52,9 +47,6 @@ def fuzz(
     n = 0
     while n < n_runs and time.monotonic() < end:
         data = todo.pop(0) if todo else mutate(rng.choice(kept), rng)
-        if current is not None:
-            current.write_bytes(data)
-            signal.alarm(MOST_SECONDS)
         outcome, finding = attempt(job.run, data)
         if outcome not in result.outcomes and len(kept) < _MOST_KEPT:
             kept.append(data)
@@ -65,5 +57,4 @@ def fuzz(
             result.findings[finding.name] = finding
             result.inputs[finding.name] = data
         n += 1
-    signal.alarm(0)
     return result._replace(n_runs=n)

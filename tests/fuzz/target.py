@@ -2,7 +2,6 @@
 
 import re
 import resource
-import signal
 import sys
 import traceback
 import warnings
@@ -103,11 +102,9 @@ def _get_peak() -> int:
 
 
 def limit_process() -> None:
-    """Let this process take a few gigabytes more, and each input some seconds: beyond, it is ended
-    (`guard` begins the seconds)."""
+    """Let this process take a few gigabytes more; beyond, there is a `MemoryError`."""
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE
     resource.setrlimit(resource.RLIMIT_AS, (taken + 4_000_000_000,) * 2)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def write_files(folder: Path, files: Dict[str, bytes]) -> None:

@@ -1,9 +1,9 @@
 """The process that fuzzes one target: `python -m tests.fuzz.worker TARGET FOLDER SECONDS ENGINE
 SEED`. It may be ended by an input, which is in the file "current" then."""
 
+import faulthandler
 import json
 import logging
-import signal
 import sys
 import time
 from collections import Counter
@@ -32,15 +32,16 @@ class Recorder:
 
     def __call__(self, data: bytes) -> None:
         (self.folder / CURRENT).write_bytes(data)
-        signal.alarm(MOST_SECONDS)
+        # A thread of C code: it also ends a process that hangs in a library.
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         outcome, finding = attempt(self.job.run, data)
-        signal.alarm(0)
+        faulthandler.cancel_dump_traceback_later()
         self.n_runs += 1
         self.outcomes[outcome] += 1
         if finding is not None and finding.name not in self.names:
             self.names.add(finding.name)
             keep(self.folder, finding, data)
-        if time.monotonic() - self._written > _EVERY:
+        if finding is not None or time.monotonic() - self._written > _EVERY:
             self.write()
 
     def write(self) -> None:
