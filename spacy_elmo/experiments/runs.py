@@ -1,5 +1,6 @@
 """One training run of an experiment."""
 
+import configparser
 import io
 import shutil
 import time
@@ -128,8 +129,13 @@ def load_base(path: str) -> Config:
     cannot be read."""
     try:
         return util.load_config(path, interpolate=False)
-    except (OSError, ValueError) as err:
-        raise ValueError(Errors.EL232.format(path=path, error=show_reason(err))) from err
+    # What configparser finds wrong comes as it is, what confection does not expect, too.
+    except (OSError, ValueError, LookupError, RecursionError, configparser.Error) as err:
+        raise _no_config(path, err) from err
+
+
+def _no_config(path: str, error: Exception) -> ValueError:
+    return ValueError(Errors.EL232.format(path=path, error=show_reason(error)))
 
 
 def make_run_config(run: Run, settings: RunSettings) -> Config:
@@ -140,15 +146,19 @@ def make_run_config(run: Run, settings: RunSettings) -> Config:
         shape = read_config(settings.weights)
         loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": settings.weights}
     base = load_base(settings.config) if settings.config else None
-    config = make_variant(
-        run.variant,
-        settings.component,
-        lang=settings.lang,
-        shape=shape,
-        loader=loader,
-        base=base,
-        vectors=settings.vectors,
-    )
+    try:
+        config = make_variant(
+            run.variant,
+            settings.component,
+            lang=settings.lang,
+            shape=shape,
+            loader=loader,
+            base=base,
+            vectors=settings.vectors,
+        )
+    # Blocks of the file's that are no blocks, or lack what every one has.
+    except (AttributeError, TypeError, LookupError) as err:
+        raise _no_config(settings.config, err) from err
     for key in ("max_steps", "patience", "eval_frequency"):
         config["training"][key] = getattr(settings, key)
     config["system"]["seed"] = run.seed

@@ -40,7 +40,7 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     kind = (overrides or {}).get("training.softmax.kind")
     if kind is not None and kind != config["training"]["softmax"].get("kind"):
         config["training"]["softmax"] = {"kind": kind}
-    text = config.to_str()
+    text = _write(path, config)
     loaded = dict(_parse(path, text, overrides=dict(overrides or {})))
     unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
     check_keys(unused, known_paths, "paths")
@@ -59,6 +59,15 @@ def _parse(path: Path, text: str, **settings: Any) -> Config:
     try:
         return Config().from_str(text, **settings)
     # What configparser finds wrong comes as it is, what confection does not expect, too.
+    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
+        raise _no_config(path, err) from err
+
+
+def _write(path: Path, config: Config) -> str:
+    """Interpolate what the file says and the template."""
+    try:
+        return config.to_str()
+    # A "${" that is no reference is found here only.
     except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
         raise _no_config(path, err) from err
 

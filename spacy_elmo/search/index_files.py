@@ -119,8 +119,9 @@ def _read_header(file: BinaryIO) -> Any:
         if np.lib.format.read_magic(file) != (1, 0):
             return "another version of NumPy's format"
         return np.lib.format.read_array_header_1_0(file)
-    except (ValueError, TypeError, OverflowError) as err:
-        return err
+    # NumPy reads it as Python: errors of the syntax, of tokens, of types and of numbers.
+    except Exception as err:
+        return f"no header of NumPy's ({type(err).__name__})"
 
 
 def remove_others(folder: Path, names: AbstractSet[str]) -> None:

@@ -61,14 +61,25 @@ def read_vector_table(path: str) -> VectorTable:
         raise ValueError(Errors.EL182.format(path=path, problem="it has no file 'vectors'"))
     try:
         vectors = Vectors().from_disk(folder)
+        is_usable = vectors.mode == Mode.default and len(vectors.key2row) and vectors.data.any()
+        problem = f"{len(vectors.key2row)} words, mode '{vectors.mode}'"
+        table = _sort(vectors) if is_usable else None
     except Exception as err:  # NumPy, msgpack and spaCy each have their own
         raise ValueError(Errors.EL182.format(path=path, problem=err)) from err
-    if vectors.mode != Mode.default or not len(vectors.key2row) or not vectors.data.any():
-        problem = f"{len(vectors.key2row)} words, mode '{vectors.mode}'"
+    if table is None:
         raise ValueError(Errors.EL182.format(path=path, problem=problem))
+    return table
+
+
+def _sort(vectors: Vectors) -> VectorTable:
+    """RAISES (Exception): whatever NumPy raises for tables that are none."""
     data = np.asarray(vectors.data, dtype="float32")
     keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
     rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
+    if data.ndim != 2 or not np.isfinite(data).all():
+        raise ValueError("they are no rows of finite numbers")
+    if rows.min() < 0:
+        raise ValueError("a row has a number below 0")
     kept = np.asarray(data.any(axis=1))[rows]
     order = np.argsort(keys[kept], kind="stable")
     return VectorTable(keys[kept][order], rows[kept][order], _normalise(data))

@@ -16,7 +16,7 @@ from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.experiments.results import read_results, write_result
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
-from spacy_elmo.experiments.runs import Run, get_depth, load_base
+from spacy_elmo.experiments.runs import Run, get_depth, load_base, make_run_config
 from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.summary import describe_suite, find_passing, format_scores, summarise
 from spacy_elmo.experiments.variant_configs import make_variant
@@ -80,6 +80,28 @@ def test_a_base_needs_word_features_and_vectors_a_pipeline():
         make_variant(static[0], "tagger")
     with pytest.raises(ValueError, match="EL232.*nowhere"):
         load_base("nowhere.cfg")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("[components.tagger.model]", "[components.tagger]"),
+        ("[components.tagger.model]", "[components.tagger.model]\n@layers = 1\n@layers = 2"),
+        ("[nlp]", "[n]"),
+        ("pipeline = [", "pipelin = ["),
+        ("[components.tagger]", "[components]\ntagger = 3\n[x]"),
+        ("[training.batcher]", "[training.x.y.z]"),
+    ],
+    ids=["twice", "two values", "no nlp", "no pipeline", "no block", "deep"],
+)
+def test_configs_that_are_none_are_refused(tmp_path, change):
+    text = make_config("word_features", ["tagger"]).to_str()
+    assert change[0] in text
+    (tmp_path / "x.cfg").write_text(text.replace(*change))
+    settings = RunSettings(str(tmp_path), "tagger", config=str(tmp_path / "x.cfg"))
+
+    with pytest.raises(ValueError, match="EL232.*x.cfg|EL230"):
+        make_run_config(Run(choose_variants("gain", 2)[1], 1.0, 0), settings)
 
 
 def check_differences(suite, component, configs):

@@ -62,7 +62,8 @@ def test_empty_text_is_refused(tmp_path, texts):
 
 
 def test_configs_of_another_kind_are_refused(tmp_path):
-    for text in ("[pretraining]\nx = 1\n", "[training\n", "[training]\nx = ${paths.nothing}\n"):
+    broken = ["[pretraining]\nx = 1\n", "[training\n"]
+    for text in (*broken, "[training]\nx = ${paths.nothing}\n", '[training]\nx = "${l"\n'):
         (tmp_path / "x.cfg").write_text(text)
         with pytest.raises(ValueError, match="EL098"):
             load_config(tmp_path / "x.cfg")

@@ -227,6 +227,19 @@ def test_a_transform_of_no_numbers_is_told(folder):
         search(folder)
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [(b"'shape'", b"(shape'"), (b"}", b" "), (b"(5, 4)", b"(5,(4)"), (b"'<f4'", b"'<f4\0")],
+    ids=["quote", "bracket", "tuple", "nul"],
+)
+def test_headers_that_python_cannot_read_are_told(folder, mistake):
+    parts = [bytes(part).replace(*mistake) for part in to_npy(np.zeros((5, 4), "float32"))]
+    change(folder, vectors=write_content(folder, "vectors", parts))
+
+    with pytest.raises(ValueError, match=r"EL140.*vectors-\w+\.npy"):
+        search(folder)
+
+
 @pytest.mark.parametrize("shape", [b"(9000000000, 4)", b"(1 << 60, 4)"], ids=str)
 def test_huge_shapes_cost_nothing(folder, shape):
     header, data = to_npy(np.zeros((5, 4), "float32"))

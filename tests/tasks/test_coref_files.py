@@ -105,6 +105,32 @@ def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
         read(tmp_path, name, text)
 
 
+def make_conllu(*rows):
+    """CoNLL-U of words, each with its number, part of speech and head."""
+    lines = [f"{n}\tx\tx\t{pos}\tX\t_\t{head}\tdep\t_\t_\n" for n, pos, head in rows]
+    return "# newdoc\n" + "".join(lines)
+
+
+@pytest.mark.parametrize(
+    "rows, problem",
+    [
+        ([("1", "X", "2")], "Line 1 .*'x' has the head 2 of 1 words"),
+        ([("1", "X", "²")], "Line 2 .*'²' is no number of a head"),
+        ([("1", "X", "9" * 5000)], "Line 2 .*is no number of a head"),
+        ([("1", "THING", "0")], "Line 1 .*THING"),
+        ([("1", "X", "0"), ("2", "X", "3"), ("3", "X", "2")], "heads of 2 words go in a circle"),
+    ],
+    ids=["outside", "no digit", "huge", "part of speech", "circle"],
+)
+def test_a_parse_that_is_none_is_said(tmp_path, rows, problem):
+    with pytest.raises(ValueError, match=f"EL197.*{problem}"):
+        read(tmp_path, "ontogum", make_conllu(*rows))
+
+
+def test_words_that_nobody_said_are_no_doc(tmp_path):
+    assert read(tmp_path, "ontogum", make_conllu(("1.1", "X", "_"), ("²", "X", "0"))) == []
+
+
 def count(docs):
     chains = [chain for doc in docs for chain in get_chains(doc)]
     n_sentences = sum(len(list(doc.sents)) for doc in docs)

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 import spacy
+import srsly
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin
 
@@ -140,6 +141,40 @@ def test_the_bilm_may_move_into_the_component(task):
     nlp.remove_pipe("elmo")
 
     assert_same(run(nlp, name), expected)
+
+
+def change_cfg(pipe, content):
+    """Bytes of a component with another cfg, as somebody would write them who knows how."""
+    files = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
+    return srsly.msgpack_dumps({"cfg": content, "model": files["model"]})
+
+
+@pytest.mark.parametrize(
+    "name, content, problem",
+    [
+        ("elmo_coref", b"\xff", "EL116.*'elmo_coref'.*cfg: it is no text"),
+        ("elmo_coref", "[", "EL116.*cfg: it is no JSON"),
+        ("elmo_coref", "[]", "EL116.*cfg: it holds list"),
+        ("elmo_coref", '{"prefix": 3}', "EL116.*cfg: 'prefix' is 3"),
+        ("elmo_coref", '{"prefix": ""}', "EL211"),
+        ("elmo_coref", '{"mention_weight": -1}', "EL212.*-1"),
+        ("elmo_coref", '{"mention_weight": 1e999}', "EL212.*inf"),
+        ("elmo_coref", '{"mention_weight": true}', "EL116.*cfg: 'mention_weight' is True"),
+        ("elmo_coref", '{"singletons": 1}', "EL116.*cfg: 'singletons' is 1"),
+        ("elmo_coref", '{"other": 1}', "EL116.*cfg: 'other'"),
+        ("elmo_entailment", '{"labels": "yes"}', "EL116.*cfg: 'labels' is 'yes'"),
+        ("elmo_entailment", '{"labels": ["yes", 1]}', "EL116.*cfg: 'labels'"),
+        ("elmo_entailment", '{"labels": ["yes", ""]}', "EL116.*not distinct"),
+        ("elmo_entailment", '{"labels": ["yes", "yes"]}', "EL116.*not distinct"),
+        ("elmo_entailment", '{"labels": ["yes"]}', "EL116.*has 2 outputs.*need 1"),
+        ("elmo_entailment", '{"labels": ["a", "b", "c"]}', "EL116.*has 2 outputs.*need 3"),
+    ],
+)
+def test_a_cfg_of_other_things_is_refused(name, content, problem):
+    pipe = make_task(name, n_updates=1, with_elmo=False).get_pipe(name)
+
+    with pytest.raises(ValueError, match=problem):
+        pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab"])
 
 
 @pytest.mark.parametrize("name", OURS)

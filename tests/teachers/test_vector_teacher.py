@@ -254,6 +254,32 @@ def test_wrong_teachers_are_refused_before_the_text_is_read(tmp_path, texts, tea
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "key2row, data",
+    [
+        ({"": 0}, np.ones((1, 2))),
+        ({1: "x"}, np.ones((1, 2))),
+        ({1: 7}, np.ones((1, 2))),
+        ({1: -1}, np.ones((1, 2))),
+        ({-1: 0}, np.ones((1, 2))),
+        ({1: None}, np.ones((1, 2))),
+        ({1: 0}, np.full((1, 2), np.inf)),
+        ({1: 0}, np.full((1, 2), np.nan)),
+    ],
+    ids=["word", "row", "outside", "below", "hash", "none", "infinite", "nan"],
+)
+def test_a_table_of_other_things_is_refused(tmp_path, key2row, data):
+    nlp = spacy.blank("xx")
+    nlp.vocab.set_vector("ham", np.ones(2, dtype="float32"))
+    nlp.to_disk(tmp_path)
+    (tmp_path / "vocab" / "key2row").write_bytes(srsly.msgpack_dumps(key2row))
+    np.save(tmp_path / "vocab" / "vectors", data.astype("float32"))
+    (tmp_path / "vocab" / "vectors.npy").replace(tmp_path / "vocab" / "vectors")
+
+    with pytest.raises(ValueError, match="EL182"):
+        read_vector_table(str(tmp_path))
+
+
 class _Toy(Teacher):
     """Wants the top layers of both directions to be small."""
 

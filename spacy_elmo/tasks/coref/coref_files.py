@@ -3,7 +3,7 @@
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -14,8 +14,10 @@ from .brackets import OpenBrackets
 from .clusters import Cluster, set_gold_clusters
 
 _CONLLU_COLUMNS = 10
+# Numbers of words and heads: `str.isdigit` takes more for one than `int` does.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 # Of the words that are written as one.
-_RANGE = re.compile(r"\d+-(\d+)")
+_RANGE = re.compile(r"[0-9]{1,9}-([0-9]{1,9})")
 # Document, part, number, word and, last, coreference.
 _LEAST_COLUMNS = 5
 
@@ -43,7 +45,11 @@ def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
     """
     for lines in _split_documents(path, "# newdoc"):
         sentences, clusters = _read_document(path, _join_words(lines), _parse_conllu)
-        yield _make_clusters_doc(nlp, sentences, clusters)
+        # All of them may be words that nobody said.
+        if sentences:
+            with _located(path, lines[0][0], "in the document from there on, "):
+                doc = _make_clusters_doc(nlp, sentences, clusters, _make_parse(sentences))
+            yield doc
 
 
 def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
@@ -57,7 +63,7 @@ def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
     """
     for lines in _split_documents(path, "#begin document"):
         sentences, clusters = _read_document(path, lines, _parse_columns)
-        yield _make_clusters_doc(nlp, sentences, clusters)
+        yield _make_clusters_doc(nlp, sentences, clusters, {})
 
 
 def _split_documents(path: Path, mark: str) -> Iterator[List[Line]]:
@@ -92,11 +98,11 @@ def _read_document(
 
 
 @contextmanager
-def _located(path: Path, number: int) -> Iterator[None]:
+def _located(path: Path, number: int, place: str = "") -> Iterator[None]:
     try:
         yield
     except ValueError as err:
-        raise line_error(path, number, str(err)) from err
+        raise line_error(path, number, f"{place}{err}") from err
 
 
 def _is_comment(text: str) -> bool:
@@ -109,10 +115,10 @@ def _parse_conllu(text: str) -> Optional[Word]:
     if len(cells) != _CONLLU_COLUMNS:
         raise ValueError(f"{len(cells)} columns, expected {_CONLLU_COLUMNS} with tabs between")
     number, word, lemma, pos, tag, _, head, relation, _, misc = cells
-    if not number.isdigit():
+    if not _NUMBER.fullmatch(number):
         # "3-4" are two words written as one, "3.1" is a word that nobody said.
         return None
-    if not head.isdigit():
+    if not _NUMBER.fullmatch(head):
         raise ValueError(f"'{head}' is no number of a head")
     values = _read_misc(misc)
     space = values.get("SpaceAfter") != "No"
@@ -149,7 +155,7 @@ def _join_words(lines: List[Line]) -> List[Line]:
         first_cell = text.partition("\t")[0]
         if match := _RANGE.fullmatch(first_cell):
             last, spaced = int(match[1]), "SpaceAfter=No" not in text
-        elif first_cell.isdigit() and int(first_cell) <= last:
+        elif _NUMBER.fullmatch(first_cell) and int(first_cell) <= last:
             is_inside = int(first_cell) < last
             last = last if is_inside else 0
             text += "" if spaced and not is_inside else "|SpaceAfter=No"
@@ -158,10 +164,12 @@ def _join_words(lines: List[Line]) -> List[Line]:
 
 
 def _make_clusters_doc(
-    nlp: Language, sentences: List[Sentence], clusters: Sequence[Cluster]
+    nlp: Language,
+    sentences: List[Sentence],
+    clusters: Sequence[Cluster],
+    parse: Dict[str, Any],
 ) -> Doc:
     words = [word for sentence in sentences for word in sentence]
-    parse: Dict[str, Any] = {} if words[0].parse is None else _make_parse(sentences)
     texts = [[word.text for word in sentence] for sentence in sentences]
     doc = make_doc(nlp, texts, spaces=[word.space for word in words], **parse)
     set_gold_clusters(doc, clusters)
@@ -169,7 +177,8 @@ def _make_clusters_doc(
 
 
 def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): Arguments of `Doc`."""
+    """RETURNS (Dict[str, Any]): Arguments of `Doc`. RAISES (ValueError): for a head that its
+    sentence does not have, and for heads in a circle."""
     parses = [word.parse for sentence in sentences for word in sentence if word.parse]
     lemmas, pos, tags, _, relations = map(list, zip(*parses))
     heads: List[int] = []
@@ -178,5 +187,24 @@ def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
         for i, word in enumerate(sentence, start=offset):
             # CoNLL-U counts from 1 in each sentence, and the root has 0.
             head = int(word.parse[3]) if word.parse else 0
+            if head > len(sentence):
+                raise ValueError(f"'{word.text}' has the head {head} of {len(sentence)} words")
             heads.append(offset + head - 1 if head else i)
+        _require_tree(heads, offset)
     return {"lemmas": lemmas, "pos": pos, "tags": tags, "heads": heads, "deps": relations}
+
+
+def _require_tree(heads: List[int], offset: int) -> None:
+    """heads (List[int]): of all words, those of the last sentence from offset on. RAISES
+    (ValueError): if some of these go in a circle, in which spaCy would, too."""
+    rooted: Set[int] = set()
+    for i in range(offset, len(heads)):
+        path: Dict[int, None] = {}
+        while i not in rooted and i not in path:
+            path[i] = None
+            if heads[i] == i:
+                rooted.add(i)
+            i = heads[i]
+        if i not in rooted:
+            raise ValueError(f"the heads of {len(path)} words go in a circle")
+        rooted.update(path)

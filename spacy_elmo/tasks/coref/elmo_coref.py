@@ -1,7 +1,8 @@
 """The component "elmo_coref": which mentions of a text are the same."""
 
 import warnings
-from typing import Callable, Iterable, List, Optional, Tuple
+from math import inf
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 from spacy.language import Language
@@ -91,13 +92,18 @@ class ElmoCoref(TaskPipe):
         mention_weight: float = 1.0,
         scorer: Optional[Callable] = None,
     ) -> None:
-        """RAISES (ValueError): EL211 for an empty prefix, EL212 for a negative weight."""
-        if not prefix:
-            raise ValueError(Errors.EL211)
-        if not mention_weight >= 0:
-            raise ValueError(Errors.EL212.format(value=mention_weight))
+        """RAISES (ValueError): as `check_cfg`."""
         settings = {"prefix": prefix, "singletons": singletons, "mention_weight": mention_weight}
+        self.check_cfg(settings)
         super().__init__(vocab, model, name, scorer=scorer, **settings)
+
+    def check_cfg(self, cfg: Dict[str, Any]) -> None:
+        """cfg (Dict[str, Any]): settings. RAISES (ValueError): EL211 for an empty prefix, EL212 for
+        a negative weight."""
+        if not cfg["prefix"]:
+            raise ValueError(Errors.EL211)
+        if not 0 <= cfg["mention_weight"] < inf:
+            raise ValueError(Errors.EL212.format(value=cfg["mention_weight"]))
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None

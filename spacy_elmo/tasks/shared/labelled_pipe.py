@@ -1,6 +1,6 @@
 """`LabelledPipe`: a task whose labels are collected from the data."""
 
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from spacy.language import Language
 from spacy.training import Example, validate_get_examples
@@ -45,6 +45,24 @@ class LabelledPipe(TaskPipe):
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
         return 1
+
+    def check_cfg(self, cfg: Dict[str, Any]) -> None:
+        """cfg (Dict[str, Any]): saved values. RAISES (ValueError): EL116 for labels that are empty,
+        or come twice."""
+        labels = cfg["labels"]
+        if "" in labels or len(set(labels)) < len(labels):
+            error = f"the labels {labels!r:.100} are not distinct names"
+            raise ValueError(
+                Errors.EL116.format(source=f"the component '{self.name}'", error=error)
+            )
+
+    def _set_files(self, files: Dict[str, bytes], source: str) -> None:
+        super()._set_files(files, source)
+        n_outputs = self.model.get_dim("nO") if self.model.has_dim("nO") else None
+        expected = self.count_outputs(len(self.labels))
+        if self.labels and n_outputs not in (None, expected):
+            error = f"the model has {n_outputs} outputs, and the labels need {expected}"
+            raise ValueError(Errors.EL116.format(source=source, error=error))
 
     def unknown_label(self, label: str) -> ValueError:
         """label (str): one that the model does not have. RETURNS (ValueError): EL198, to be
@@ -96,6 +114,11 @@ class LabelledPipe(TaskPipe):
         number of times."""
         raise NotImplementedError
 
+    def count_outputs(self, n_labels: int) -> int:
+        """n_labels (int): how many there are. RETURNS (int): Numbers that the model has for each
+        doc, or token."""
+        return n_labels
+
     def make_sample(self, examples: List[Example]) -> Any:
         """examples (List[Example]): a few. RETURNS (Any): What `model.initialize` takes as Y."""
-        return self.model.ops.alloc2f(len(examples), len(self.labels))
+        return self.model.ops.alloc2f(len(examples), self.count_outputs(len(self.labels)))

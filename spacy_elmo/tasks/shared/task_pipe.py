@@ -11,7 +11,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...errors import Errors
 from ...pipeline.saved_pipe import SavedPipe
-from ...util.reading import parse_json_object
+from ...util.reading import ContentError, parse_json_object
 from ...util.saving import ANY_SIZE
 
 _CFG, _MODEL = "cfg", "model"
@@ -103,10 +103,30 @@ class TaskPipe(SavedPipe, TrainablePipe):
         return {name: ANY_SIZE for name in (_CFG, _MODEL) if name not in exclude}
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        cfg = parse_json_object(files[_CFG]) if _CFG in files else self.cfg
+        cfg = self._read_cfg(files[_CFG], source) if _CFG in files else self.cfg
         if _MODEL in files:
             self._load_model(files[_MODEL], source)
         self.cfg = cfg
+
+    def _read_cfg(self, content: bytes, source: str) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): Our cfg with what was saved. RAISES (ValueError): EL116 if that
+        is of another type, or what `check_cfg` raises."""
+        try:
+            saved = parse_json_object(content)
+        except ContentError as err:
+            raise ValueError(Errors.EL116.format(source=source, error=f"cfg: {err}")) from err
+        for key, value in saved.items():
+            if key not in self.cfg or not _is_like(value, self.cfg[key]):
+                error = (
+                    f"cfg: {key!r:.50} is {value!r:.50}, expected a value as in {self.cfg!r:.200}"
+                )
+                raise ValueError(Errors.EL116.format(source=source, error=error))
+        self.check_cfg({**self.cfg, **saved})
+        return {**self.cfg, **saved}
+
+    def check_cfg(self, cfg: Dict[str, Any]) -> None:
+        """cfg (Dict[str, Any]): saved values, of the types of ours. RAISES (ValueError): for those
+        that are not possible. Nothing is checked unless a component says so."""
 
     def _load_model(self, data: bytes, source: str) -> None:
         try:
@@ -115,3 +135,13 @@ class TaskPipe(SavedPipe, TrainablePipe):
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
             error = f"they hold no model of this config ({err})"
             raise ValueError(Errors.EL116.format(source=source, error=error)) from err
+
+
+def _is_like(value: Any, other: Any) -> bool:
+    """Whether a value can stand where another one does."""
+    numbers = (int, float)
+    if type(other) in numbers:
+        return type(value) in numbers
+    if isinstance(other, list):
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return type(value) is type(other)
