@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import zlib
 from pathlib import Path
 from typing import Dict
 
@@ -11,8 +10,6 @@ from spacy.tokens import DocBin
 
 from ..errors import Errors
 from ..util.atomic import write_file
-
-_DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, zlib.error)
 
 
 def find_splits(corpus: Path) -> Dict[str, Path]:
@@ -30,7 +27,7 @@ def read_docs(path: Path) -> DocBin:
     (ValueError): EL148 if there is none, or the file cannot be read."""
     try:
         docs = DocBin().from_disk(path)
-    except _DAMAGED as err:
+    except Exception as err:  # msgpack, NumPy and spaCy each have their own
         raise ValueError(Errors.EL148.format(path=path, error=err)) from err
     if len(docs) == 0:
         raise ValueError(Errors.EL148.format(path=path, error="it has no docs"))

@@ -78,14 +78,15 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     try:
         with open_binary(path) as file:
             docs = DocBin().from_bytes(file.read())
+        strings = StringStore(docs.strings)
+        n_docs = len(docs)
     # Any error may come of a file of another kind.
     except Exception as err:
         raise ValueError(Errors.EL083.format(path=path, error=err or type(err).__name__)) from err
-    strings = StringStore(docs.strings)
-    for i in range(offset, len(docs)):
+    for i in range(offset, n_docs):
         try:
             text = _join_words(docs, i, strings)
-        except (ValueError, KeyError, IndexError) as err:
+        except Exception as err:
             raise ValueError(Errors.EL083.format(path=path, error=f"doc {i}: {err}")) from err
         require_no_null(text, path, f"doc {i}")
         yield text, i + 1

@@ -9,15 +9,18 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from functools import partial
 
 import numpy as np
 import pytest
 import spacy
+import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
+from spacy_elmo.experiments.subsets import read_docs
 from spacy_elmo.text import cutting
 from spacy_elmo.text import text_files as files
 from spacy_elmo.text.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
@@ -509,3 +512,25 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert float(result.stdout) < 50
+
+
+def change_docbin(**changes):
+    """A .spacy file with other things in it, as somebody would write it who knows how."""
+    content = DocBin(docs=[spacy.blank("xx")("green eggs")]).to_bytes()
+    message = srsly.msgpack_loads(zlib.decompress(content))
+    return zlib.compress(srsly.msgpack_dumps({**message, **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"strings": [1]}, {"strings": 7}, {"flags": [None]}, {"flags": [3]}, {"attrs": []}],
+    ids=str,
+)
+def test_a_docbin_of_other_things_is_named(tmp_path, changes):
+    path = tmp_path / "x.spacy"
+    path.write_bytes(change_docbin(**changes))
+    with pytest.raises(ValueError, match="EL083.*x.spacy"):
+        list(read_docbin(path, 0))
+    if changes == {"attrs": []}:  # a division by zero
+        with pytest.raises(ValueError, match="EL148.*x.spacy"):
+            read_docs(path)
