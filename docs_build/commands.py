@@ -7,7 +7,7 @@ from typer.models import ArgumentInfo
 
 from spacy_elmo.cli import elmo_cli
 
-from .objects import cell, code, show_type
+from .objects import cell, code, show_type, wrap_parameters
 from .sources import Sources
 
 _INTRO = """# Commands
@@ -72,7 +72,7 @@ def _parameter_table(parameters: Dict[str, Any]) -> str:
         kind = code(_show_type(parameter))
         text = cell(" ".join((info.help or "").split()))
         rows.append(f"| {label} | {kind} | {_show_default(info.default)} | {text} |")
-    return "\n".join(rows) if len(rows) > 2 else ""
+    return wrap_parameters(rows) if len(rows) > 2 else ""
 
 
 def _list_names(name: str, parameter: Any) -> List[str]:

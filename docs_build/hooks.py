@@ -24,5 +24,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """markdown (str): a page. RETURNS (str): the same without the second words of fences, such as
-    `bash skip`, which are for the tests."""
-    return re.sub(r"^(```\w+) \w+$", r"\1", markdown, flags=re.MULTILINE)
+    `bash skip`, which are for the tests; code of other libraries says so above it."""
+    titled = re.sub(r"^(```\w+) theirs$", r'\1 title="theirs"', markdown, flags=re.MULTILINE)
+    return re.sub(r"^(```\w+) \w+$", r"\1", titled, flags=re.MULTILINE)
