@@ -48,7 +48,9 @@ def folder(tmp_path, toy_folder, monkeypatch):
         (tmp_path / name / "x.txt").write_text("I like green eggs. The Bank does not!\n" * 30)
     for name in ("text", "heldout"):
         (tmp_path / "korean" / name).mkdir(parents=True)
-        (tmp_path / "korean" / name / "x.txt").write_text("어제부터 배가 아프다 .\n" * 60, "utf-8")
+        (tmp_path / "korean" / name / "x.txt").write_text(
+            "항구에 배가 들어왔다 .\n이 배가 달다 .\n" * 30, "utf-8"
+        )
     (tmp_path / "sentences.txt").write_text("I like green eggs .\n" * 30)
     write_trained_pipeline(tmp_path / "en_core_web_sm")
     write_vectors_pipeline(tmp_path / "en_core_web_md")
