@@ -19,7 +19,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n auto
 
 docs: $(VENV)/installed-docs
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 $(VENV)/installed-%: setup.cfg pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing spacy-elmo[$*] and what it needs into $(VENV) ..."

@@ -7,6 +7,8 @@ from .helpers import ROOT
 PAGES = sorted(
     path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
 )
+# Made from the code when the site is built; `tests/test_site.py` has their links.
+MADE = ("changelog.md", "reference/")
 _BLOCK = re.compile(r"^```([\w ]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -22,6 +24,11 @@ def find_blocks(page):
 def blocks(page, language):
     """Code blocks of a language, such as "python", or "bash skip" for what is not run alone."""
     return [code for name, code in find_blocks(page) if name == language]
+
+
+def blocks_in_order(page):
+    """All code blocks of a page: pairs of a language and its code."""
+    return _BLOCK.findall(read_page(page))
 
 
 def find_links(page):
