@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 import typing
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence
 
 from .docstrings import Docstring, Entry, read_docstring
 from .sources import Sources
@@ -16,7 +16,13 @@ _SKIPPED = ("self", "cls", "nlp", "name")
 
 
 def describe_function(
-    function: Any, title: str, sources: Sources, *, level: int = 2, skip: Any = ()
+    function: Any,
+    title: str,
+    sources: Sources,
+    *,
+    level: int = 2,
+    skip: Collection[str] = (),
+    defaults: Optional[Mapping[str, Any]] = None,
 ) -> str:
     """Write the reference of a function.
 
@@ -24,12 +30,15 @@ def describe_function(
     title (str): its heading, or "" for none.
     sources (Sources): takes note of its file.
     level (int): of the heading.
-    skip (Any): parameters to leave out.
+    skip (Collection[str]): parameters to leave out.
+    defaults (Optional[Mapping[str, Any]]): of parameters, instead of the signature's.
     RETURNS (str): Markdown.
     """
     signature = inspect.signature(function).parameters
     parameters = {
-        key: value for key, value in signature.items() if key not in ("self", "cls", *skip)
+        key: value.replace(default=(defaults or {}).get(key, value.default))
+        for key, value in signature.items()
+        if key not in ("self", "cls", *skip)
     }
     parts = read_docstring(function, parameters)
     lines = [_heading(title, level), escape(parts.summary), escape(parts.notes)]
@@ -110,9 +119,12 @@ def show_default(value: Any) -> str:
         return code("null")
     if isinstance(value, str):
         return code(f'"{value}"')
+    if isinstance(value, dict):
+        # A block names what makes it; the rest is in the default config.
+        return code(next((each for key, each in value.items() if key[0] == "@"), "block"))
     if isinstance(value, (list, tuple)):
         return code(str(value).replace("(", "[").replace(")", "]"))
-    return code(repr(value)) if isinstance(value, (int, float, dict)) else code(str(value))
+    return code(repr(value)) if isinstance(value, (int, float)) else code(str(value))
 
 
 def _constructor(cls: Any) -> Dict[str, inspect.Parameter]:

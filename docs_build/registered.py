@@ -159,7 +159,14 @@ def _load(path: str) -> Any:
 def _describe_factory(name: str, function: Any, sources: Sources, level: int) -> str:
     meta = Language.get_factory_meta(name)
     parts: List[str] = [
-        describe_function(function, "", sources, level=level, skip=("nlp", "name")),
+        describe_function(
+            function,
+            "",
+            sources,
+            level=level,
+            skip=("nlp", "name"),
+            defaults=meta.default_config,
+        ),
         _list_facts(meta),
         f"Its default config:\n\n```ini\n{_show_config(name, meta.default_config)}\n```",
     ]

@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
+import spacy
+from spacy.language import Language
 from typer.main import get_command
 
 from docs_build.docstrings import read_docstring
@@ -179,3 +181,13 @@ def test_docstrings_are_taken_apart():
     ]
     assert parts.outcomes[1][1].text == "EL001 if not: never."
     assert parts.example == ">>> 1 + 1\n2"
+
+
+def test_settings_of_components_have_their_defaults(reference):
+    for name in REGISTERED["spacy_factories"]:
+        section = find_section(reference["components"], name)
+        table = section.partition("</table>")[0]
+        spacy.blank("en").has_factory(name)  # fills spaCy's table of factories
+        for key in Language.get_factory_meta(name).default_config:
+            row = re.search(rf"<td><code>{key}</code></td>(.*?)</tr>", table, flags=re.DOTALL)
+            assert "required" not in row[1], (name, key)
