@@ -2,6 +2,7 @@
 sequences, and step by step as in a batch, in turns."""
 
 from functools import partial
+from typing import Any
 
 import torch
 import typer
@@ -39,7 +40,9 @@ def main(
 def make_pipeline(weights: str, is_single: int) -> Language:
     """RETURNS (Language): with "elmo", its word cache warm."""
     nlp = get_lang_class("en")()
-    elmo = nlp.add_pipe("elmo", config=pipe_config(weights) if weights else {})
+    elmo: Any = nlp.add_pipe("elmo", config=pipe_config(weights) if weights else {})
+    if weights:
+        elmo.load(weights)
     nlp(TEXT)
     engine = get_embedder(elmo.model)._get_engine()
     for stack in engine._stacks:

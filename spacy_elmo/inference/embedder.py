@@ -269,7 +269,7 @@ class Embedder(nn.Module):
         n_rows (int): of the result.
         RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
         """
-        layers = self._make_layers(n_rows).zero_()
+        layers = self._make_zeros(n_rows)
         for engine, members, batch in self._plan(sequences):
             batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
             self._contextualize(engine, batch, layers, batch_rows)
@@ -295,6 +295,14 @@ class Embedder(nn.Module):
         """RETURNS (Tensor): shape (n_rows, n_layers, width), not filled."""
         shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
         return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
+
+    def _make_zeros(self, n_rows: int) -> Tensor:
+        """As `_make_layers`, zeros. On a CPU by NumPy: torch would share them out to threads of its
+        own, which stay busy for a while when ours begin."""
+        if self.bilm.device.type != "cpu":
+            return self._make_layers(n_rows).zero_()
+        shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
+        return torch.from_numpy(np.zeros(shape, dtype="float32"))
 
     def _make_arrays(self, n: int) -> List[NDArray]:
         """RETURNS (List[NDArray]): of n sentences without a word, layer first."""

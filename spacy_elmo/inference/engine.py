@@ -3,7 +3,7 @@
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Callable, List, NamedTuple, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ _LEAST_ROWS = 32
 # Words that one thread encodes at once: below, rows are lost to rounding; above, memory.
 _LEAST_WORDS, _MOST_WORDS = 64, 512
 _N_DIRECTIONS = 2
+# Numbers of a layer up to which a batch is planned, and its outputs are put in place, in the
+# calling thread: torch does so much with one thread.
+_FEW_NUMBERS = 2**15
 
 
 class _Part(NamedTuple):
@@ -48,7 +51,7 @@ class _Reading:
     """What one direction reads of a part, and where its outputs go.
 
     direction (int): 0 reads forwards, 1 backwards.
-    order (NDArray): members of the part, the longest first, shape (n_members,).
+    members (Tensor): of the part, the longest first, shape (n_members,).
     batch_sizes (List[int]): packed rows of each step.
     packed_ids (Tensor): distinct words of the packed rows, shape (n_packed,).
     kept (Tensor): packed rows whose outputs are wanted, shape (n_kept,).
@@ -57,12 +60,17 @@ class _Reading:
     """
 
     direction: int
-    order: NDArray
+    members: Tensor
     batch_sizes: List[int]
     packed_ids: Tensor
     kept: Tensor
     rows: Tensor
     ids: Tensor
+
+
+_Planned = Tuple[_Reading, List[LayerState]]
+# What a layer says of packed rows, and its state after the last.
+_Output = Tuple[Tensor, Optional[LayerState]]
 
 
 class InferenceEngine:
@@ -141,13 +149,12 @@ class InferenceEngine:
         vectors = self.find_vectors(batch.words, n_threads)
         word_ids = batch.word_ids[token_positions(batch.lengths)]
 
-        def read(part: _Part, direction: int) -> None:
+        def plan(part: _Part, direction: int) -> _Planned:
             n = len(part.members)
             before = [(h.expand(n, -1), c.expand(n, -1)) for h, c in self._starts[direction]]
-            reading = self._plan(part, direction, word_ids, rows)
-            self._read(reading, vectors, before, layers)
+            return self._plan(part, direction, word_ids, rows), before
 
-        self._run(read, batch.lengths - N_BOUNDARIES, n_threads)
+        self._run(plan, vectors, layers, batch.lengths - N_BOUNDARIES, n_threads)
 
     def contextualize_stateful(
         self, batch: WordBatch, state: BiLMState, *, n_threads: int = 1
@@ -170,16 +177,18 @@ class InferenceEngine:
         state = BiLMState(*(tensor.detach().float() for tensor in state))
         after = BiLMState(*(torch.empty_like(tensor) for tensor in state))
 
-        def read(part: _Part, direction: int) -> None:
+        def plan(part: _Part, direction: int) -> _Planned:
             reading = self._plan(part, direction, batch.word_ids, rows)
-            members = self._index(part.members[reading.order])
-            before = [(h[direction, members], c[direction, members]) for h, c in zip(*state)]
-            lasts = self._read(reading, vectors, before, layers)
-            for layer, (hidden, cell) in enumerate(lasts):
-                after.hidden[layer, direction, members] = hidden
-                after.cell[layer, direction, members] = cell
+            before = [
+                (h[direction, reading.members], c[direction, reading.members])
+                for h, c in zip(*state)
+            ]
+            return reading, before
 
-        self._run(read, batch.lengths, n_threads)
+        for reading, lasts in self._run(plan, vectors, layers, batch.lengths, n_threads):
+            for layer, (hidden, cell) in enumerate(lasts):
+                after.hidden[layer, reading.direction, reading.members] = hidden
+                after.cell[layer, reading.direction, reading.members] = cell
         return layers, after
 
     def _read_boundaries(self) -> List[List[LayerState]]:
@@ -195,14 +204,41 @@ class InferenceEngine:
             starts.append([last for _, last in outputs])
         return starts
 
-    def _run(self, read: Callable[[_Part, int], None], lengths: NDArray, n_threads: int) -> None:
+    def _run(
+        self,
+        plan: Callable[[_Part, int], _Planned],
+        vectors: Tensor,
+        layers: Tensor,
+        lengths: NDArray,
+        n_threads: int,
+    ) -> List[Tuple[_Reading, List[LayerState]]]:
+        """plan (Callable[[_Part, int], _Planned]): what a direction reads of a part, and from
+            which states.
+        vectors, layers (Tensor): see `_fill`. lengths (NDArray): of all sequences.
+        RETURNS (List[Tuple[_Reading, List[LayerState]]]): what was read, and the state of each
+            layer after it."""
         n_threads = self._limit(n_threads)
-        tasks = [
-            partial(read, part, direction)
+        places = [
+            (part, direction)
             for part in _split(lengths, n_threads // _N_DIRECTIONS)
             for direction in range(_N_DIRECTIONS)
         ]
-        run_parallel(tasks, n_threads)
+
+        def read(place: Tuple[_Part, int]) -> Tuple[_Reading, List[LayerState]]:
+            reading, before = plan(*place)
+            return reading, self._fill(reading, self._compute(reading, before, vectors), layers)
+
+        if int(lengths.sum()) * vectors.size(1) > _FEW_NUMBERS:
+            return run_parallel([partial(read, place) for place in places], n_threads)
+        # Threads that begin many short operations wait for each other's interpreter: of few words,
+        # the loops over time alone run side by side.
+        planned = [plan(*place) for place in places]
+        tasks = [partial(self._compute_all, *each, vectors) for each in planned]
+        outputs = run_parallel(tasks, n_threads)
+        return [
+            (reading, self._fill(reading, output, layers))
+            for (reading, _), output in zip(planned, outputs)
+        ]
 
     def _limit(self, n_threads: int) -> int:
         # A GPU runs what it is given one after the other.
@@ -217,7 +253,7 @@ class InferenceEngine:
         wanted = np.flatnonzero(part_rows >= 0)
         return _Reading(
             direction=direction,
-            order=packing.order,
+            members=self._index(part.members[packing.order]),
             batch_sizes=packing.batch_sizes,
             packed_ids=self._index(ids[packed]),
             kept=self._index(unpack_rows(packed, wanted)),
@@ -225,26 +261,36 @@ class InferenceEngine:
             ids=self._index(ids[wanted]),
         )
 
-    def _read(
-        self, reading: _Reading, vectors: Tensor, before: List[LayerState], layers: Tensor
+    def _compute(
+        self, reading: _Reading, before: List[LayerState], vectors: Tensor
+    ) -> Iterator[_Output]:
+        """before (List[LayerState]): of each layer, for `members`. vectors (Tensor): of the
+        distinct words, shape (n_words, width // 2). YIELDS (_Output): of each layer: the words'
+        own first, without a state."""
+        yield vectors, None
+        stack = self._stacks[reading.direction]
+        yield from stack(vectors, reading.packed_ids, reading.batch_sizes, before)
+
+    def _compute_all(self, *arguments: Any) -> List[_Output]:
+        return list(self._compute(*arguments))
+
+    def _fill(
+        self, reading: _Reading, outputs: Iterable[_Output], layers: Tensor
     ) -> List[LayerState]:
         """Fill one direction's half of `layers` for a part of a batch.
 
-        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
-        before (List[LayerState]): of each layer, for the part's members in `order`.
+        outputs (Iterable[_Output]): of `_compute`.
         layers (Tensor): shape (n_rows, n_layers, width).
-        RETURNS (List[LayerState]): the same after the last word.
+        RETURNS (List[LayerState]): of each layer after the last word, for `members`.
         """
-        width = vectors.size(1)
-        half = layers[:, :, reading.direction * width : (reading.direction + 1) * width]
-        # The word layer is doubled to the common width.
-        half[reading.rows, 0] = vectors[reading.ids]
-        stack = self._stacks[reading.direction]
-        outputs = stack(vectors, reading.packed_ids, reading.batch_sizes, before)
         lasts: List[LayerState] = []
-        for layer, (Y, last) in enumerate(outputs, start=1):
-            half[reading.rows, layer] = Y[reading.kept]
-            lasts.append(last)
+        for layer, (Y, last) in enumerate(outputs):
+            width = Y.size(1)
+            half = layers[:, layer, reading.direction * width : (reading.direction + 1) * width]
+            # The word layer is doubled to the common width.
+            half[reading.rows] = Y[reading.ids if last is None else reading.kept]
+            if last is not None:
+                lasts.append(last)
         return lasts
 
     def _index(self, indices: NDArray) -> Tensor:

@@ -27,7 +27,7 @@ class SingleLayer:
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState
     ) -> Tuple[Tensor, LayerState]:
-        """X (Tensor): inputs, shape (n_rows, width // 2), rows beyond the steps not read.
+        """X (Tensor): inputs, shape (n_steps, width // 2).
         batch_sizes (List[int]): 1 for each step.
         state (LayerState): before the first step, of one sequence.
         RETURNS (Tuple[Tensor, LayerState]): outputs in the shape of X, and the state after the
@@ -36,12 +36,13 @@ class SingleLayer:
         n_steps = len(batch_sizes)
         sizes = torch.ones(n_steps, dtype=torch.int64, device="cpu")
         hidden, cell = state[0][None], state[1][None]  # (1, 1, width // 2), (1, 1, cell_width)
-        Y = torch.zeros_like(X)
+        Ys: List[Tensor] = []
         for start in range(0, n_steps, _MOST_STEPS):
             raise_if_stopped()
-            piece = slice(start, min(start + _MOST_STEPS, n_steps))
+            piece = slice(start, start + _MOST_STEPS)
             # Packed: with a projection, the other form warns that oneDNN does not know it.
-            Y[piece], hidden, cell = torch.lstm(
+            Y, hidden, cell = torch.lstm(
                 X[piece], sizes[piece], (hidden, cell), self.weights, True, 1, 0.0, False, False
             )
-        return Y, (hidden[0], cell[0])
+            Ys.append(Y)
+        return Ys[0] if len(Ys) == 1 else torch.cat(Ys), (hidden[0], cell[0])

@@ -2,6 +2,7 @@
 
 from typing import Callable, Iterator, List, Sequence, Tuple, cast
 
+import torch
 from torch import Tensor
 
 from ..bilm.lstm import LayerState, LSTMLayer, LSTMStack
@@ -40,14 +41,17 @@ class InferenceStack:
         batch_sizes (List[int]): rows of each step, never growing.
         states (Sequence[LayerState]): one for each layer, longest sequence first.
         YIELDS (Tuple[Tensor, LayerState]): of each layer, its packed outputs, shape
-            (sum(batch_sizes) + N_PADDING, width // 2), and its last state.
+            (sum(batch_sizes) + N_PADDING, width // 2), of one sequence perhaps without these
+            last rows, and its last state.
         """
-        first, *others = self.single if self.single and batch_sizes[0] == 1 else self.layers
+        is_single = bool(self.single) and batch_sizes[0] == 1
+        first, *others = self.single if is_single else self.layers
         if isinstance(first, PackedLayer) and _are_repeated(vectors, ids, first.cell_width):
             X, last = first.read_words(vectors, ids, batch_sizes, states[0])
         else:
-            X = vectors.new_zeros(len(ids) + N_PADDING, vectors.size(1))
-            X[: len(ids)] = vectors[ids]
+            X = vectors[ids]
+            if not is_single:
+                X = torch.cat([X, X.new_zeros(N_PADDING, X.size(1))])
             X, last = first(X, batch_sizes, states[0])
         yield X, last
         for layer, state in zip(others, states[1:]):
