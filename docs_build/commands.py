@@ -80,7 +80,8 @@ def _list_names(name: str, parameter: Any) -> List[str]:
     if isinstance(info, ArgumentInfo):
         return [name.upper()]
     if info.param_decls:
-        return list(info.param_decls)
+        # "--text/--no-text" is two names.
+        return [each for names in info.param_decls for each in names.split("/")]
     option = f"--{name.replace('_', '-')}"
     return [option, f"--no-{option[2:]}"] if parameter.annotation is bool else [option]
 
