@@ -297,12 +297,13 @@ class Embedder(nn.Module):
         return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
 
     def _make_zeros(self, n_rows: int) -> Tensor:
-        """As `_make_layers`, zeros. On a CPU by NumPy: torch would share them out to threads of its
-        own, which stay busy for a while when ours begin."""
-        if self.bilm.device.type != "cpu":
-            return self._make_layers(n_rows).zero_()
-        shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
-        return torch.from_numpy(np.zeros(shape, dtype="float32"))
+        """As `_make_layers`, filled with zeros."""
+        layers = self._make_layers(n_rows)
+        if not layers.is_cpu:
+            return layers.zero_()
+        # By NumPy: torch would use threads of its own, which stay busy for a while when ours begin.
+        layers.numpy().fill(0.0)
+        return layers
 
     def _make_arrays(self, n: int) -> List[NDArray]:
         """RETURNS (List[NDArray]): of n sentences without a word, layer first."""

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
@@ -233,7 +233,9 @@ class InferenceEngine:
         # Threads that begin many short operations wait for each other's interpreter: of few words,
         # the loops over time alone run side by side.
         planned = [plan(*place) for place in places]
-        tasks = [partial(self._compute_all, *each, vectors) for each in planned]
+        tasks: List[Callable[[], List[_Output]]] = [
+            partial(list, self._compute(*each, vectors)) for each in planned
+        ]
         outputs = run_parallel(tasks, n_threads)
         return [
             (reading, self._fill(reading, output, layers))
@@ -270,9 +272,6 @@ class InferenceEngine:
         yield vectors, None
         stack = self._stacks[reading.direction]
         yield from stack(vectors, reading.packed_ids, reading.batch_sizes, before)
-
-    def _compute_all(self, *arguments: Any) -> List[_Output]:
-        return list(self._compute(*arguments))
 
     def _fill(
         self, reading: _Reading, outputs: Iterable[_Output], layers: Tensor
