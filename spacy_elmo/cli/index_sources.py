@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from ..search.search_index import SearchIndex
     from ..search.sentence_encoder import Averages
 
-# As many as an index fits its transform on.
-_N_FITTED = 20_000
-
 
 class Sources(Protocol):
     """paths (List[Path]): of the sources."""
@@ -112,8 +109,10 @@ class VectorSources:
 
     def prepare(self, index: "SearchIndex", paths: List[Path]) -> None:
         """See `Sources`."""
+        from ..search.index_versions import N_FITTED
+
         known: Dict = {}
-        n_left = _N_FITTED
+        n_left = N_FITTED
         for path in paths:
             if n_left <= 0:
                 break

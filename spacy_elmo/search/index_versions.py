@@ -18,7 +18,7 @@ from .sentence_encoder import SentenceEncoder, count_needed, fit_transform
 
 _N_SENTENCES = 1024
 # Transforms are fitted on so many sentences.
-_N_FITTED = 20_000
+N_FITTED = 20_000
 
 
 class Version(NamedTuple):
@@ -79,10 +79,10 @@ def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Versi
     """
     meta, encoder = version
     n_wanted = _count_wanted(version)
-    if n_wanted > _N_FITTED:
+    if n_wanted > N_FITTED:
         return version
     rest = chain(_read_all(folder, meta), (list(words) for words in sentences if words))
-    first = list(islice(rest, _N_FITTED))
+    first = list(islice(rest, N_FITTED))
     if not first:
         raise ValueError(Errors.EL094.format(path="the corpus"))
     if len(first) < n_wanted:
@@ -101,9 +101,9 @@ def _count_wanted(version: Version) -> float:
     """RETURNS (float): Sentences from which on the encoder is fitted (again)."""
     meta, encoder = version
     needed = count_needed(meta.weighting, encoder.embedder.bilm.config.width)
-    if needed == 0 or meta.n_fitted >= _N_FITTED:
+    if needed == 0 or meta.n_fitted >= N_FITTED:
         return float("inf")
-    return min(_N_FITTED, max(needed, 2 * meta.n_fitted))
+    return min(N_FITTED, max(needed, 2 * meta.n_fitted))
 
 
 def _read_all(folder: Path, meta: IndexMeta) -> Iterator[List[str]]:
