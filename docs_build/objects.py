@@ -40,12 +40,7 @@ def describe_function(
         for key, value in signature.items()
         if key not in ("self", "cls", *skip)
     }
-    parts = read_docstring(function, parameters)
-    lines = [_heading(title, level), escape(parts.summary), escape(parts.notes)]
-    lines.append(_parameter_table(parameters, parts, function))
-    lines.append(_outcome_table(parts, function))
-    lines.append(_example(parts))
-    lines.append(f"Source: {sources.link(function)}")
+    lines = _describe(function, parameters, title, sources, level)
     return "\n\n".join(line for line in lines if line)
 
 
@@ -54,15 +49,25 @@ def describe_class(cls: Any, title: str, sources: Sources, *, level: int = 2) ->
 
     cls (Any): it. title, sources, level: as in `describe_function`. RETURNS (str): Markdown.
     """
-    parameters = _constructor(cls)
-    parts = read_docstring(cls, parameters)
-    lines = [_heading(title, level), escape(parts.summary), escape(parts.notes)]
-    lines.append(_parameter_table(parameters, parts, cls))
-    lines.append(_outcome_table(parts, cls))
-    lines.append(_example(parts))
-    lines.append(f"Source: {sources.link(cls)}")
+    lines = _describe(cls, _constructor(cls), title, sources, level)
     lines += _describe_methods(cls, sources, level + 1)
     return "\n\n".join(line for line in lines if line)
+
+
+def _describe(
+    item: Any, parameters: Dict[str, Any], title: str, sources: Sources, level: int
+) -> List[str]:
+    """RETURNS (List[str]): What functions and classes have in common; "" for what one lacks."""
+    parts = read_docstring(item, parameters)
+    return [
+        _heading(title, level),
+        escape(parts.summary),
+        escape(parts.notes),
+        _parameter_table(parameters, parts, item),
+        _outcome_table(parts, item),
+        _example(parts),
+        f"Source: {sources.link(item)}",
+    ]
 
 
 def describe_settings(cls: Any, sources: Sources) -> str:
