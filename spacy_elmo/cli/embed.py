@@ -48,7 +48,7 @@ def embed(
     shard_chars: int = typer.Option(1_000_000, min=1, help="Characters of text for a shard"),
     batch_chars: int = typer.Option(50_000, min=1, help="Characters embedded at a time"),
     n_process: int = typer.Option(1, min=1, help="Processes, or actors of the cluster"),
-    resume: bool = typer.Option(False, "--resume", help="Go on with a job that was stopped"),
+    resume: bool = typer.Option(False, "--resume", help="Resume a job that was stopped"),
     engine: EngineName = typer.Option(EngineName.local, help="local, or ray: on a cluster (extra)"),
     address: str = typer.Option("", help="Of the Ray cluster; this machine if left out"),
     worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor of the cluster"),
@@ -57,7 +57,7 @@ def embed(
     ),
 ) -> None:
     """Write the vectors of a text to Parquet, Arrow or .spacy, in shards that are whole or not
-    there. A job that was stopped or killed goes on with --resume."""
+    there. --resume resumes a job that was stopped or killed."""
     from ..bulk.bulk_settings import BulkSettings
     from ..bulk.embed_job import embed_files
 
