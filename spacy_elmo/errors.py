@@ -826,3 +826,5 @@ class Warnings(metaclass=ErrorsWithCodes):
         "No worker could be started for {seconds} seconds: the cluster has no room for one. "
         "Waiting; `ray status` shows what it has."
     )
+    WL057 = "Interrupted. Only whole files were written."
+    WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
