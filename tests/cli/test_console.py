@@ -88,8 +88,10 @@ def test_our_warnings_are_messages():
 
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_warnings_can_be_quiet(is_quiet):
-    with warnings.catch_warnings(record=True) as caught, exit_on_error(is_quiet):
-        warnings.warn("another's", stacklevel=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with exit_on_error(is_quiet):
+            warnings.warn("another's", stacklevel=1)
     assert bool(caught) != is_quiet
 
 
