@@ -26,8 +26,8 @@ Options may stand before or behind arguments.
 ## Output
 
 **Standard output** has results alone: tables, sentences that were found, a config that is written
-to `-`. They can be piped or redirected; colours are for terminals (and for no terminal if `NO_COLOR`
-is set), elsewhere a marked word has brackets. **Standard error** has all else: progress, notes,
+to `-`. They can be piped or redirected; colours are for terminals (none if `NO_COLOR` is set),
+elsewhere a marked word has brackets. **Standard error** has all else: progress, notes,
 warnings, errors, and a closing line which says what was written where, and how long it took.
 Progress bars are drawn on a terminal; elsewhere long commands print a line now and then.
 
@@ -40,9 +40,10 @@ Progress bars are drawn on a terminal; elsewhere long commands print a line now 
 | 0 | Done. For `pretrain` also: stopped by SIGTERM or `--max-minutes`, with a checkpoint. |
 | 1 | It cannot be done: a message, mostly with a [code](errors.md), says why and what to do. |
 | 2 | Wrong usage: an unknown option, a missing argument, a value of another type. |
-| 130 | Ctrl-C. Files are whole or not there. `embed --resume`, `experiment` and `index` resume; `pretrain` writes a checkpoint first, and continues with `--resume`. |
+| 130 | Ctrl-C. Files are whole or not there. |
 
-A signal other than Ctrl-C ends a command as usual: 143 for SIGTERM, for `pretrain` only before its
+After Ctrl-C, `embed --resume`, `experiment` and `index` resume; `pretrain` writes a checkpoint
+first, and continues with `--resume`. Any other signal ends a command as usual: 143 for SIGTERM, for `pretrain` only before its
 first step. A traceback is a bug: please report it.
 
 ## Shell completion
