@@ -44,7 +44,8 @@ Progress bars are drawn on a terminal; elsewhere long commands print a line now 
 
 After Ctrl-C, `embed --resume`, `experiment` and `index` resume; `pretrain` writes a checkpoint
 first, and continues with `--resume`. Any other signal ends a command as
-usual: 143 for SIGTERM, for `pretrain` only before its first step. A traceback is a bug: please report it.
+usual: 143 for SIGTERM, for `pretrain` only before its first step. A traceback is a bug:
+please report it.
 
 ## Shell completion
 
