@@ -24,11 +24,7 @@ def search(
     json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
-    from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.loaders import load_embedder
-    from ..errors import Errors
-    from ..search.index_meta import read_meta
-    from ..search.search_index import SearchIndex
+    from ..search.opening import open_index
     from ..text.corpus import TOKENIZER, make_tokenizer
     from ..text.cutting import split_words
     from ..util.atomic import write_json
@@ -36,11 +32,8 @@ def search(
 
     with exit_on_error():
         require_output(json)
-        meta = read_meta(folder)
-        if not weights and meta.weights and not CheckpointFiles.of(meta.weights).folder.is_dir():
-            raise ValueError(Errors.EL144.format(path=folder, weights=meta.weights))
-        index = SearchIndex.open(folder, load_embedder(weights or meta.weights or None))
-        tokenizer = make_tokenizer(meta.lang, TOKENIZER)
+        index = open_index(folder, weights)
+        tokenizer = make_tokenizer(index.meta.lang, TOKENIZER)
         hits = index.search(split_words(tokenizer, query), n)
         green = partial(color, fg="green", bold=True)
         for hit in hits:
