@@ -12,7 +12,7 @@ from .common import exit_on_error, require_writable
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from .task_sections import Section
+    from ..explore.task_sections import Section
 
 _QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
 
@@ -26,7 +26,7 @@ def tasks(
     ),
     html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
 ) -> None:
-    """Print entities, spans, categories, roles, chains and answers that a pipeline finds in a
+    """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
     from ..pipeline.pipeline_loading import load_pipeline
@@ -51,7 +51,7 @@ def _describe(
     nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
 ) -> "List[Section]":
     from ..errors import Errors
-    from .task_sections import describe_answers, describe_doc, describe_entailment
+    from ..explore.task_sections import describe_answers, describe_doc, describe_entailment
 
     pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
     for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):
