@@ -8,7 +8,7 @@ from typing import Any, AsyncIterator, Dict, List
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
-from pydantic import BaseModel, StrictInt, StrictStr
+from pydantic import BaseModel, StrictInt, StrictStr, field_validator
 from starlette.exceptions import HTTPException
 
 from ..errors import Errors
@@ -26,6 +26,14 @@ class TextBody(BaseModel):
     """text (str): lines."""
 
     text: StrictStr
+
+    @field_validator("text")
+    @classmethod
+    def require_characters(cls, text: str) -> str:
+        """JSON can write half a character, which no pipeline reads."""
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("half of a surrogate pair is no character")
+        return text
 
 
 class TokensBody(TextBody):

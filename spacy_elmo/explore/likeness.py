@@ -43,7 +43,7 @@ def choose_tokens(docs: List[Doc], most: int) -> List[int]:
 
     docs (List[Doc]): of a text.
     most (int): how many at most.
-    RETURNS (List[int]): numbers of tokens, in their order.
+    RETURNS (List[int]): numbers of tokens, those of words that occur more than once first.
     """
     words = {i: t.lower_ for i, t in enumerate(list_tokens(docs)) if t.is_alpha and not t.is_stop}
     counts = Counter(words.values())
@@ -51,4 +51,4 @@ def choose_tokens(docs: List[Doc], most: int) -> List[int]:
     others = [i for i in words if counts[words[i]] == 1]
     others = others or [i for i, t in enumerate(list_tokens(docs)) if not t.is_space]
     n_others = max(0, _N_CHOSEN - len(repeated))
-    return sorted([*repeated, *others[:n_others]][:most])
+    return [*repeated, *others[:n_others]][:most]

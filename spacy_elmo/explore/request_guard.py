@@ -70,7 +70,7 @@ class RequestGuard:
         """RETURNS (Optional[Tuple[int, str]]): status and message."""
         host, origin = headers.get("host", ""), headers.get("origin")
         is_ours = self.hosts is None or _read_name(host) in self.hosts
-        if not is_ours or (origin is not None and urlsplit(origin).netloc != host):
+        if not is_ours or (origin is not None and origin.partition("://")[2] != host):
             shown = [show_name(name) for name in (host, origin or "no page")]
             return 403, Errors.EL280.format(host=shown[0], origin=shown[1])
         length = headers.get("content-length", "0")

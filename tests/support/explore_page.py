@@ -1,5 +1,5 @@
-"""The page of `elmo explore` in Debian's Chromium: `python -m tests.support.explore_page PIPELINE INDEX`
-makes the pictures of docs/guides/explore.md."""
+"""The page of `elmo explore` in Debian's Chromium. `python -m tests.support.explore_page PIPELINE
+INDEX` makes the pictures of docs/guides/explore.md."""
 
 import shutil
 import sys
@@ -32,10 +32,10 @@ SHOTS = (
 
 
 @contextmanager
-def serve_page(explorer):
+def serve_page(explorer, host="127.0.0.1"):
     """The page's address, while a server runs in a thread of this process."""
     opened = open_socket("127.0.0.1", 0)
-    config = uvicorn.Config(create_app(explorer), log_level="error", ws="none")
+    config = uvicorn.Config(create_app(explorer, host), log_level="error", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
@@ -79,8 +79,8 @@ def take_shots(explorer, folder):
             show_all(page)
             shot = page.screenshot(full_page=name != "explore-phone")
             path = folder / f"{name}.png"
-            # 200 colours are a third of the bytes, and look the same.
-            Image.open(BytesIO(shot)).convert("RGB").quantize(200, dither=0).save(
+            # 128 colours are a third of the bytes, and look the same.
+            Image.open(BytesIO(shot)).convert("RGB").quantize(128, dither=0).save(
                 path, optimize=True
             )
             print(path, path.stat().st_size)

@@ -103,12 +103,13 @@ export function showContexts(contexts) {
 
 export function showDrawings(sections) {
   return sections.map(({ title, lines }) => {
-    const drawings = lines.map(({ items, drawing }, k) => {
-      const content = drawing ? [build(drawing)] : [make("p", { className: "quiet" }, items.join("; ") || `nothing in line ${k + 1}`)];
-      const region = drawing ? { tabIndex: 0, role: "region", "aria-label": `${title}, line ${k + 1}` } : {};
-      return make("div", { className: "drawn", ...region }, ...content);
+    const drawings = lines.flatMap(({ items, drawing }, k) => {
+      if (!drawing) return items.length ? [make("p", {}, items.join("; "))] : [];
+      const region = { tabIndex: 0, role: "region", "aria-label": `${title}, line ${k + 1}` };
+      return [make("div", { className: "drawn", ...region }, build(drawing))];
     });
-    return make("div", {}, make("h3", {}, title), ...drawings);
+    const nothing = make("p", { className: "quiet" }, "Nothing found.");
+    return make("div", {}, make("h3", {}, title), ...(drawings.length ? drawings : [nothing]));
   });
 }
 
