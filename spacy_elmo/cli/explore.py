@@ -1,5 +1,6 @@
 """`python -m spacy elmo explore`: a local page to play with a pipeline."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -47,15 +48,15 @@ def explore(
         from ..explore.explore_limits import ExploreLimits
         from ..explore.page_server import make_url, open_socket, run_server
 
-        opened = open_socket(host, port)
         limits = ExploreLimits(max_chars=max_chars, max_tokens=max_tokens, seconds=seconds)
-        explorer = _load(pipeline, language_model, index, weights, limits)
-        url = make_url(opened, host)
-        app = create_app(explorer, host)
-        _announce(url, host)
-        if open_browser:
-            _open(url)
-        run_server(app, opened)
+        # Before the pipeline is loaded, which takes seconds.
+        with open_socket(host, port) as opened:
+            explorer = _load(pipeline, language_model, index, weights, limits)
+            url = make_url(opened, host)
+            _announce(url, host)
+            if open_browser:
+                _open(url)
+            run_server(create_app(explorer, host), opened)
         msg.info("Stopped")
 
 
@@ -90,6 +91,8 @@ def _announce(url: str, host: str) -> None:
     if not is_loopback(host):
         msg.warn(Warnings.WL053.format(host=host))
     msg.good(f"The page is at {url} (Ctrl-C ends it)")
+    # Whoever reads it through a pipe waits for the address.
+    sys.stdout.flush()
 
 
 def _open(url: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
@@ -49,7 +50,7 @@ def run_server(app: FastAPI, opened: socket.socket) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
     app (FastAPI): what to serve.
-    opened (socket.socket): from `open_socket`.
+    opened (socket.socket): from `open_socket`; the server closes it.
     """
     config = uvicorn.Config(
         app,
@@ -59,10 +60,6 @@ def run_server(app: FastAPI, opened: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    try:
+    # uvicorn raises it again after its own graceful end.
+    with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[opened])
-    except KeyboardInterrupt:
-        # uvicorn raises it again after its own graceful end.
-        pass
-    finally:
-        opened.close()

@@ -117,7 +117,9 @@ def test_other_names_are_refused(client, host):
     assert "content-security-policy" in answer.headers
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9", "http://["])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9", "http://["]
+)
 def test_other_pages_are_refused(client, origin):
     answer = client.post("/api/read", json={"text": "x"}, headers={"origin": origin})
     assert "EL280" in read_error(answer, 403)

@@ -79,8 +79,8 @@ def take_shots(explorer, folder):
             show_all(page)
             shot = page.screenshot(full_page=name != "explore-phone")
             path = folder / f"{name}.png"
-            # 128 colours are a third of the bytes, and look the same.
-            Image.open(BytesIO(shot)).convert("RGB").quantize(128, dither=0).save(
+            # 96 colours are a third of the bytes, and look the same.
+            Image.open(BytesIO(shot)).convert("RGB").quantize(96, dither=0).save(
                 path, optimize=True
             )
             print(path, path.stat().st_size)
@@ -94,6 +94,7 @@ def show_all(page):
     if page.is_visible("#search"):
         page.click("#search button")
         page.wait_for_selector("#found li")
+    page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
 
 
