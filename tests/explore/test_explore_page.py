@@ -8,7 +8,13 @@ from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
 from spacy_elmo.explore.explorer import Explorer
 from spacy_elmo.search.search_index import SearchIndex
 
-from ..support.explore_page import CHROMIUM, open_browser, serve_page, show_all, wait_until_read
+from ..support.explore_page import (
+    CHROMIUM,
+    open_browser,
+    serve_page,
+    show_all,
+    wait_until_described,
+)
 from ..support.helpers import DATA, make_nlp
 
 pytest.importorskip("playwright")
@@ -85,9 +91,11 @@ def open_page(browser, url):
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         page.on("request", lambda request: check(request.url, address))
-        page.goto(address)
-        wait_until_read(page)
         pages.append(page)
+        page.set_default_timeout(10_000)
+        page.goto(address)
+        wait_until_described(page)
+        read(page, "green eggs\nno eggs")
         return page
 
     def note(kind, text):
@@ -199,7 +207,7 @@ def test_a_server_that_has_ended_is_told(browser, explorer):
     with serve_page(explorer) as url:
         page = browser.new_page()
         page.goto(url)
-        wait_until_read(page)
+        wait_until_described(page)
     page.click("#form button")
     page.wait_for_selector("#problem:not([hidden])")
     assert "elmo explore" in page.inner_text("#problem")
@@ -238,7 +246,8 @@ def test_all_is_reached_by_keys_and_seen(open_page):
         name, outline = page.evaluate(
             """() => {
               const e = document.activeElement, style = getComputedStyle(e);
-              return [e.id || e.className || e.closest("form")?.id, style.outlineStyle + style.outlineWidth];
+              const name = e.id || e.className || e.closest("form")?.id;
+              return [name, style.outlineStyle + style.outlineWidth];
             }"""
         )
         reached[name] = outline

@@ -62,6 +62,11 @@ def open_browser():
             browser.close()
 
 
+def wait_until_described(page):
+    """Until the page knows the pipeline, and so can be used."""
+    page.wait_for_selector("#components:has-text('Components')")
+
+
 def wait_until_read(page):
     """Until the first text is shown with all that belongs to it."""
     page.wait_for_selector("#status:has-text('Read ')")

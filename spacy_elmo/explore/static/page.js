@@ -116,7 +116,10 @@ function show(text, { lines, chosen, drawings }) {
   $("drawings").hidden = drawings.length === 0;
 }
 
-const nameToken = ({ text, line }) => (state.lines.length > 1 ? `${text} (${line})` : text);
+function nameToken({ text, line }) {
+  const short = text.length > 20 ? `${text.slice(0, 19)}…` : text;
+  return state.lines.length > 1 ? `${short} (${line})` : short;
+}
 
 function toggle(i, chip) {
   const isChosen = !state.chosen.delete(i);
@@ -127,6 +130,7 @@ function toggle(i, chip) {
 
 async function compare() {
   const comparison = ++state.comparison;
+  $("heatmaps").setAttribute("aria-busy", "true");
   const tokens = [...state.chosen].sort((a, b) => a - b);
   const names = state.tokens.filter((token) => state.chosen.has(token.i)).map(nameToken);
   try {
@@ -137,6 +141,8 @@ async function compare() {
     $("heatmaps").replaceChildren(...figures);
   } catch (error) {
     if (comparison === state.comparison) refuse($("heatmaps"), error);
+  } finally {
+    if (comparison === state.comparison) $("heatmaps").removeAttribute("aria-busy");
   }
 }
 
