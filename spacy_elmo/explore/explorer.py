@@ -23,17 +23,6 @@ class Explorer:
     nlp (Language): from `prepare_pipeline`.
     index (Optional[SearchIndex]): of a corpus.
     limits (ExploreLimits): what it reads.
-    EXAMPLE:
-        >>> import spacy
-        >>> from spacy_elmo.explore.explored_pipeline import prepare_pipeline
-        >>> nlp = spacy.blank("en")
-        >>> elmo = nlp.add_pipe("elmo")
-        >>> prepare_pipeline(nlp, "mine")
-        >>> answer = Explorer(nlp).compare("the river bank\\nthe bank lends", [2, 4])
-        >>> [layer["name"] for layer in answer["layers"]]
-        ['words', 'LSTM 1', 'LSTM 2']
-        >>> round(answer["layers"][0]["cosines"][0][1], 3)
-        1.0
     """
 
     nlp: Language
