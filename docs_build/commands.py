@@ -10,11 +10,59 @@ from spacy_elmo.cli import elmo_cli
 from .objects import cell, code, show_type, wrap_parameters
 from .sources import Sources
 
-_INTRO = """# Commands
+# Bash alone: a function for another shell would have to be tried in that shell.
+COMPLETION = """_spacy() {
+  local IFS=$'\\n'
+  COMPREPLY=($(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
+    "_PYTHON _M SPACY_COMPLETE=complete_bash" spacy))
+}
+complete -o default -F _spacy spacy"""
+_INTRO = f"""# Commands
 
-Commands of `python -m spacy elmo`. Each prints its own help with `--help`, and options may stand
-before or behind arguments. They end with 0, with 1 and a message if something cannot be done, and
-with 2 if they were called wrongly.
+Commands of `python -m spacy elmo`. Each prints its own help with `--help`: what it takes, in which
+units, what is taken if an option is left out, and an example. Flags are off unless they are given.
+Options may stand before or behind arguments.
+
+## Output
+
+**Standard output** has results alone: tables, sentences that were found, a config that is written
+to `-`. They can be piped or redirected; colours are for terminals (none if `NO_COLOR` is set),
+elsewhere a marked word has brackets. **Standard error** has all else: progress, notes,
+warnings, errors, and a closing line which says what was written where, and how long it took.
+Progress bars are drawn on a terminal; elsewhere long commands print a line now and then.
+
+`--quiet`, or `-Q`, leaves results and errors.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | Done. For `pretrain` also: stopped by SIGTERM or `--max-minutes`, with a checkpoint. |
+| 1 | It cannot be done: a message, mostly with a [code](errors.md), says why and what to do. |
+| 2 | Wrong usage: an unknown option, a missing argument, a value of another type. |
+| 130 | Ctrl-C. Files are whole or not there. |
+
+After Ctrl-C, `embed --resume`, `experiment` and `index` resume; `pretrain` writes a checkpoint
+first, and continues with `--resume`. Any other signal ends a command as
+usual: 143 for SIGTERM, for `pretrain` only before its first step. A traceback is a bug:
+please report it.
+
+## Shell completion
+
+`python -m spacy --install-completion` is Typer's, and does not work: spaCy calls its app
+`python -m spacy`, and a shell completes the arguments of a program, which is `python` here. The
+script that it installs in Bash is called for every `python` and fails; to remove it, delete
+`~/.bash_completions/python -m spacy.sh` and the line that it added to `~/.bashrc`.
+
+What works in Bash is completion for `spacy`, the program that spaCy installs, which is the same as
+`python -m spacy`. Put this into `~/.bashrc`:
+
+```text
+{COMPLETION}
+```
+
+`spacy elmo in`, then Tab, offers `init-config` and `index`. Each Tab starts Python and imports
+spaCy, which takes a second or two. Files and folders are completed as usual.
 """
 _OVERRIDES = "Sections of the config can be overridden, such as `--training.max_steps 100`."
 _FORMAT_OPTIONS = "The options of each format are on the page of [readers](readers.md)."
@@ -71,7 +119,7 @@ def _parameter_table(parameters: Dict[str, Any]) -> str:
         label = ", ".join(code(each) for each in _list_names(name, parameter))
         kind = code(_show_type(parameter))
         text = cell(" ".join((info.help or "").split()))
-        rows.append(f"| {label} | {kind} | {_show_default(info.default)} | {text} |")
+        rows.append(f"| {label} | {kind} | {_show_default(info)} | {text} |")
     return wrap_parameters(rows) if len(rows) > 2 else ""
 
 
@@ -98,7 +146,10 @@ def _show_type(parameter: Any) -> str:
     return ", ".join([text, *bounds])
 
 
-def _show_default(default: Any) -> str:
+def _show_default(info: Any) -> str:
+    default = info.default
+    if isinstance(info.show_default, str):
+        return cell(info.show_default)
     if default is ...:
         return "required"
     if default is None or default == "":

@@ -602,6 +602,61 @@ class Errors(metaclass=ErrorsWithCodes):
         "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, and that `ray "
         "status` shows its nodes."
     )
+    EL256 = (
+        "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "
+        "its rows. It is damaged or of another format: copy it again, or convert the original "
+        "with `python -m spacy elmo convert`."
+    )
+    # The page of `elmo explore`
+    EL270 = (
+        "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "
+        "elmo or elmo_lm, or one that was trained on vectors of elmo."
+    )
+    EL271 = "The text is empty. Type a sentence, or several, each in a line of its own."
+    EL272 = (
+        "The text has {n:,} {what}, and at most {most:,} are read at a time. Shorten it, or start "
+        "with another limit (`elmo explore --help`)."
+    )
+    EL273 = (
+        "There are no layers to compare: the pipeline has no component elmo, but {known}. Start "
+        "`elmo explore` with a pipeline that has one."
+    )
+    EL274 = (
+        "Nothing predicts the words: the pipeline has no component elmo_lm, but {known}. Start "
+        "`elmo explore` with `--language-model en_small`, or with the folder of a biLM that has "
+        "its softmax."
+    )
+    EL275 = (
+        "There is no corpus to search. Index one with `python -m spacy elmo index TEXT FOLDER`, "
+        "and start `elmo explore` with `--index FOLDER`."
+    )
+    EL276 = "Token {i} is no word of the text, which has {n} tokens. Read the text again."
+    EL277 = "{n} tokens were chosen to be compared, expected 1 to {most}. Choose others."
+    EL278 = (
+        "No answer within {seconds:g} seconds. Shorten the text, or start `elmo explore` with a "
+        "larger `--seconds`."
+    )
+    EL279 = (
+        "{n} requests wait already. Wait until they are answered: the pipeline reads one text at "
+        "a time."
+    )
+    EL280 = (
+        "The request is for '{host}' and comes from '{origin}', which are not this page. Open the "
+        "address that `elmo explore` has printed."
+    )
+    EL281 = (
+        "The page needs the packages {names}. Install them with "
+        '`pip install "spacy-elmo[explore]"`.'
+    )
+    EL282 = (
+        "Cannot listen on '{host}', port {port}: {error}. Give another `--port` (0 takes one that "
+        "is free) or another `--host`."
+    )
+    EL283 = "The request cannot be read: {problems}. Load the page again."
+    EL284 = (
+        "The pipeline failed with this text: {error}. The terminal has more. Try another text, or "
+        "a part of it."
+    )
     # Tasks
     EL190 = (
         "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
@@ -817,6 +872,10 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Of {n_docs} questions with an answer, {n_long} have none of at most {max_answer} tokens: "
         "'{name}' cannot learn them. Raise `max_answer` in [components.{name}] if they are many."
     )
+    WL053 = (
+        "The page can be opened by everybody who reaches this machine at '{host}', without a "
+        "password. For yourself alone, leave `--host` out."
+    )
     WL050 = (
         "{n} records were set aside, with reasons in '{path}'. The first: {reason}. What is "
         "repaired can be embedded into a folder of its own."
@@ -826,3 +885,5 @@ class Warnings(metaclass=ErrorsWithCodes):
         "No worker could be started for {seconds} seconds: the cluster has no room for one. "
         "Waiting; `ray status` shows what it has."
     )
+    WL057 = "Interrupted. Only whole files were written."
+    WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."

@@ -34,7 +34,7 @@ OWN = ("docs/embed.md", "docs/serving.md", "docs/tasks.md")
 PYTHON = [page for page in PAGES if blocks(page, "python") and page not in OWN]
 COMMANDS = [page for page in PAGES if blocks(page, "bash") and page not in OWN]
 # What is printed somewhere.
-PRINTED = {"README.md": "(9, 256)", "docs/tour.md": "(3, 3, 256)"}
+PRINTED = {"README.md": "(9, 512)", "docs/tour.md": "(3, 3, 512)"}
 QUICK = {"experiment": ["--max-steps", "2", "--seeds", "0"]}
 
 

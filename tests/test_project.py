@@ -74,7 +74,7 @@ def project(tmp_path):
 QUICK = [
     "--vars.seeds", "0", "--vars.max_steps", "2", "--vars.eval_frequency", "1",
     "--vars.english_config", "en.cfg", "--vars.korean_config", "ko.cfg",
-    "--vars.medium_config", "medium.cfg",
+    "--vars.medium_config", "medium.cfg", "--vars.map_words", "bank", "--vars.map_least", "2",
 ]  # fmt: skip
 
 
@@ -228,6 +228,7 @@ def test_the_paper_s_experiments_run_on_a_part_of_the_real_data(papers, shared):
 
     real += ["--vars.shares", "20,100", "--vars.texts", "60"]
     real += ["--vars.articles", "3", "--vars.tune_articles", "2"]
+    real += ["--vars.map_words", "man", "--vars.map_least", "5"]
     run(papers, "paper", *quick, *real)
 
     (senses,) = read_results(papers, "senses.json")

@@ -115,9 +115,16 @@ ELMO = {
     "precision": "fp32",
     "n_threads": 0,
 }
+# What `.v2` has of another shape.
+BUNDLED = {
+    "width": 512,
+    "cell_width": 256,
+    "projection": False,
+    "filters": ((1, 32), (2, 64), (3, 128), (4, 256), (5, 256), (6, 288)),
+}
 ARGUMENTS = {
     "spacy-elmo.Elmo.v1": ELMO,
-    "spacy-elmo.Elmo.v2": ELMO,
+    "spacy-elmo.Elmo.v2": {**ELMO, **BUNDLED},
     "spacy-elmo.BiLSTMEncoder.v1": {"width": REQUIRED, "depth": 1, "dropout": 0.0},
     "spacy-elmo.CorefCorpus.v1": {
         "path": REQUIRED, "gold_tokens": True, "sentences": True, "limit": 0, "augmenter": None,
@@ -207,7 +214,7 @@ COMPONENTS = {
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
-                "width": 256,
+                "width": 512,
                 "depth": 2,
             },
         },
@@ -222,7 +229,7 @@ COMPONENTS = {
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
-                "width": 256,
+                "width": 512,
                 "depth": 2,
             },
         },
@@ -235,7 +242,7 @@ COMPONENTS = {
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
-                "width": 256,
+                "width": 512,
                 "depth": 2,
             },
         },
@@ -254,7 +261,7 @@ COMPONENTS = {
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
-                "width": 256,
+                "width": 512,
                 "depth": 2,
             },
         },

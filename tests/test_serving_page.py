@@ -134,7 +134,7 @@ def test_the_first_commands_serve_the_bundled_model(project):
     try:
         url = process.stdout.readline().split()[-1]
         answer = httpx.post(f"{url}/vectors", json={"texts": ["Hi there."]}, timeout=30).json()
-        assert answer["results"][0]["shape"] == [3, 256]
+        assert answer["results"][0]["shape"] == [3, 512]
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     finally:

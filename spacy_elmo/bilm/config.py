@@ -60,16 +60,23 @@ class BiLMConfig:
     Source: options.json of bilm-tf (Peters et al. 2018, section 3.4).
     """
 
-    width: int = 256
+    width: int = 512
     depth: int = 2
-    cell_width: int = 512
+    cell_width: int = 256
     char_width: int = 16
-    filters: Tuple[Tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128))
+    filters: Tuple[Tuple[int, int], ...] = (
+        (1, 32),
+        (2, 64),
+        (3, 128),
+        (4, 256),
+        (5, 256),
+        (6, 288),
+    )
     n_highway: int = 1
     max_chars: int = 50
     cell_clip: Optional[float] = None
     proj_clip: Optional[float] = None
-    projection: bool = True
+    projection: bool = False
     skip_connections: bool = True
     activation: str = "relu"
     input: str = "characters"

@@ -8,7 +8,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from ..errors import Errors
-from ..text.text_files import open_binary
+from ..text.docbins import load_docbin
 from ..util.showing import show_names, show_reason
 from .arrow import pa, pq, require_arrow
 from .record_readers import BadRecord, Item, Keys, check_id, check_text, show_path
@@ -109,8 +109,7 @@ def read_docs(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
     """
     source = show_path(path)
     try:
-        with open_binary(path) as file:
-            docs = DocBin().from_bytes(file.read())
+        docs = load_docbin(path)
         vocab = Vocab(strings=list(docs.strings))
     except OSError:
         raise

@@ -143,7 +143,7 @@ def load_embedder(
     EXAMPLE:
         >>> embedder = load_embedder()
         >>> [array.shape for array in embedder.embed([["I", "like", "eggs"], ["Ham", "!"]])]
-        [(3, 3, 256), (3, 2, 256)]
+        [(3, 3, 512), (3, 2, 512)]
     """
     files = CheckpointFiles.named() if path is None else CheckpointFiles.of(path, weights_path)
     bilm = read_bilm(files)
@@ -162,7 +162,7 @@ def pipe_config(path: PathLike, weights_path: Optional[PathLike] = None) -> Dict
     EXAMPLE:
         >>> config = pipe_config("en_small")
         >>> config["model"]["width"]
-        256
+        512
     """
     shape = read_config(path, weights_path).to_dict()
     return {"model": {"@architectures": "spacy-elmo.Elmo.v2", **shape}}

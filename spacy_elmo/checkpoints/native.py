@@ -19,6 +19,7 @@ from ..util.reading import ContentError, parse_json_object, read_file, read_json
 from ..util.showing import show_names, show_reason
 from .checkpoint_files import CheckpointFiles
 from .formats import CheckpointReader, SoftmaxWeights, read_words, write_words
+from .row_scales import restore_rows, round_rows
 from .tensors import StateDict, read_headers, read_metadata, read_tensors, write_tensors
 from .writing import checkpoint_folder
 
@@ -98,8 +99,8 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 
     files (CheckpointFiles): the folder.
     RETURNS (Optional[SoftmaxWeights]): weights, float32; None if the folder has none.
-    RAISES (ValueError): EL033 and EL070 if a file cannot be read, EL104 and EL106 if it is
-        not what was written, EL112 if its kind or settings are unusable.
+    RAISES (ValueError): EL033, EL070 and EL256 if a file cannot be read, EL104 and EL106 if
+        it is not what was written, EL112 if its kind or settings are unusable.
     """
     folder = files.folder
     path = folder / SOFTMAX_FILE
@@ -109,7 +110,8 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     settings = _parse_settings(path, notes.get("settings", "{}"))
     words = read_words(folder / VOCAB_FILE)
     check_digests(folder, [SOFTMAX_FILE, VOCAB_FILE])
-    return SoftmaxWeights(notes.get("kind", "full"), settings, read_tensors(path), words)
+    state = restore_rows(read_tensors(path), str(path))
+    return SoftmaxWeights(notes.get("kind", "full"), settings, state, words)
 
 
 def _parse_settings(path: Path, text: str) -> Dict[str, Any]:
@@ -143,6 +145,7 @@ def write_native(
     softmax: Optional[SoftmaxWeights] = None,
     meta: Optional[Dict[str, Any]] = None,
     dtype: torch.dtype = torch.float32,
+    round_softmax: bool = False,
     write_more: Optional[Callable[[Path], None]] = None,
 ) -> None:
     """Write a checkpoint atomically. The same arguments give the same bytes.
@@ -152,6 +155,8 @@ def write_native(
     softmax (Optional[SoftmaxWeights]): what it was trained with, if that is to be kept.
     meta (Optional[Dict[str, Any]]): content of meta.json.
     dtype (torch.dtype): type of the stored numbers.
+    round_softmax (bool): store the matrix of the softmax in 8 bits a number, with a scale for
+        each row: a quarter of its size, and log-probabilities that differ by some 0.01.
     write_more (Optional[Callable[[Path], None]]): writes further files into the folder
         before it is renamed.
     RAISES (ValueError): EL034 if the folder exists and is something else, EL106 and EL107
@@ -164,7 +169,10 @@ def write_native(
         write_tensors(temporary / WEIGHTS_FILE, bilm.state_dict(), dtype)
         if softmax is not None:
             notes = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
-            write_tensors(temporary / SOFTMAX_FILE, softmax.state, dtype, notes)
+            if round_softmax:
+                write_tensors(temporary / SOFTMAX_FILE, round_rows(softmax.state), metadata=notes)
+            else:
+                write_tensors(temporary / SOFTMAX_FILE, softmax.state, dtype, notes)
             write_words(temporary / VOCAB_FILE, softmax.words)
         if write_more is not None:
             write_more(temporary)

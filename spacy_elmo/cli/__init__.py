@@ -16,6 +16,7 @@ from .demo import demo
 from .embed import embed
 from .evaluate import evaluate
 from .experiment import experiment
+from .explore import explore
 from .export import export
 from .index import index
 from .init_config import init_config
@@ -38,6 +39,7 @@ _COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
     ("init-config", init_config, "config.cfg --preset word_features --pipeline tagger,ner"),
     ("demo", demo, "--word bank --output bank.png"),
     ("tasks", tasks, 'pipeline "Ann gave Bob the book." --html page.html'),
+    ("explore", explore, "pipeline --index index --language-model en_small"),
     ("embed", embed, "text vectors --unit sentences --n-process 2"),
     ("index", index, "text index"),
     ("search", search, 'index "a ship in a storm"'),

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import typer
-from wasabi import msg, table
 
 from .common import MOST_THREADS, exit_on_error, read_numbers, require_writable
+from .console import Console
+from .options import JSON, LANG, QUIET
 
 _MOST_SENTENCES = 1_000_000
 
@@ -14,7 +15,7 @@ _MOST_SENTENCES = 1_000_000
 def benchmark(
     text: str = typer.Argument(..., help="Text with a sentence in each line: a file or folder"),
     weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights, or a model's name; the bundled one if left out"
+        None, help="Folder with weights, or a model's name", show_default="the bundled model"
     ),
     precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
     batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),
@@ -22,10 +23,11 @@ def benchmark(
         0, min=0, max=MOST_THREADS, help="Threads; 0: as many as torch uses"
     ),
     tokens: int = typer.Option(20_000, min=1, help="Tokens of the text to read"),
-    repeats: int = typer.Option(3, min=1, help="Turns, of which the medians count"),
-    lang: str = typer.Option("en", help="Language of the tokenizer"),
+    repeats: int = typer.Option(3, min=1, help="Passes over the text, of which the median counts"),
+    lang: str = LANG,
     output: Path = typer.Option(Path("speed.png"), help="Picture to write", dir_okay=False),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
@@ -35,7 +37,7 @@ def benchmark(
 
     sizes = _read_numbers(batch_sizes)
     names = list(dict.fromkeys(name.strip() for name in precisions.split(",")))
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_writable(output, json)
         require_drawable(output)
         result = measure_speed(
@@ -46,8 +48,9 @@ def benchmark(
             n_threads=threads,
             n_repeats=repeats,
         )
-        _print(result)
+        _show(result, console)
         _write(result, output, json)
+        console.finish(output, json)
 
 
 def _read_numbers(text: str) -> List[int]:
@@ -74,7 +77,7 @@ def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
     return sentences
 
 
-def _print(result: Dict[str, Any]) -> None:
+def _show(result: Dict[str, Any], console: Console) -> None:
     rates = ("precision", "sentences", "tokens/s", "of the limit", "of packed", "of reading")
     errors = ("precision", "empty cache", "largest error", "least cosine")
     for rows, header in (
@@ -82,7 +85,7 @@ def _print(result: Dict[str, Any]) -> None:
         (_list_rates(result), rates),
         (_list_errors(result), errors),
     ):
-        print(table(rows, divider=True, header=header))
+        console.show_table(rows, header)
 
 
 def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
@@ -91,9 +94,7 @@ def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
 
     if json is not None:
         write_json(json, result)
-        msg.good(f"Wrote {json}")
     plot_speed(result, output)
-    msg.good(f"Wrote {output}")
 
 
 def _list_facts(result: Dict[str, Any]) -> List[Tuple[str, Any]]:

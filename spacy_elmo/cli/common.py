@@ -1,36 +1,61 @@
 """Functions that several commands use."""
 
+import io
+import logging
 import os
-from contextlib import contextmanager
+import re
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import typer
-from wasabi import msg
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..util.memory import is_out_of_memory
+from .console import Console
 
+# Exit codes. Typer's own are 0 for what is done, and 2 for wrong usage.
+FAILED, INTERRUPTED = 1, 130
 # More than any machine has; each costs memory.
 MOST_THREADS = 1024
 
 
 @contextmanager
-def exit_on_error() -> Iterator[None]:
-    """Print an error as a message and exit with 1, without a traceback."""
+def exit_on_error(is_quiet: bool = False, interrupted: str = "") -> Iterator[Console]:
+    """Run a command: print an error as a message, without a traceback, and end with its exit
+    code. Errors that are mistakes of ours keep their traceback.
+
+    is_quiet (bool): whether to print results and errors only.
+    interrupted (str): printed after Ctrl-C, if there is more to say than WL057.
+    YIELDS (Console): what the command prints through.
+    """
+    console = Console(is_quiet)
     try:
-        yield
-    except ValueError as err:
-        msg.fail(str(err), exits=1)
-    except OSError as err:
+        with console.showing_warnings():
+            yield console
+    except KeyboardInterrupt:
+        console.fail(interrupted or Warnings.WL057)
+        raise SystemExit(INTERRUPTED) from None
+    except Exception as err:
+        message = _describe(err)
+        if message is None:
+            raise
+        console.fail(message)
+        raise SystemExit(FAILED) from None
+
+
+def _describe(err: Exception) -> Optional[str]:
+    """RETURNS (Optional[str]): What to print; None for what nobody expects."""
+    if isinstance(err, ValueError) or re.match(r"\[EL\d{3}\]", str(err)):
+        return str(err)
+    if isinstance(err, OSError):
         # The error of a file that is already open, as on a full disk, has no name.
         where = f" ('{err.filename}')" if err.filename else ""
-        msg.fail(Errors.EL158.format(error=f"{err.strerror or err}{where}"), exits=1)
-    except (MemoryError, RuntimeError) as err:
-        if not is_out_of_memory(err):
-            raise
+        return Errors.EL158.format(error=f"{err.strerror or err}{where}")
+    if isinstance(err, (MemoryError, RuntimeError)) and is_out_of_memory(err):
         error = next(iter(str(err).splitlines()), "the system gives no more")
-        msg.fail(Errors.EL159.format(error=error), exits=1)
+        return Errors.EL159.format(error=error)
+    return None
 
 
 def require_writable(*paths: Optional[Path]) -> None:
@@ -70,11 +95,16 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
 
     from ..pretraining.config_files import load_config
 
+    printed = io.StringIO()
     try:
-        overrides = parse_config_overrides(arguments)
+        with redirect_stdout(printed):
+            overrides = parse_config_overrides(arguments)
     except ClickException as err:
         # Typer has a click of its own, which does not know spaCy's.
         raise typer.BadParameter(err.format_message()) from err
+    except SystemExit as err:
+        # For spaCy this is an error of another kind, with exit code 1.
+        raise typer.BadParameter(printed.getvalue().strip()) from err
     return load_config(path, overrides)
 
 
@@ -85,3 +115,9 @@ def read_numbers(text: str, kind: Callable[[str], Any] = float) -> List[Any]:
         return list(dict.fromkeys(kind(number) for number in text.split(",")))
     except ValueError:
         raise typer.BadParameter(f"{text!r}: expected numbers with commas, such as 1,8") from None
+
+
+def set_log_level(is_quiet: bool) -> None:
+    """Print what the library logs, or if it should be quiet (is_quiet), its errors only."""
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("spacy_elmo").setLevel(logging.ERROR if is_quiet else logging.INFO)

@@ -4,18 +4,26 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error
+from .options import QUIET
 
 
 def convert(
     source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
-    weights: Optional[Path] = typer.Option(None, help="HDF5 file, if SOURCE is options.json"),
+    weights: Optional[Path] = typer.Option(
+        None, help="HDF5 file, if SOURCE is options.json", show_default="none"
+    ),
     half: bool = typer.Option(False, "--half", help="Store 16 bits a number, not 32"),
+    round_softmax: bool = typer.Option(
+        False, "--round-softmax", help="Store the softmax in 8 bits a number, a scale for each word"
+    ),
     softmax: bool = typer.Option(True, help="Keep the softmax, if there is one"),
-    meta: Optional[Path] = typer.Option(None, help="JSON file to add to meta.json"),
+    meta: Optional[Path] = typer.Option(
+        None, help="JSON file to add to meta.json", show_default="none"
+    ),
+    quiet: bool = QUIET,
 ) -> None:
     """Convert weights into a folder that loads without h5py."""
     import torch
@@ -25,14 +33,16 @@ def convert(
     from ..checkpoints.native import read_meta, write_native
     from ..util.reading import read_json_object
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         files = CheckpointFiles.of(source, weights)
         reader = find_reader(files)
         # First what is read at once: weights take a while.
         given = read_json_object(meta) if meta else {}
-        notes = {**(read_meta(source) or {"source": source.name}), **given}
+        notes = {**(read_meta(files.path) or {"source": source.name}), **given}
         bilm = read_bilm(files)
         stored = reader.read_softmax(files) if softmax else None
         dtype = torch.float16 if half else torch.float32
-        write_native(bilm, output, softmax=stored, meta=notes, dtype=dtype)
-    msg.good(f"Wrote {output}", str(bilm.config))
+        write_native(
+            bilm, output, softmax=stored, meta=notes, dtype=dtype, round_softmax=round_softmax
+        )
+        console.finish(output, summary=str(bilm.config))

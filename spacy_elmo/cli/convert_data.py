@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error, require_writable
+from .options import LANG, QUIET
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -20,7 +20,8 @@ def convert_data(
     format: str = typer.Argument(..., help="Format, such as conll2003, sst or snli"),
     input: Path = typer.Argument(..., help="File, plain or .gz, .xz, .zst"),
     output: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
-    lang: str = typer.Option("en", help="Language of the tokenizer"),
+    lang: str = LANG,
+    quiet: bool = QUIET,
 ) -> None:
     """Convert published data of a task into docs to train on.
 
@@ -34,13 +35,13 @@ def convert_data(
 
     reader = _get_reader(format)
     options = _read_options(reader, format, ctx.args)
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_language(lang)
         require_writable(output)
         docs = list(reader(spacy.blank(lang), input, **options))
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, DocBin(docs=docs, store_user_data=True).to_bytes())
-    msg.good(f"Wrote {output}", _describe(docs))
+        console.finish(output, summary=_describe(docs))
 
 
 def _get_reader(name: str) -> Callable:

@@ -4,28 +4,28 @@ import tempfile
 from pathlib import Path
 
 import typer
-from wasabi import table
 
-from .common import exit_on_error, read_pretraining_config
+from .common import exit_on_error, read_pretraining_config, set_log_level
+from .options import QUIET
 
 
 def debug_corpus(
     ctx: typer.Context,
     config: Path = typer.Argument(..., help="Config, see `init-config --pretraining`"),
+    quiet: bool = QUIET,
 ) -> None:
     """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
     what memory and time it would take here. Settings can be overridden as in `pretrain`."""
-    import logging
-
     from ..pretraining.corpus_report import describe_corpus
     from ..pretraining.run_config import RunConfig
 
-    logging.basicConfig(format="%(message)s")
-    with exit_on_error(), tempfile.TemporaryDirectory() as folder:
+    set_log_level(quiet)
+    with exit_on_error(quiet) as console, tempfile.TemporaryDirectory() as folder:
         settings = RunConfig.check(read_pretraining_config(config, ctx.args))
         figures = describe_corpus(settings, Path(folder))
-    rows = [(name, _format(value)) for name, value in figures.items()]
-    print(table(rows, header=("what", ""), divider=True, max_col=90))
+        rows = [(name, _format(value)) for name, value in figures.items()]
+        console.show_table(rows, ("what", ""))
+        console.finish()
 
 
 def _format(value: object) -> str:

@@ -1,12 +1,12 @@
 """`python -m spacy elmo demo`: one word in several sentences, side by side."""
 
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error, require_writable
+from .options import QUIET
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
@@ -21,11 +21,14 @@ The village stands on the south bank of the river ."""
 
 def demo(
     weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights, or a model's name; the bundled one if left out"
+        None, help="Folder with weights, or a model's name", show_default="the bundled model"
     ),
     word: str = typer.Option("bank", help="The word to look at"),
-    texts: Optional[str] = typer.Option(None, help="File with a sentence in each line"),
+    texts: Optional[str] = typer.Option(
+        None, help="File with a sentence in each line", show_default="six about banks"
+    ),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
+    quiet: bool = QUIET,
 ) -> None:
     """Show that a word's vector depends on its sentence: run a pipeline with the
     component elmo over sentences, and compare the word in each with each."""
@@ -36,7 +39,7 @@ def demo(
     from ..experiments.similarities import compare_word
     from ..util.drawing import require_drawable
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_writable(output)
         require_drawable(output)
         lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
@@ -47,10 +50,10 @@ def demo(
             nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
         docs = list(nlp.pipe(lines))
         cosines = compare_word(docs, word)
-        msg.divider(f"Cosine of '{word}' in the top layer")
-        print(_format(cosines, [doc.text for doc in docs]))
+        console.show_title(f"Cosine of '{word}' in the top layer")
+        console.show_table(*_tabulate(cosines, [doc.text for doc in docs]))
         plot_similarities(cosines, [doc.text for doc in docs], word, output)
-        msg.good(f"Wrote {output}")
+        console.finish(output)
 
 
 def _read_lines(path: str) -> List[str]:
@@ -65,10 +68,10 @@ def _read_lines(path: str) -> List[str]:
     return lines
 
 
-def _format(cosines: "List[List[float]]", texts: List[str]) -> str:
+def _tabulate(cosines: "List[List[float]]", texts: List[str]) -> Tuple[List[List[str]], List[str]]:
+    """RETURNS (Tuple[List[List[str]], List[str]]): Rows and header of the table."""
     rows = [
         [f"{i + 1}", text, *(f"{value:.2f}" for value in row)]
         for i, (text, row) in enumerate(zip(texts, cosines))
     ]
-    header = ["", "sentence", *(f"{i + 1}" for i in range(len(texts)))]
-    return table(rows, header=header, divider=True, max_col=80)
+    return rows, ["", "sentence", *(f"{i + 1}" for i in range(len(texts)))]

@@ -1,7 +1,6 @@
 """`python -m spacy elmo embed`: vectors of large amounts of text."""
 
 import os
-import sys
 import time
 from contextlib import closing
 from enum import Enum
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error
+from .console import Console
+from .options import QUIET
 
 if TYPE_CHECKING:
     from ..bulk.embed_job import Engine, Progress
@@ -31,12 +31,18 @@ def embed(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
-    pipeline: str = typer.Option("", help="Folder or package of a pipeline with an elmo"),
-    weights: str = typer.Option(
-        "", help="Without a pipeline: folder of a biLM, or its name; the bundled one if left out"
+    pipeline: str = typer.Option(
+        "", help="Folder or package of a pipeline with an elmo", show_default="none"
     ),
-    lang: str = typer.Option("en", help="Without a pipeline: language of the tokenizer"),
-    component: str = typer.Option("", help="Name of the elmo, if the pipeline has several"),
+    weights: str = typer.Option(
+        "",
+        help="Without a pipeline: folder of a biLM, or a model's name",
+        show_default="the bundled model",
+    ),
+    lang: str = typer.Option("en", help="Without a pipeline: language code of the tokenizer"),
+    component: str = typer.Option(
+        "", help="Name of the elmo in the pipeline", show_default="the only one"
+    ),
     unit: str = typer.Option("sentences", help="What gets a vector: tokens, sentences, documents"),
     layers: str = typer.Option("mix", help="mix, and numbers from 0, the word layer; with commas"),
     dtype: str = typer.Option("float16", help="float16 or float32"),
@@ -50,18 +56,23 @@ def embed(
     n_process: int = typer.Option(1, min=1, help="Processes, or actors of the cluster"),
     resume: bool = typer.Option(False, "--resume", help="Resume a job that was stopped"),
     engine: EngineName = typer.Option(EngineName.local, help="local, or ray: on a cluster (extra)"),
-    address: str = typer.Option("", help="Of the Ray cluster; this machine if left out"),
+    address: str = typer.Option(
+        "", help="Of the Ray cluster", show_default="RAY_ADDRESS, or this machine"
+    ),
     worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor of the cluster"),
     gpu: bool = typer.Option(
         False, "--gpu", help="Compute on a GPU; of a cluster, one for each actor"
     ),
+    quiet: bool = QUIET,
 ) -> None:
     """Write the vectors of a text to Parquet, Arrow or .spacy, in shards that are whole or not
     there. --resume resumes a job that was stopped or killed."""
     from ..bulk.bulk_settings import BulkSettings
     from ..bulk.embed_job import embed_files
+    from ..errors import Warnings
 
-    with exit_on_error():
+    interrupted = Warnings.WL058.format(how=" with --resume")
+    with exit_on_error(quiet, interrupted) as console:
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,
@@ -89,8 +100,8 @@ def embed(
         )
         # Closed also by Ctrl-C at any moment: processes end then.
         with closing(steps):
-            _show(steps)
-        _report(output)
+            _show(steps, console)
+        _report(output, console)
 
 
 def _make_engine(
@@ -113,17 +124,15 @@ def _make_engine(
     )
 
 
-def _show(steps: "Iterator[Progress]") -> None:
+def _show(steps: "Iterator[Progress]", console: Console) -> None:
     """Draw a bar of the bytes that were read, with the time left; lines where there is no
     terminal."""
-    from tqdm import tqdm
-
     bar: Any = None
     start = last = 0.0
     for progress in steps:
         if bar is None:
             total = {"total": progress.total, "initial": progress.n_bytes}
-            bar = tqdm(**total, unit="B", unit_scale=True, disable=not sys.stderr.isatty())
+            bar = console.track(**total, unit="bytes", unit_scale=True)
             start = last = time.perf_counter()
             continue
         seconds = time.perf_counter() - start
@@ -133,20 +142,20 @@ def _show(steps: "Iterator[Progress]") -> None:
         bar.update(progress.n_bytes - bar.n)
         if bar.disable and time.perf_counter() - last > _INTERVAL:
             last = time.perf_counter()
-            msg.text(f"{progress.n_bytes / max(1, progress.total):.1%}, {rate}")
+            console.tell(f"{progress.n_bytes / max(1, progress.total):.1%}, {rate}")
     if bar is not None:
         bar.close()
 
 
-def _report(output: Path) -> None:
+def _report(output: Path, console: Console) -> None:
     from ..bulk.journal import REJECTS, read_first_reject, read_manifest
     from ..errors import Warnings
 
     manifest = read_manifest(output)
     names = {"n_records": "records", "n_rows": "rows", "n_tokens": "tokens"}
     counts = ", ".join(f"{manifest[key]:,} {name}" for key, name in names.items())
-    msg.good(f"{output} has {counts} in {len(manifest['shards']):,} shards")
     if manifest["n_rejects"]:
         reason = read_first_reject(output)["reason"]
         path = output / REJECTS
-        msg.warn(Warnings.WL050.format(n=manifest["n_rejects"], path=path, reason=reason))
+        console.warn(Warnings.WL050.format(n=manifest["n_rejects"], path=path, reason=reason))
+    console.finish(output, summary=f"{counts} in {len(manifest['shards']):,} shards")

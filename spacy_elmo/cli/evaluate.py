@@ -1,12 +1,12 @@
 """`python -m spacy elmo evaluate`: the exact perplexity of a text."""
 
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Optional
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error, require_writable
+from .options import JSON, QUIET
 
 
 def evaluate(
@@ -15,27 +15,39 @@ def evaluate(
     ),
     text: str = typer.Argument(..., help="File, folder or glob"),
     vocab: Optional[Path] = typer.Option(
-        None, help="Score with these words alone; the rest counts as <UNK>"
+        None,
+        help="File of the words to score with, one a line; the rest counts as <UNK>",
+        show_default="the words of the softmax",
     ),
     cut: Optional[str] = typer.Option(
-        None, help="Into sequences: sentences, lines or windows; default: as the run did"
+        None,
+        help="Into sequences: sentences, lines or windows",
+        show_default="as in training",
     ),
-    max_tokens: Optional[int] = typer.Option(None, min=2, help="Most tokens of a sequence"),
-    stream: Optional[bool] = typer.Option(None, help="Carry the state across sequences"),
+    max_tokens: Optional[int] = typer.Option(
+        None, min=2, help="Most tokens of a sequence", show_default="as in training"
+    ),
+    stream: Optional[bool] = typer.Option(
+        None, help="Carry the state across sequences", show_default="as in training"
+    ),
     limit: Optional[int] = typer.Option(
         None,
         min=0,
         help="Sequences to score, from all over the text, in a stream its first; 0: all",
+        show_default="as in training",
     ),
-    lang: Optional[str] = typer.Option(None, help="Tokenizer's language; default: as trained"),
-    output: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    lang: Optional[str] = typer.Option(
+        None, help="Language code of the tokenizer", show_default="as in training"
+    ),
+    output: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Measure how well a biLM predicts a text: exact perplexity, forward and backward
     apart, for each token and the end of each sequence."""
     from ..language_model.evaluation import evaluate_checkpoint
     from ..util.atomic import write_json
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_writable(output)
         result = evaluate_checkpoint(
             checkpoint,
@@ -47,15 +59,11 @@ def evaluate(
             limit=limit,
             lang=lang,
         )
-        _print(result)
+        rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
+        console.show_table(rows, ("exact perplexity", ""))
         if output is not None:
             write_json(output, result)
-            msg.good(f"Wrote {output}")
-
-
-def _print(result: Dict[str, Any]) -> None:
-    rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
-    print(table(rows, divider=True, header=("exact perplexity", "")))
+        console.finish(output)
 
 
 def _format(value: object) -> str:

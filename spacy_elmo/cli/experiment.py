@@ -1,13 +1,14 @@
 """`python -m spacy elmo experiment`: the paper's comparisons on one's own task."""
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error, read_numbers
+from .console import Console
+from .options import QUIET, SEEDS, WEIGHTS
 from .outputs import writing
 
 if TYPE_CHECKING:
@@ -27,38 +28,47 @@ def experiment(
     ),
     output: Path = typer.Argument(..., help="Folder for the results; those there are kept"),
     component: str = typer.Option("tagger", help="Factory of the component to train"),
-    title: str = typer.Option("", help="What the task is called in tables"),
-    lang: str = typer.Option("en", help="Language"),
-    weights: str = typer.Option(
-        "", help="Folder of a biLM, or its name; the bundled one if left out"
+    title: str = typer.Option(
+        "", help="What the task is called in tables", show_default="the folder's name"
     ),
+    lang: str = typer.Option("en", help="Language code"),
+    weights: str = WEIGHTS,
     config: Optional[Path] = typer.Option(
         None,
-        help="Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec; the preset "
-        "word_features if left out",
+        help="Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec",
+        show_default="the preset word_features",
         dir_okay=False,
     ),
-    vectors: str = typer.Option("", help="Pipeline with static vectors, for the suite vectors"),
-    seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
+    vectors: str = typer.Option(
+        "", help="Pipeline with static vectors, for the suite vectors", show_default="none"
+    ),
+    seeds: str = SEEDS,
     shares: str = typer.Option(
-        "1,2,5,10,20,50,100", help="Percent of the training docs, of the suite samples"
+        "1,2,5,10,20,50,100",
+        help="Percent of the training docs, with commas; for the suite samples",
     ),
     max_steps: int = typer.Option(1000, min=1, help="Updates at most"),
     patience: int = typer.Option(0, min=0, help="Updates without a better score; 0: no end"),
     eval_frequency: int = typer.Option(100, min=1, help="Updates between evaluations on dev"),
     cache: Optional[Path] = typer.Option(
-        None, help="Folder for the biLM's layers, which all runs share", file_okay=False
+        None,
+        help="Folder for the biLM's layers, which all runs share",
+        show_default="none",
+        file_okay=False,
     ),
     n_jobs: int = typer.Option(1, min=1, help="Runs at once"),
+    quiet: bool = QUIET,
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Resumes where it was stopped."""
+    from ..errors import Warnings
     from ..experiments.run_settings import RunSettings
     from ..experiments.runs import Run, get_depth
     from ..experiments.variants import choose_variants
     from ..util.drawing import require_matplotlib
 
-    with exit_on_error(), writing(output), _exit_on_interrupt():
+    interrupted = Warnings.WL058.format(how="")
+    with exit_on_error(quiet, interrupted) as console, writing(output):
         settings = RunSettings(
             str(corpus),
             component,
@@ -74,28 +84,27 @@ def experiment(
         variants = choose_variants(suite, get_depth(weights))
         parts = _read_shares(shares) if suite == "samples" else [1.0]
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in variants]
-        results = _run_all(runs, settings, output, cache, n_jobs)
-        _write(suite, title or corpus.resolve().name, variants, results, output)
-
-
-@contextmanager
-def _exit_on_interrupt() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        msg.warn("Interrupted. Finished runs are kept: give the same command again to resume.")
-        raise typer.Exit(130) from None
+        results = _run_all(runs, settings, output, cache, n_jobs, console)
+        summary = _summarize(title or corpus.resolve().name, variants, results, output)
+        # Printed first: if the disk is full, only the files are lost.
+        console.show_table(*_tabulate(summary))
+        console.finish(*_write(suite, summary, output))
 
 
 def _run_all(
-    runs: "List[Run]", settings: "RunSettings", output: Path, cache: Optional[Path], n_jobs: int
+    runs: "List[Run]",
+    settings: "RunSettings",
+    output: Path,
+    cache: Optional[Path],
+    n_jobs: int,
+    console: Console,
 ) -> List[Dict[str, Any]]:
     """Make the runs with a progress bar for each. RETURNS (List[Dict[str, Any]]): results."""
     from ..experiments.jobs import run_all
     from ..experiments.runs import make_title
     from .run_bars import RunBars, format_score
 
-    bars = RunBars(len(runs), settings.max_steps)
+    bars = RunBars(len(runs), settings.max_steps, console)
     made = run_all(runs, settings, output, cache=cache, n_jobs=n_jobs, report=bars.report)
     results: List[Dict[str, Any]] = []
     with closing(bars), closing(made):
@@ -107,23 +116,26 @@ def _run_all(
     return results
 
 
-def _write(
-    suite: str,
-    task: str,
-    variants: "List[Variant]",
-    results: List[Dict[str, Any]],
-    output: Path,
-) -> None:
-    from ..experiments.results import write_result
+def _summarize(
+    task: str, variants: "List[Variant]", results: List[Dict[str, Any]], output: Path
+) -> Dict[str, Any]:
     from ..experiments.run_settings import read_settings
     from ..experiments.summary import describe_suite
 
-    summary = describe_suite(task, variants, results, read_settings(output))
-    # Printed first: if the disk is full, only the file is lost.
-    print(_format(summary))
-    write_result(output / f"{suite}.json", suite, task, summary)
-    _draw(suite, summary, output)
-    msg.good(f"Wrote {output / suite}.json and {output / suite}.png")
+    return describe_suite(task, variants, results, read_settings(output))
+
+
+def _write(suite: str, summary: Dict[str, Any], output: Path) -> List[Path]:
+    """RETURNS (List[Path]): The files that were written."""
+    from ..experiments.figures import plot_samples, plot_scores, plot_updates
+    from ..experiments.results import write_result
+
+    path, picture, curves = (output / f"{suite}{end}" for end in (".json", ".png", "_updates.png"))
+    write_result(path, suite, summary["title"], summary)
+    plot = plot_samples if suite == "samples" else plot_scores
+    plot(summary, picture)
+    plot_updates(summary, curves)
+    return [path, picture, curves]
 
 
 def _read_shares(text: str) -> List[float]:
@@ -133,15 +145,8 @@ def _read_shares(text: str) -> List[float]:
     return shares
 
 
-def _draw(suite: str, summary: Dict[str, Any], output: Path) -> None:
-    from ..experiments.figures import plot_samples, plot_scores, plot_updates
-
-    plot = plot_samples if suite == "samples" else plot_scores
-    plot(summary, output / f"{suite}.png")
-    plot_updates(summary, output / f"{suite}_updates.png")
-
-
-def _format(summary: Dict[str, Any]) -> str:
+def _tabulate(summary: Dict[str, Any]) -> Tuple[List[List[str]], List[str]]:
+    """RETURNS (Tuple[List[List[str]], List[str]]): Rows and header of the table."""
     from ..experiments.summary import format_scores
 
     header = [summary["title"], "docs", f"{summary['score']}, dev", "test"]
@@ -154,4 +159,4 @@ def _format(summary: Dict[str, Any]) -> str:
         ]
         for row in summary["rows"]
     ]
-    return table(rows, header=header, divider=True)
+    return rows, header

@@ -4,9 +4,9 @@ from enum import Enum
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error
+from .options import QUIET
 
 
 class Format(str, Enum):
@@ -20,15 +20,17 @@ def export(
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     format: Format = typer.Option(Format.allennlp, help="Format to write"),
     softmax: bool = typer.Option(True, help="Write the softmax too, if there is one"),
+    quiet: bool = QUIET,
 ) -> None:
     """Write weights as options.json and HDF5, for any reader of ELMo weights."""
     from ..checkpoints.allennlp_export import write_allennlp
     from ..checkpoints.checkpoint_files import CheckpointFiles
     from ..checkpoints.formats import find_reader, read_bilm
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         files = CheckpointFiles.of(checkpoint)
         bilm = read_bilm(files)
         stored = find_reader(files).read_softmax(files) if softmax else None
         write_allennlp(bilm, output, stored)
-    msg.good(f"Wrote {output}", "with its softmax" if stored else "without a softmax")
+        summary = "with its softmax" if stored else "without a softmax"
+        console.finish(output, summary=summary)

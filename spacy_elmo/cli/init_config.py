@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error, require_writable
+from .options import QUIET
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
@@ -24,32 +24,43 @@ def init_config(
     output: Path = typer.Argument(
         ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
     ),
-    preset: Optional[str] = typer.Option(None, help=_PRESET_HELP),
-    pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors"),
+    preset: Optional[str] = typer.Option(
+        None, help=_PRESET_HELP, show_default="task_mix; with --pretraining: standard"
+    ),
+    pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors, with commas"),
     lang: str = typer.Option("en", help="Language code"),
     weights: Optional[Path] = typer.Option(
-        None, help="Folder with weights, a model's name, or an HDF5 file together with --options"
+        None,
+        help="Folder with weights, a model's name, or an HDF5 file together with --options",
+        show_default="the preset's own",
     ),
-    options: Optional[Path] = typer.Option(None, help="options.json of the HDF5 file"),
+    options: Optional[Path] = typer.Option(
+        None, help="options.json of the HDF5 file", show_default="none"
+    ),
     vectors: Optional[str] = typer.Option(
-        None, help="Pipeline with static vectors: a package or a folder"
+        None, help="Pipeline with static vectors: a package or a folder", show_default="none"
     ),
     cache: Optional[str] = typer.Option(
-        None, help="Folder to keep the layers of a frozen biLM in, from epoch to epoch"
+        None,
+        help="Folder to keep the layers of a frozen biLM in, from epoch to epoch",
+        show_default="none",
     ),
     log_mixes: Optional[str] = typer.Option(
-        None, help="File (.jsonl) for the learned mixes, written while training"
+        None,
+        help="File (.jsonl) for the learned mixes, written while training",
+        show_default="none",
     ),
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
     force: bool = typer.Option(False, "--force", "-F", help="Replace OUTPUT if it is there"),
+    quiet: bool = QUIET,
 ) -> None:
     """Write a training config with ELMo in it, the shape filled in from the weights.
 
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         _require_free(output, force)
         if pretraining:
             text, summary = _make_pretraining(preset, lang, options, weights)
@@ -59,10 +70,12 @@ def init_config(
                 preset, pipeline, lang, options, weights, vectors, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
+        if output == _STDOUT:
+            console.show(text)
+            return
         _write(output, text)
-    if output != _STDOUT:
-        msg.good(f"Wrote {output}", summary)
-        msg.info(f"Next: python -m spacy {command.format(output)}")
+        console.finish(output, summary=summary)
+        console.inform(f"Next: python -m spacy {command.format(output)}")
 
 
 def _make_pretraining(
@@ -137,11 +150,8 @@ def _require_free(output: Path, force: bool) -> None:
 def _write(output: Path, text: str) -> None:
     from ..util.atomic import write_file
 
-    if output == _STDOUT:
-        print(text)
-    else:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_file(output, text.encode("utf-8"))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_file(output, text.encode("utf-8"))
 
 
 def _find_loader(

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
-from wasabi import color, msg
 
 from .common import exit_on_error, require_writable
+from .console import Console
+from .options import JSON, LANG, QUIET, WEIGHTS
 
 if TYPE_CHECKING:
     from ..experiments.contexts import Query
@@ -19,11 +20,11 @@ def neighbors(
     sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
-    weights: str = typer.Option(
-        "", help="Folder of a biLM, or its name; the bundled one if left out"
-    ),
+    weights: str = WEIGHTS,
     vectors: Optional[Path] = typer.Option(
-        None, help="Pipeline with static vectors, such as GloVe, to compare with"
+        None,
+        help="Pipeline with static vectors, such as GloVe, to compare with",
+        show_default="none",
     ),
     n: int = typer.Option(10, min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
@@ -31,13 +32,19 @@ def neighbors(
     limit: int = typer.Option(
         0, min=0, max=sys.maxsize, help="Sequences to read of the corpus; 0: all"
     ),
-    lang: str = typer.Option("en", help="Language of the tokenizer"),
-    html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
-    output: Optional[Path] = typer.Option(
-        None, help="Picture to write: the contexts in two dimensions", dir_okay=False
+    lang: str = LANG,
+    html: Optional[Path] = typer.Option(
+        None, help="Page to write", show_default="none", dir_okay=False
     ),
-    title: str = typer.Option("", help="What it is called in reports; the token if left out"),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    output: Optional[Path] = typer.Option(
+        None,
+        help="Picture to write: the contexts in two dimensions",
+        show_default="none",
+        dir_okay=False,
+    ),
+    title: str = typer.Option("", help="What it is called in reports", show_default="the token"),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
@@ -47,18 +54,19 @@ def neighbors(
     from ..util.checks import require_layer
 
     start = time.perf_counter()
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         _require_places(html, output, json)
         tokenize, sequences = _open(corpus, lang, limit)
         asked = [_find(tokenize(sentence), token) for sentence in sentences]
-        static = _find_static(vectors, token, n)
+        static = _find_static(vectors, token, n, console)
         embedder = load_embedder(weights or None)
         require_layer(layer, embedder.bilm.config.n_layers)
         queries = find_contexts(embedder, asked, sequences, n=n, layer=layer, same_word=same_word)
-        _print(queries)
+        _show(queries, console)
         _write_pictures(queries, static, html, output)
         result = {**summarise(queries, static), **get_effort(start, embedder.hash_weights())}
         _write_result(json, title or token, result)
+        console.finish(html, output, json)
 
 
 def _require_places(html: Optional[Path], output: Optional[Path], json: Optional[Path]) -> None:
@@ -69,7 +77,9 @@ def _require_places(html: Optional[Path], output: Optional[Path], json: Optional
         require_drawable(output)
 
 
-def _find_static(vectors: Optional[Path], token: str, n: int) -> List[Tuple[str, float]]:
+def _find_static(
+    vectors: Optional[Path], token: str, n: int, console: Console
+) -> List[Tuple[str, float]]:
     """The nearest words by static vectors, which are printed; none without a table."""
     from ..experiments.contexts import nearest_words
     from ..text.static_vectors import read_static_vectors
@@ -78,8 +88,7 @@ def _find_static(vectors: Optional[Path], token: str, n: int) -> List[Tuple[str,
         return []
     static = nearest_words(read_static_vectors(vectors), token, n)
     names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
-    print(color(f"Static vectors: {token}", bold=True))
-    print("  " + (names or "unknown"))
+    console.show(f"Static vectors: {token}\n  {names or 'unknown'}")
     return static
 
 
@@ -97,10 +106,8 @@ def _write_pictures(
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         write_file(html, render_contexts(queries, static).encode("utf-8"))
-        msg.good(f"Wrote {html}")
     if output is not None:
         plot_contexts(summarise(queries, static), output)
-        msg.good(f"Wrote {output}")
 
 
 def _write_result(json: Optional[Path], title: str, result: Dict[str, Any]) -> None:
@@ -108,18 +115,17 @@ def _write_result(json: Optional[Path], title: str, result: Dict[str, Any]) -> N
 
     if json is not None:
         write_result(json, "neighbors", title, result)
-        msg.good(f"Wrote {json}")
 
 
-def _print(queries: "Sequence[Query]") -> None:
+def _show(queries: "Sequence[Query]", console: Console) -> None:
     from ..util.snippets import mark_word
 
-    cyan, green = (partial(color, fg=name, bold=True) for name in ("cyan", "green"))
+    cyan = partial(console.mark, name="cyan")
     for query in queries:
-        print("\n" + mark_word(query.words, query.position, cyan))
+        console.show("\n" + mark_word(query.words, query.position, cyan))
         for context in query.contexts:
-            shown = mark_word(context.words, context.position, green)
-            print(f"  {context.similarity:.2f}  {shown}")
+            shown = mark_word(context.words, context.position, console.mark)
+            console.show(f"  {context.similarity:.2f}  {shown}")
 
 
 def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:

@@ -5,14 +5,26 @@ import math
 import signal
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import typer
-from wasabi import msg
 
 from ..errors import Warnings
-from .common import MOST_THREADS, exit_on_error, read_pretraining_config
+from .common import (
+    INTERRUPTED,
+    MOST_THREADS,
+    exit_on_error,
+    read_pretraining_config,
+    set_log_level,
+)
+from .console import Console
+from .options import QUIET
+from .run_lines import RunLines
+
+if TYPE_CHECKING:
+    from ..pretraining.run_progress import Report
 
 
 def pretrain(
@@ -21,65 +33,74 @@ def pretrain(
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
     resume: bool = typer.Option(False, "--resume", help="Resume the run in OUTPUT"),
     max_minutes: float = typer.Option(
-        0.0, min=0.0, help="End with a checkpoint after so long; 0: never"
+        0.0, min=0.0, help="End with a checkpoint after so many minutes; 0: never"
     ),
     device: str = typer.Option("cpu", help="cpu or cuda"),
     threads: int = typer.Option(
         0, min=0, max=MOST_THREADS, help="Threads of each process; 0: torch's choice"
     ),
+    quiet: bool = QUIET,
 ) -> None:
     """Train a biLM on raw text. Stops cleanly on SIGTERM, Ctrl-C and --max-minutes.
 
     Settings can be overridden: --training.learn_rate 0.001. For several processes start
     it with `torchrun --nproc-per-node N -m spacy elmo pretrain ...`.
     """
-    import logging
-
     import torch
 
     from ..pretraining.run import pretrain as run
     from ..pretraining.run_log import RunLog
 
-    logging.basicConfig(format="%(message)s")
+    def report(news: "Report", total_steps: int) -> None:
+        lines(news, total_steps)
+        log(news, total_steps)
+
     log = RunLog(output)
-    logging.getLogger("spacy_elmo").setLevel(logging.INFO if log.is_first else logging.ERROR)
+    is_quiet = quiet or not log.is_first
+    set_log_level(is_quiet)
     _keep_memory()
     if threads:
         torch.set_num_threads(threads)
-    with exit_on_error():
+    with exit_on_error(is_quiet) as console, closing(RunLines(console)) as lines:
         settings = read_pretraining_config(config, ctx.args)
-        stopper = _Stopper(max_minutes)
+        stopper = _Stopper(max_minutes, console)
         progress = run(
             settings,
             output,
             resume=resume,
             device=device,
-            on_report=log,
+            on_report=report,
             should_stop=stopper,
         )
-    if log.is_first:
-        msg.good(f"Step {progress.step}: wrote {output / 'model-last'}")
-        if stopper.is_over and progress.step < log.total_steps:
-            msg.info(f"Stopped before step {log.total_steps}: continue with `--resume`.")
+        is_stopped = stopper.is_over and progress.step < log.total_steps
+        rest = f" of {log.total_steps}, stopped: continue with `--resume`" if is_stopped else ""
+        console.finish(output / "model-last", summary=f"Step {progress.step}{rest}")
+    if stopper.signal == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
 
 
 class _Stopper:
     """Whether training should stop, asked after every step: after a signal, or when the time is
-    up. A signal before the first step ends the command at once: there is nothing to save."""
+    up. A signal before the first step ends the command at once: there is nothing to save.
 
-    def __init__(self, max_minutes: float) -> None:
+    max_minutes (float): from now; 0 for no end.
+    console (Console): of the command.
+    """
+
+    def __init__(self, max_minutes: float, console: Console) -> None:
         if math.isnan(max_minutes):
             raise typer.BadParameter("--max-minutes: expected a number")
         self.ends = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
-        self.is_told = False
+        self.console = console
+        self.signal = 0
         self.has_trained = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._tell)
 
     def _tell(self, number: int, frame: Any) -> None:
-        self.is_told = True
+        self.signal = number
         if not self.has_trained:
-            msg.warn(Warnings.WL010)
+            self.console.fail(Warnings.WL010)
             raise SystemExit(128 + number)
 
     def __call__(self) -> bool:
@@ -88,7 +109,7 @@ class _Stopper:
 
     @property
     def is_over(self) -> bool:
-        return self.is_told or time.monotonic() >= self.ends
+        return bool(self.signal) or time.monotonic() >= self.ends
 
 
 def _keep_memory() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error, read_numbers, require_writable
+from .options import JSON, QUIET, SEEDS, WEIGHTS
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -17,14 +17,15 @@ def probe(
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
     ),
-    weights: str = typer.Option(
-        "", help="Folder of a biLM, or its name; the bundled one if left out"
-    ),
+    weights: str = WEIGHTS,
     attr: str = typer.Option("tag_", help="Attribute of the tokens to predict"),
-    title: str = typer.Option("", help="What the data is called in reports"),
-    seeds: str = typer.Option("0,1,2", help="Seeds, with commas"),
-    limit: int = typer.Option(0, min=0, help="Docs of each file, 0 for all"),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    title: str = typer.Option(
+        "", help="What the data is called in reports", show_default="the folder's name"
+    ),
+    seeds: str = SEEDS,
+    limit: int = typer.Option(0, min=0, help="Docs of each file to read; 0: all"),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Train a linear classifier on each layer alone (table 6 of the paper)."""
 
@@ -37,7 +38,7 @@ def probe(
 
     start = time.perf_counter()
     numbers = read_numbers(seeds, int)
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         for seed in numbers:
             require_seed(seed)
         require_writable(json)
@@ -49,10 +50,10 @@ def probe(
         report = {"attr": attr, **probe_layers(embedder, docs, attr, numbers)}
         report.update(get_effort(start, embedder.hash_weights()))
         cells = tabulate_probe(report)
-        print(table(cells.rows, header=cells.header, divider=True))
+        console.show_table(cells.rows, cells.header)
         if json is not None:
             write_result(json, "probe", title or corpus.name, report)
-            msg.good(f"Wrote {json}")
+        console.finish(json)
 
 
 def _require_labels(docs: "List[Doc]", attr: str) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error
+from .options import QUIET
 from .outputs import require_output, writing
 
 
@@ -17,6 +17,7 @@ def report(
         ..., help="Markdown file to write; an HTML page of the same name is added", dir_okay=False
     ),
     title: str = typer.Option("Experiments", help="Heading"),
+    quiet: bool = QUIET,
 ) -> None:
     """Write OUTPUT, OUTPUT's folder figures/, and the same as one .html file."""
     from ..experiments.html_pages import render_report
@@ -28,11 +29,11 @@ def report(
     if output.suffix == ".html":
         raise typer.BadParameter("name the Markdown file; the HTML page gets the same name")
     page = output.with_suffix(".html")
-    with exit_on_error(), writing(output):
+    with exit_on_error(quiet) as console, writing(output):
         for path in (output, page):
             require_output(path)
         sections = make_sections(read_results(folder), output.parent / "figures")
         markdown = to_markdown(title, sections, output.parent)
         write_file(output, markdown.encode("utf-8"))
         write_file(page, render_report(title, sections).encode("utf-8"))
-        msg.good(f"Wrote {output} and {page}")
+        console.finish(output, page)

@@ -1,11 +1,9 @@
 """The progress of runs: a bar for each, or lines where there is no terminal."""
 
-import sys
 from typing import Any, Dict, Optional, Set
 
-from tqdm import tqdm
-
 from ..experiments.progress import Progress
+from .console import Console
 
 
 class RunBars:
@@ -13,30 +11,33 @@ class RunBars:
 
     n_runs (int): how many there will be.
     max_steps (int): updates of each, at most.
+    console (Console): of the command.
     """
 
-    def __init__(self, n_runs: int, max_steps: int) -> None:
+    def __init__(self, n_runs: int, max_steps: int, console: Console) -> None:
         self.max_steps = max_steps
-        self.is_terminal = sys.stderr.isatty()
-        self._all = tqdm(total=n_runs, unit="run", disable=not self.is_terminal)
+        self.console = console
+        self._all = console.track(total=n_runs, unit="runs")
         self._bars: Dict[str, Any] = {}
         self._started: Set[str] = set()
 
     def report(self, progress: Progress) -> None:
         """progress (Progress): of a run."""
-        if self.is_terminal:
+        if self.console.has_bars:
             self._draw(progress)
         elif progress.is_new:
             score = format_score(progress.score)
-            self.write(f"{progress.run}: update {progress.step:,} of {self.max_steps:,}, {score}")
+            self.console.tell(
+                f"{progress.run}: update {progress.step:,} of {self.max_steps:,}, {score}"
+            )
         elif progress.run not in self._started:
-            self.write(f"{progress.run}: started")
+            self.console.tell(f"{progress.run}: started")
         self._started.add(progress.run)
 
     def _draw(self, progress: Progress) -> None:
         if progress.run not in self._bars:
-            settings = {"total": self.max_steps, "unit": "update", "leave": False}
-            self._bars[progress.run] = tqdm(desc=progress.run, **settings)
+            settings: Dict[str, Any] = {"total": self.max_steps, "unit": "updates", "leave": False}
+            self._bars[progress.run] = self.console.track(desc=progress.run, **settings)
         bar = self._bars[progress.run]
         bar.set_postfix_str(format_score(progress.score), refresh=False)
         bar.n = progress.step
@@ -46,13 +47,8 @@ class RunBars:
         """run (str): which has ended. text (str): what there is to say of it."""
         if run in self._bars:
             self._bars.pop(run).close()
-        self.write(f"{run}: {text}")
+        self.console.tell(f"{run}: {text}")
         self._all.update()
-
-    def write(self, text: str) -> None:
-        """text (str): a line, above the bars."""
-        tqdm.write(text)
-        sys.stdout.flush()
 
     def close(self) -> None:
         """Leave the terminal as it was."""

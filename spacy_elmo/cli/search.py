@@ -1,13 +1,12 @@
 """`python -m spacy elmo search`: sentences that are like a query."""
 
-from functools import partial
 from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import color, msg
 
 from .common import exit_on_error
+from .options import JSON, QUIET
 from .outputs import require_output, writing
 
 # Words to show around the one that is most like the query.
@@ -18,37 +17,31 @@ def search(
     folder: Path = typer.Argument(..., help="Folder of an index", file_okay=False),
     query: str = typer.Argument(..., help="A sentence, or some words"),
     weights: str = typer.Option(
-        "", help="Folder of the biLM that the index was made with; where it was if left out"
+        "",
+        help="Folder of the biLM that the index was made with",
+        show_default="where it was then",
     ),
     n: int = typer.Option(10, "-n", min=1, help="Sentences to show"),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
-    from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.loaders import load_embedder
-    from ..errors import Errors
-    from ..search.index_meta import read_meta
-    from ..search.search_index import SearchIndex
+    from ..search.opening import open_index
     from ..text.corpus import TOKENIZER, make_tokenizer
     from ..text.cutting import split_words
     from ..util.atomic import write_json
     from ..util.snippets import mark_word
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_output(json)
-        meta = read_meta(folder)
-        if not weights and meta.weights and not CheckpointFiles.of(meta.weights).folder.is_dir():
-            raise ValueError(Errors.EL144.format(path=folder, weights=meta.weights))
-        index = SearchIndex.open(folder, load_embedder(weights or meta.weights or None))
-        tokenizer = make_tokenizer(meta.lang, TOKENIZER)
+        index = open_index(folder, weights)
+        tokenizer = make_tokenizer(index.meta.lang, TOKENIZER)
         hits = index.search(split_words(tokenizer, query), n)
-        green = partial(color, fg="green", bold=True)
         for hit in hits:
-            snippet = mark_word(hit.words, hit.nearest, green, n_around=_N_AROUND)
-            # Names of files need not be text.
-            source = hit.source.encode("utf-8", "backslashreplace").decode("utf-8")
-            print(f"{hit.score:.3f}  {snippet}\n       {source}, sentence {hit.number:,}")
+            snippet = mark_word(hit.words, hit.nearest, console.mark, n_around=_N_AROUND)
+            place = f"{hit.source}, sentence {hit.number:,}"
+            console.show(f"{hit.score:.3f}  {snippet}\n       {place}")
         if json is not None:
             with writing(json):
                 write_json(json, [hit._asdict() for hit in hits])
-            msg.good(f"Wrote {json}")
+        console.finish(json)

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
-from wasabi import msg
 
 from .common import exit_on_error, require_writable
+from .options import QUIET
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from .task_sections import Section
+    from ..explore.task_sections import Section
 
 _QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
 
@@ -20,38 +20,45 @@ _QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
 def tasks(
     pipeline: str = typer.Argument(..., help="Folder or package of a trained pipeline"),
     text: str = typer.Argument(..., help="The text, or - for the standard input"),
-    question: List[str] = typer.Option([], help="Asked of the text, for elmo_qa; may be repeated"),
-    hypothesis: List[str] = typer.Option(
-        [], help="Does it follow from the text, for elmo_entailment; may be repeated"
+    question: List[str] = typer.Option(
+        [], help="Asked of the text, for elmo_qa; may be repeated", show_default="none"
     ),
-    html: Optional[Path] = typer.Option(None, help="Page to write", dir_okay=False),
+    hypothesis: List[str] = typer.Option(
+        [],
+        help="Does it follow from the text, for elmo_entailment; may be repeated",
+        show_default="none",
+    ),
+    html: Optional[Path] = typer.Option(
+        None, help="Page to write", show_default="none", dir_okay=False
+    ),
+    quiet: bool = QUIET,
 ) -> None:
-    """Print entities, spans, categories, roles, chains and answers that a pipeline finds in a
+    """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
     from ..pipeline.pipeline_loading import load_pipeline
     from ..util.atomic import write_file
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_writable(html)
         nlp = load_pipeline(pipeline)
         content = (sys.stdin.read() if text == "-" else text).strip()
         sections = _describe(nlp, content, question, hypothesis)
         for section in sections:
-            msg.divider(section.title)
-            print("\n".join(section.lines) or "nothing")
+            console.show_title(section.title)
+            console.show("\n".join(section.lines) or "nothing")
         if html is not None:
             page = render_tasks(content[:60], sections)
             html.parent.mkdir(parents=True, exist_ok=True)
             write_file(html, page.encode("utf-8"))
-            msg.good(f"Wrote {html}")
+        console.finish(html)
 
 
 def _describe(
     nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
 ) -> "List[Section]":
     from ..errors import Errors
-    from .task_sections import describe_answers, describe_doc, describe_entailment
+    from ..explore.task_sections import describe_answers, describe_doc, describe_entailment
 
     pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
     for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):

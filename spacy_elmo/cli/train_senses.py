@@ -2,12 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error
+from .options import JSON, LANG, QUIET, WEIGHTS
 from .outputs import require_output, require_pipeline_folder, writing
 
 if TYPE_CHECKING:
@@ -22,25 +22,31 @@ def train_senses(
     ),
     wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
     output: Path = typer.Argument(..., help="Folder for the pipeline"),
-    weights: str = typer.Option(
-        "", help="Folder of a biLM, or its name; the bundled one if left out"
-    ),
+    weights: str = WEIGHTS,
     test: Optional[Path] = typer.Option(
-        None, help="Sentences to measure on, once", exists=True, dir_okay=False
+        None,
+        help="Sentences to measure on, once",
+        show_default="none",
+        exists=True,
+        dir_okay=False,
     ),
-    title: str = typer.Option("", help="What the data is called in reports"),
-    lang: str = typer.Option("en", help="Language"),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    title: str = typer.Option(
+        "", help="What the data is called in reports", show_default="the file's name"
+    ),
+    lang: str = LANG,
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
+    from ..experiments.tables import tabulate_senses
     from ..senses.annotated import read_sentences
     from ..senses.sense_training import require_docs
     from ..senses.wordnet import require_wordnet
     from ..text.corpus import make_tokenizer
 
     start = time.perf_counter()
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         # What takes a minute or an hour comes last.
         require_output(json)
         require_pipeline_folder(output)
@@ -49,8 +55,13 @@ def train_senses(
         test_sentences = list(read_sentences(test)) if test is not None else []
         require_docs(read_sentences(train))
         nlp = _make_pipeline(lang, weights)
-        report = _fit(nlp, wordnet, read_sentences(train), test_sentences, start)
+        sentences = console.track(read_sentences(train), unit="sentences", desc=train.name)
+        report = _fit(nlp, wordnet, sentences, test_sentences, start)
+        cells = tabulate_senses(report)
+        # Printed first: if the disk is full, only the files are lost.
+        console.show_table(cells.rows, cells.header)
         _write(nlp, report, output, json, title or train.stem)
+        console.finish(output, json)
 
 
 def _make_pipeline(lang: str, weights: str) -> "Language":
@@ -71,13 +82,11 @@ def _make_pipeline(lang: str, weights: str) -> "Language":
 def _fit(
     nlp: "Language",
     wordnet: Path,
-    train: "Iterator[Sentence]",
+    train: "Iterable[Sentence]",
     test: "List[Sentence]",
     start: float,
 ) -> Dict[str, Any]:
     """Train the component elmo_senses. RETURNS (Dict[str, Any]): accuracies and effort."""
-    from tqdm import tqdm
-
     from ..experiments.results import get_effort
     from ..layers.elmo_layers import get_embedder
     from ..senses.sense_model import SenseModel
@@ -88,7 +97,7 @@ def _fit(
     elmo: Any = nlp.get_pipe("elmo")
     elmo_senses: Any = nlp.get_pipe("elmo_senses")
     embedder = get_embedder(elmo.model)
-    centroids, report = fit(embedder, inventory, tqdm(train, unit=" sentences"), test)
+    centroids, report = fit(embedder, inventory, train, test)
     elmo_senses.model = SenseModel(inventory, centroids)
     return {**report, **get_effort(start, embedder.hash_weights())}
 
@@ -97,16 +106,10 @@ def _write(
     nlp: "Language", report: Dict[str, Any], output: Path, json: Optional[Path], title: str
 ) -> None:
     from ..experiments.results import write_result
-    from ..experiments.tables import tabulate_senses
     from ..util.atomic import atomic_folder
 
-    # Printed first: if the disk is full, only the files are lost.
-    cells = tabulate_senses(report)
-    print(table(cells.rows, header=cells.header, divider=True))
     with writing(output), atomic_folder(output.resolve()) as folder:
         nlp.to_disk(folder)
-    msg.good(f"Wrote {output}")
     if json is not None:
         with writing(json):
             write_result(json, "senses", title, report)
-        msg.good(f"Wrote {json}")

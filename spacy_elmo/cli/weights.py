@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from wasabi import msg, table
 
 from .common import exit_on_error, require_writable
+from .options import JSON, QUIET
 
 
 def weights(
@@ -14,7 +14,8 @@ def weights(
     output: Path = typer.Option(
         Path("weights.png"), help="Picture to write: .png, .svg or .pdf", dir_okay=False
     ),
-    json: Optional[Path] = typer.Option(None, help="JSON file to write", dir_okay=False),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
@@ -24,7 +25,7 @@ def weights(
     from ..util.atomic import write_json
     from ..util.drawing import require_drawable
 
-    with exit_on_error():
+    with exit_on_error(quiet) as console:
         require_writable(output, json)
         require_drawable(output)
         mixes = [mix._asdict() for mix in collect_weights(load_pipeline(pipeline))]
@@ -39,9 +40,8 @@ def weights(
             ]
             for mix in mixes
         ]
-        print(table(rows, header=header, divider=True))
+        console.show_table(rows, header)
         plot_weights(mixes, output)
-        msg.good(f"Wrote {output}")
         if json is not None:
             write_json(json, mixes)
-            msg.good(f"Wrote {json}")
+        console.finish(output, json)

@@ -1,7 +1,7 @@
 """Pictures. Needs the extra "plot"."""
 
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, shorten
 from typing import Any, Dict, List
 
 from ..util.drawing import Figure, require_matplotlib, save_figure
@@ -9,6 +9,9 @@ from ..util.snippets import count_things, mark_word
 
 # Words of a context to show on each side.
 _N_AROUND = 3
+# Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
+_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+_MARKERS = "osD^vPX*"
 
 
 def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, path: Path) -> None:
@@ -87,13 +90,13 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     require_matplotlib()
     n_layers = max(len(mix["shares"]) for mix in mixes)
     shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
-    figure = Figure(figsize=(2.5 + 1.3 * len(mixes), 1.5 + 0.7 * n_layers), layout="constrained")
+    figure = Figure(figsize=(2.5 + 1.5 * len(mixes), 2.0 + 0.7 * n_layers), layout="constrained")
     axes = figure.add_subplot()
     # The word layer at the bottom, as it is in the network.
     columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
     image = axes.imshow(columns, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
     axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
-    labels = [f"{m['component']}\n{m['place']}\nγ {m['gamma']:.2f}" for m in mixes]
+    labels = [f"{m['component']}\n{fill(m['place'], 14)}\nγ {m['gamma']:.2f}" for m in mixes]
     axes.set_xticks(range(len(mixes)), labels)
     for i, row in enumerate(columns):
         for j, share in enumerate(row):
@@ -242,9 +245,8 @@ def plot_contexts(result: Dict[str, Any], path: Path) -> None:
                 x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
             )
             axes.annotate(
-                # A dollar sign would begin a formula.
-                mark_word(item["words"], item["position"], n_around=_N_AROUND, ellipsis="").replace(
-                    "$", r"\$"
+                _escape(
+                    mark_word(item["words"], item["position"], n_around=_N_AROUND, ellipsis="")
                 ),
                 (x, y),
                 xytext=(4, 4),
@@ -258,3 +260,47 @@ def plot_contexts(result: Dict[str, Any], path: Path) -> None:
     axes.set_yticks([])
     axes.set_title("Contexts by their vectors: the first two principal components")
     save_figure(figure, path)
+
+
+def plot_senses(result: Dict[str, Any], path: Path) -> None:
+    """Draw contexts of a word by their vectors, a colour and a shape for each sense, beside
+    the one point that a vector of the word alone is.
+
+    result (Dict[str, Any]): with "lemma", "points", "sense_of_point", "senses" (each with
+        "gloss" and "count") and "layer".
+    path (Path): file to write; its ending chooses the format.
+    RAISES (ValueError): EL062 without matplotlib.
+    """
+    require_matplotlib()
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 1))
+    for i, sense in enumerate(result["senses"]):
+        points = [p for p, k in zip(result["points"], result["sense_of_point"]) if k == i]
+        left.scatter(
+            *zip(*points),
+            s=34,
+            color=_COLORS[i % len(_COLORS)],
+            marker=_MARKERS[i % len(_MARKERS)],
+            alpha=0.8,
+            linewidths=0,
+            label=_escape(f"{shorten(sense['gloss'], 60, placeholder=' …')} ({sense['count']})"),
+        )
+    n_points = len(result["points"])
+    left.set_title(
+        f"ELMo: a vector for each of {n_points} contexts of “{_escape(result['lemma'])}”"
+    )
+    right.set_title("One vector for the word")
+    right.scatter([0], [0], s=60, color="#555555")
+    right.annotate(
+        f"all {n_points}", (0, 0), xytext=(8, 8), textcoords="offset points", color="#555555"
+    )
+    for axes in (left, right):
+        axes.set_xticks([])
+        axes.set_yticks([])
+    figure.legend(loc="outside lower left", ncols=2, fontsize=9, frameon=False)
+    save_figure(figure, path)
+
+
+def _escape(text: str) -> str:
+    # A dollar sign would begin a formula.
+    return text.replace("$", r"\$")

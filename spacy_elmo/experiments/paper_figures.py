@@ -43,6 +43,10 @@ PAPER = {
         "Table 6, accuracy on the Penn Treebank: first biLM layer 97.3, second 96.8; best "
         "tagger then 97.8. The lower layer knows more of syntax."
     ),
+    "sense_map": (
+        "The paper has no such picture. A vector of a word alone is one point for all of its "
+        "contexts; those of the biLM should lie near others of their sense."
+    ),
     "neighbors": (
         'Table 4: GloVe\'s neighbours of "play" are "playing", "game", "games", "played", '
         '"players", of one sense mixed with the other; the biLM\'s nearest contexts of "a '

@@ -17,6 +17,7 @@ from .figures import (
     plot_layers,
     plot_samples,
     plot_scores,
+    plot_senses,
     plot_updates,
     plot_weights,
 )
@@ -36,6 +37,7 @@ _TITLES = {
     "samples": "How much data it saves",
     "senses": "What the layers know: word senses",
     "probe": "What the layers know: parts of speech",
+    "sense_map": "Contexts of a word by their senses",
     "neighbors": "Senses of a word by its contexts",
     "search": "Semantic search",
 }
@@ -224,6 +226,18 @@ def _make_probe(result: Result, folder: Path) -> List[Block]:
     return [Table(*tabulate_probe(result)), Picture(path, caption)]
 
 
+def _make_sense_map(result: Result, folder: Path) -> List[Block]:
+    path = folder / _make_name(result, "sense_map")
+    plot_senses(result, path)
+    shares = result["neighbors"]
+    names = name_layers(len(shares))
+    header = ("the nearest other context has the same sense", "share")
+    rows = [(name, f"{100 * share:.1f}") for name, share in zip(names, shares)]
+    rows.append(("the most frequent sense for all", f"{100 * result['most_frequent']:.1f}"))
+    caption = f"{result['title']}: t-SNE of {names[result['layer']]}"
+    return [Table(header, rows), Picture(path, caption)]
+
+
 def _make_neighbors(result: Result, folder: Path) -> List[Block]:
     blocks: List[Block] = []
     if result["static"]:
@@ -268,6 +282,7 @@ _MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
     "samples": _make_samples,
     "senses": _make_senses,
     "probe": _make_probe,
+    "sense_map": _make_sense_map,
     "neighbors": _make_neighbors,
     "search": _make_search,
 }

@@ -190,7 +190,7 @@ class Embedder(nn.Module):
             >>> from spacy_elmo import load_embedder
             >>> layers = load_embedder().embed([["green", "eggs"]])[0]
             >>> layers.shape
-            (3, 2, 256)
+            (3, 2, 512)
         """
         require_words(sentences)
         arrays = self._make_arrays(len(sentences))
@@ -223,7 +223,7 @@ class Embedder(nn.Module):
             >>> arrays, state = embedder.embed_stateful([["green", "eggs"]])
             >>> arrays, state = embedder.embed_stateful([["and", "ham", "."]], state)
             >>> arrays[0].shape
-            (3, 3, 256)
+            (3, 3, 512)
         """
         require_words(sentences)
         require_state(state)

@@ -80,7 +80,7 @@ class Elmo(SavedTok2Vec):
         >>> elmo = nlp.add_pipe("elmo")
         >>> doc = nlp("He sat by the bank of the river.")
         >>> doc.tensor.shape, doc[4]._.elmo.shape
-        ((9, 256), (256,))
+        ((9, 512), (512,))
     """
 
     def __init__(

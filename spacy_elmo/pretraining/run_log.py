@@ -1,16 +1,13 @@
-"""`RunLog`: what a run tells people: lines, log.jsonl and a picture of its curves."""
+"""`RunLog`: what is written of a run: log.jsonl and a picture of its curves."""
 
 import json
 import math
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import srsly
-from tqdm import tqdm
-from wasabi import msg
 
 from ..util.drawing import has_matplotlib
 from .curves import plot_curves
@@ -33,36 +30,15 @@ class RunLog:
         self.output = output
         self.is_first = int(os.environ.get("RANK", 0)) == 0
         self.total_steps = 0
-        self._n_lines = 0
-        self._bar: Optional[tqdm] = None
 
     def __call__(self, report: Report, total_steps: int) -> None:
         """report (Report): what happened. total_steps (int): length of the run."""
         if not self.is_first:
             return
         self.total_steps = total_steps
-        line = make_line(report, total_steps)
-        if self._bar is None:
-            # On a terminal alone; a file gets the lines.
-            self._bar = tqdm(total=total_steps, initial=report.step, unit="step", disable=None)
-        self._bar.update(report.step - self._bar.n)
-        self._bar.set_postfix_str(f"{report.tokens_per_second:.0f} tokens/s", refresh=False)
-        if self._n_lines % 40 == 0:
-            tqdm.write(_HEADER)
-        self._n_lines += 1
-        tqdm.write(_format(report, total_steps))
-        sys.stdout.flush()
-        _append(self.output / LOG_FILE, srsly.json_dumps(line))
-        if report.dev is not None:
-            sums = report.dev
-            forward, backward, mean = sums.perplexities
-            text = (
-                f"Exact held-out perplexity {mean:.2f} (forward {forward:.2f}, backward "
-                f"{backward:.2f}; {sums.n_sequences} sequences, {sums.n_targets} predictions)"
-            )
-            (msg.good if report.is_best else msg.info)(text)
-            if has_matplotlib():
-                plot_curves(read_log(self.output), self.output / CURVES_FILE)
+        _append(self.output / LOG_FILE, srsly.json_dumps(make_line(report, total_steps)))
+        if report.dev is not None and has_matplotlib():
+            plot_curves(read_log(self.output), self.output / CURVES_FILE)
 
 
 def make_line(report: Report, total_steps: int) -> Dict[str, Any]:
@@ -123,17 +99,3 @@ def _append(path: Path, line: str) -> None:
             is_torn = file.read(1) != b"\n"  # the last one, by a crash
             line = "\n" * is_torn + line
         file.write(f"{line}\n".encode())
-
-
-_HEADER = "    step    done    tokens  train loss   grad     rate   tok/s      left"
-
-
-def _format(report: Report, total_steps: int) -> str:
-    done = report.step / total_steps
-    each = report.n_tokens / report.step
-    left = (total_steps - report.step) * each / report.tokens_per_second
-    return (
-        f"{report.step:8d} {done:7.1%} {report.n_tokens / 1e6:8.2f}M {report.loss:11.4f} "
-        f"{report.gradient_norm:6.2f} {report.learn_rate:8.5f} {report.tokens_per_second:7.0f} "
-        f"{int(left // 3600):3d}h {int(left % 3600 // 60):02d}m"
-    )

@@ -13,6 +13,7 @@ from spacy.strings import StringStore
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from .docbins import load_docbin
 from .encoding import decode, require_no_null
 from .text_files import DAMAGED, open_binary
 
@@ -76,8 +77,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     RAISES (ValueError): EL083 if the file cannot be read, EL156 if a text holds NUL.
     """
     try:
-        with open_binary(path) as file:
-            docs = DocBin().from_bytes(file.read())
+        docs = load_docbin(path)
         strings = StringStore(docs.strings)
         n_docs = len(docs)
     # Any error may come of a file of another kind.

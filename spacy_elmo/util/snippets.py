@@ -1,4 +1,4 @@
-"""Text for people: a word in its context, a number of things."""
+"""Text for people: a word in its context, a number of things, a duration."""
 
 from typing import Callable, Optional, Sequence
 
@@ -36,3 +36,13 @@ def count_things(n: int, singular: str, plural: str = "") -> str:
     """n (int): how many. singular (str): what one is called. plural (str): what several are
     called, if not that with an s. RETURNS (str): such as "1 file" and "2,000 files"."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def format_seconds(seconds: float) -> str:
+    """seconds (float): a duration. RETURNS (str): such as "3.2 s", "2 min 5 s", "1 h 2 min"."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"

@@ -104,7 +104,8 @@ def test_sizes_that_are_too_large_together_are_refused():
 
 def test_published_and_larger_shapes_are_possible():
     filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-    original = {"width": 1024, "cell_width": 4096, "filters": filters, "n_highway": 2}
+    sizes = {"width": 1024, "cell_width": 4096, "n_highway": 2, "projection": True}
+    original = {**sizes, "filters": filters}
     headers = plan_weights(BiLMConfig(**original)).values()
     assert sum(math.prod(header.shape) for header in headers) == pytest.approx(93.6e6, rel=0.01)
     for shape in (

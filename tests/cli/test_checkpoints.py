@@ -12,6 +12,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import read_meta, write_native
 
+from ..support.golden import WEIGHTS
 from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
 
@@ -40,6 +41,16 @@ def test_convert_replaces_a_folder_by_itself(folder, monkeypatch):
     run("elmo", "convert", ".", ".")
     assert_close(load_embedder(folder).embed([["eggs"]]), expected, atol=0)
     assert read_meta(folder) == {"lang": "en"}
+
+
+def test_convert_rounds_the_softmax_alone(tmp_path):
+    small = WEIGHTS / "softmax.safetensors"
+    run("elmo", "convert", "en_small", tmp_path / "out", "--half", "--round-softmax")
+    assert (tmp_path / "out" / "model.safetensors").stat().st_size < 1.1 * (
+        WEIGHTS / "model.safetensors"
+    ).stat().st_size
+    n_numbers = sum(t.numel() for t in safetensors.torch.load_file(small).values())
+    assert (tmp_path / "out" / "softmax.safetensors").stat().st_size < 1.1 * n_numbers
 
 
 NO_NOTES = {"empty": b"", "text": b"lang: en", "list": b"[1]", "utf16": '{"a": 1}'.encode("utf-16")}

@@ -5,6 +5,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.presets import PRESETS
 
 from ..support.pages import blocks
@@ -43,10 +44,10 @@ def test_the_config_of_a_preset_is_filled(preset, tmp_path):
     paths = {"paths.elmo_options": "x", "paths.elmo_weights": "y"} if preset == "allennlp" else {}
     config = spacy.util.load_config(path, overrides=paths)
     elmo = config["components"]["elmo"]["model"]
-    assert elmo.pop("filters") == [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128]]
+    assert elmo.pop("filters") == [list(pair) for pair in BiLMConfig().filters]
     nlp = build(config)
-    assert len(nlp.config["components"]["elmo"]["model"]["filters"]) == 5
-    assert build(nlp.config).get_pipe("elmo").width == 256
+    assert len(nlp.config["components"]["elmo"]["model"]["filters"]) == 6
+    assert build(nlp.config).get_pipe("elmo").width == BiLMConfig().width
 
 
 # The configs of the training guide

@@ -321,7 +321,7 @@ def test_mistakes_are_told(places, tmp_path, monkeypatch, command, expected):
 def test_a_lack_of_memory_is_told(make, capsys):
     with pytest.raises(SystemExit, match="1"), exit_on_error():
         make(10**15)
-    assert "[EL159]" in capsys.readouterr().out
+    assert "[EL159]" in capsys.readouterr().err
     # Not what else goes wrong in there: that is a mistake of ours.
     with pytest.raises(RuntimeError, match="same size|must match"), exit_on_error():
         torch.ones(2) + torch.ones(3)

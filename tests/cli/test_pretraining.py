@@ -11,6 +11,7 @@ from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints import allennlp_export
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.cli.console import Console
 from spacy_elmo.cli.pretrain import _Stopper
 
 from ..support.helpers import SHAPE, assert_close
@@ -179,10 +180,10 @@ def test_impossible_runs_are_refused(texts, tmp_path):
 
 def test_a_signal_before_the_first_step_ends_the_command(monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
-    stopper = _Stopper(max_minutes=0)
+    stopper = _Stopper(0, Console())
 
     with pytest.raises(SystemExit) as ended:
         stopper._tell(signal.SIGTERM, None)
 
     assert ended.value.code == 128 + signal.SIGTERM
-    assert "WL010" in capsys.readouterr().out
+    assert "WL010" in capsys.readouterr().err

@@ -388,7 +388,7 @@ def test_components_say_what_they_are(nlp, tmp_path):
     fresh = spacy.blank("en")
     fresh.add_pipe("elmo", name="x")
     assert repr(fresh.get_pipe("x")) == (
-        "<Elmo 'x': 3 layers of width 256, frozen, weights not loaded yet; listeners: none>"
+        "<Elmo 'x': 3 layers of width 512, frozen, weights not loaded yet; listeners: none>"
     )
     trained = make_nlp(frozen=False)
     tagger = trained.get_factory_meta("tagger").default_config["model"]

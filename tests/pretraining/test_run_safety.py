@@ -405,6 +405,6 @@ def test_a_full_disk_costs_nothing_but_time(stopped, expected, tmp_path):
     )  # fmt: skip
 
     assert result.returncode == 1
-    assert re.search(r"\[EL\d{3}\]", result.stdout) and "Traceback" not in result.stderr
+    assert re.search(r"\[EL\d{3}\]", result.stderr) and "Traceback" not in result.stderr
     pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True)
     assert all_bytes(run) == expected

@@ -20,6 +20,7 @@ SHAPE = {
     "width": 8,
     "depth": 2,
     "cell_width": 6,
+    "projection": True,
     "char_width": 3,
     "filters": [[1, 3], [2, 4]],
     "n_highway": 1,

@@ -233,6 +233,14 @@ def test_chains_of_no_mention_are_drawn_too(nlp):
     assert make_display(long)["docs"]["spans"][0]["label"] == "1 very very very very…"
 
 
+def test_markup_in_a_chain_is_drawn_as_text(nlp):
+    doc = make_doc(nlp, [(0, 1), (2, 3)], words=["<img/src=x>", "is", "<img/src=x>"])
+
+    html = render_chains(doc)
+
+    assert "<img" not in html and html.count("1 &lt;img/src=x&gt;") == 2
+
+
 def test_dropout_is_for_training_alone():
     nlp = make_task("elmo_coref", dropout=0.5, with_elmo=False)
     pipe = nlp.get_pipe("elmo_coref")

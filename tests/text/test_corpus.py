@@ -514,6 +514,22 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
     assert float(result.stdout) < 50
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_docbin_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, ending):
+    monkeypatch.setattr("spacy_elmo.text.docbins.MOST_BYTES", 100_000)
+    path = tmp_path / f"x.spacy{ending}"
+    for n_bytes, problem in ((300_000_000, "larger than 100,000 bytes unpacked"), (99_000, "")):
+        content = zlib.compress(bytes(n_bytes))
+        path.write_bytes(gzip.compress(content) if ending else content)
+        with pytest.raises(ValueError, match=f"EL083.*x.spacy.*{problem}"):
+            list(read_docbin(path, 0))
+    monkeypatch.setattr("spacy_elmo.text.docbins.MOST_BYTES", 200_000)
+    # Zeros inside that a second compression hides.
+    path.write_bytes(gzip.compress(bytes(300_000)) if ending else zlib.compress(bytes(300_000)))
+    with pytest.raises(ValueError, match="EL083.*larger than 200,000"):
+        list(read_docbin(path, 0))
+
+
 def change_docbin(**changes):
     """A .spacy file with other things in it, as somebody would write it who knows how."""
     content = DocBin(docs=[spacy.blank("xx")("green eggs")]).to_bytes()

@@ -1,6 +1,7 @@
 """Chains in colours, by displaCy."""
 
 import colorsys
+from html import escape
 from typing import Any, Dict, List
 
 from spacy import displacy
@@ -47,4 +48,6 @@ def make_color(i: int) -> str:
 
 def _make_label(i: int, chain: List[Span]) -> str:
     text = " ".join(chain[0].text.split())
-    return f"{i} {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    # displaCy escapes the text, but no label.
+    return f"{i} {escape(short)}"

@@ -1,15 +1,17 @@
 """What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List
+
+from spacy import displacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span
 
 from ..experiments.html_pages import DrawnSection as Section
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc, Span
+from ..tasks.coref.chain_display import render_chains
+from ..tasks.srl.frames import describe_frame
 
 
-def describe_doc(doc: "Doc", factories: Iterable[str]) -> List[Section]:
+def describe_doc(doc: Doc, factories: Iterable[str]) -> List[Section]:
     """Describe what the components of a pipeline have set.
 
     doc (Doc): that went through it.
@@ -17,6 +19,7 @@ def describe_doc(doc: "Doc", factories: Iterable[str]) -> List[Section]:
     RETURNS (List[Section]): one for each of them that has something to show, in their order.
     """
     makers: Dict[str, Callable[[Doc], Section]] = {
+        "tagger": _describe_tags,
         "ner": _describe_entities,
         "spancat": _describe_spans,
         "textcat": _describe_categories,
@@ -27,7 +30,7 @@ def describe_doc(doc: "Doc", factories: Iterable[str]) -> List[Section]:
     return [makers[name](doc) for name in dict.fromkeys(factories) if name in makers]
 
 
-def describe_answers(pipe: Any, nlp: "Language", question: str, text: str) -> Section:
+def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Section:
     """pipe (Any): an "elmo_qa". nlp (Language): its pipeline. question, text (str): what is asked,
     and where. RETURNS (Section): the likeliest spans with their probabilities."""
     answer = pipe.answer(nlp, question, text)
@@ -37,23 +40,31 @@ def describe_answers(pipe: Any, nlp: "Language", question: str, text: str) -> Se
     return Section(f"Answers to '{question}'", lines)
 
 
-def describe_entailment(pipe: Any, nlp: "Language", premise: str, hypothesis: str) -> Section:
+def describe_entailment(pipe: Any, nlp: Language, premise: str, hypothesis: str) -> Section:
     """pipe (Any): an "elmo_entailment". nlp (Language): its pipeline. premise, hypothesis (str):
     two texts. RETURNS (Section): each label with its probability, the likeliest first."""
     cats = pipe.predict_pair(nlp, premise, hypothesis)
     return Section(f"Does '{hypothesis}' follow?", _rank(cats))
 
 
-def _describe_entities(doc: "Doc") -> Section:
-    from spacy import displacy
+def _describe_tags(doc: Doc) -> Section:
+    words = [token for token in doc if not token.is_space]
+    places = [
+        {"start_token": i, "end_token": i + 1, "label": token.tag_}
+        for i, token in enumerate(words)
+        if token.tag_
+    ]
+    drawn = {"text": doc.text, "tokens": [token.text for token in words], "spans": places}
+    html = displacy.render(drawn, style="span", manual=True, jupyter=False) if places else ""
+    return Section("Tags", [f"{token.text}: {token.tag_}" for token in words], html)
 
+
+def _describe_entities(doc: Doc) -> Section:
     html = displacy.render(doc, style="ent", jupyter=False) if doc.ents else ""
     return Section("Entities", [_label(ent) for ent in doc.ents], html)
 
 
-def _describe_spans(doc: "Doc") -> Section:
-    from spacy import displacy
-
+def _describe_spans(doc: Doc) -> Section:
     key = "sc"
     spans = doc.spans.get(key, [])
     options = {"spans_key": key}
@@ -61,15 +72,11 @@ def _describe_spans(doc: "Doc") -> Section:
     return Section("Spans", [_label(span) for span in spans], html)
 
 
-def _describe_categories(doc: "Doc") -> Section:
+def _describe_categories(doc: Doc) -> Section:
     return Section("Categories", _rank(doc.cats))
 
 
-def _describe_roles(doc: "Doc") -> Section:
-    from spacy import displacy
-
-    from ..tasks.srl.frames import describe_frame
-
+def _describe_roles(doc: Doc) -> Section:
     frames = doc._.elmo_srl
     lines = [
         "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
@@ -80,15 +87,13 @@ def _describe_roles(doc: "Doc") -> Section:
     return Section("Roles", lines, html)
 
 
-def _describe_chains(doc: "Doc") -> Section:
-    from ..tasks.coref.chain_display import render_chains
-
+def _describe_chains(doc: Doc) -> Section:
     chains = doc._.coref_chains
     lines = [" = ".join(mention.text for mention in chain) for chain in chains]
     return Section("Chains", lines, render_chains(doc) if chains else "")
 
 
-def _label(span: "Span") -> str:
+def _label(span: Span) -> str:
     return f"{span.label_}: {span.text}"
 
 

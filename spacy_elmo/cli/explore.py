@@ -1,0 +1,107 @@
+"""`python -m spacy elmo explore`: a local page to play with a pipeline."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import typer
+
+from .common import exit_on_error
+from .options import QUIET
+
+if TYPE_CHECKING:
+    from ..explore.explore_limits import ExploreLimits
+    from ..explore.explorer import Explorer
+    from .console import Console
+
+_PACKAGES = ("fastapi", "uvicorn")
+
+
+def explore(
+    pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo"),
+    index: Optional[Path] = typer.Option(
+        None,
+        help="Folder of an index, to search for contexts; see `elmo index`",
+        show_default="none",
+        file_okay=False,
+    ),
+    weights: str = typer.Option(
+        "",
+        help="Folder of the biLM that the index was made with",
+        show_default="where it was then",
+    ),
+    language_model: str = typer.Option(
+        "",
+        help="Folder or name (en_small) of a biLM with its softmax, for surprisal and substitutes, "
+        "if the pipeline has no elmo_lm",
+        show_default="none",
+    ),
+    host: str = typer.Option("127.0.0.1", help="Address to listen at; by default of this machine"),
+    port: int = typer.Option(8080, min=0, max=65535, help="Port; 0 for one that is free"),
+    open_browser: bool = typer.Option(
+        False, "--open/--no-browser", help="Open the page in the browser, or print its address only"
+    ),
+    max_chars: int = typer.Option(2_000, min=1, help="Characters of a text at most"),
+    max_tokens: int = typer.Option(500, min=1, help="Tokens of a text at most"),
+    seconds: float = typer.Option(20.0, min=1.0, help="Seconds for an answer at most"),
+    quiet: bool = QUIET,
+) -> None:
+    """Serve a local web page about a pipeline: how alike tokens are in each layer, surprisal,
+    substitutes, nearest contexts of a corpus, what the components find, and the learned mixes.
+    Ctrl-C ends it."""
+    with exit_on_error(quiet) as console:
+        _require_packages()
+        from ..explore.app import create_app
+        from ..explore.explore_limits import ExploreLimits
+        from ..explore.page_server import make_url, open_socket, run_server
+
+        limits = ExploreLimits(max_chars=max_chars, max_tokens=max_tokens, seconds=seconds)
+        # Before the pipeline is loaded, which takes seconds.
+        with open_socket(host, port) as opened:
+            explorer = _load(pipeline, language_model, index, weights, limits)
+            url = make_url(opened, host)
+            _announce(console, url, host)
+            if open_browser:
+                _open(url)
+            run_server(create_app(explorer, host), opened)
+        console.finish(summary="The page is no longer served")
+
+
+def _require_packages() -> None:
+    from ..errors import Errors
+
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ValueError(Errors.EL281.format(names=" and ".join(missing)))
+
+
+def _load(
+    pipeline: str, language_model: str, index: Optional[Path], weights: str, limits: "ExploreLimits"
+) -> "Explorer":
+    from ..explore.explored_pipeline import find_embedder, prepare_pipeline
+    from ..explore.explorer import Explorer
+    from ..pipeline.pipeline_loading import load_pipeline
+    from ..search.opening import open_index
+
+    nlp = load_pipeline(pipeline)
+    prepare_pipeline(nlp, pipeline, language_model)
+    embedder = find_embedder(nlp)
+    opened = None if index is None else open_index(index, weights, embedder=embedder)
+    return Explorer(nlp, opened, limits)
+
+
+def _announce(console: "Console", url: str, host: str) -> None:
+    from ..errors import Warnings
+    from ..explore.request_guard import is_loopback
+
+    if not is_loopback(host):
+        console.warn(Warnings.WL053.format(host=host))
+    console.show(f"The page is at {url} (Ctrl-C ends it)")
+
+
+def _open(url: str) -> None:
+    """In a thread: a browser may wait for the server, and the server starts after it."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()

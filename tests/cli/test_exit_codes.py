@@ -1,0 +1,239 @@
+"""Every command: what it prints where, and the code that it ends with."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import srsly
+from spacy.cli import app
+from spacy.tokens import DocBin
+from spacy.training import Example
+from typer.testing import CliRunner
+
+from spacy_elmo import cli
+from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.cli.common import FAILED, INTERRUPTED
+from spacy_elmo.cli.console import Console
+from spacy_elmo.experiments import jobs
+from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.explore import page_server
+from spacy_elmo.layers.elmo_layers import get_embedder
+from spacy_elmo.pretraining.run_log import RunLog
+
+from ..experiments.test_experiments import make_result
+from ..support.helpers import make_nlp
+from ..support.runs import train
+from ..support.toy_corpora import make_docs
+from ..support.toy_wordnet import make_lines, write_wordnet
+from .test_commands import run
+
+NAMES = [name for name, _, _ in cli._COMMANDS]
+# A command line of each that works and takes no time. OUT is a folder to write to.
+WORKING = {
+    "init-config": "OUT/config.cfg --weights weights",
+    "demo": "weights --texts text.txt --word ham --output OUT/ham.png",
+    "tasks": "nlp Ham. --html OUT/page.html",
+    "explore": "nlp --port 0",
+    "embed": "text.txt OUT/vectors --weights weights",
+    "index": "text.txt OUT/index --weights weights",
+    "search": "index ham --json OUT/x.json",
+    "neighbors": "ham --token ham --corpus text.txt --weights weights --json OUT/x.json",
+    "train-senses": "semcor.jsonl wordnet OUT/nlp --weights weights --json OUT/x.json",
+    "weights": "nlp --output OUT/weights.png",
+    "experiment": "gain corpus OUT --weights weights --seeds 0",
+    "probe": "corpus --weights weights --seeds 0 --json OUT/x.json",
+    "report": "results OUT/report.md",
+    "pretrain": "pretrain.cfg OUT/run --training.max_steps 2 --training.eval_frequency 9",
+    "debug-corpus": "pretrain.cfg",
+    "evaluate": "run/model-last text.txt --output OUT/x.json",
+    "benchmark": "text.txt weights --batch-sizes 1 --repeats 1 --tokens 10 --output OUT/speed.png",
+    "convert": "weights OUT/weights",
+    "export": "weights OUT/weights",
+    "convert-data": "conll2003 train.conll OUT/train.spacy",
+}
+# And one that cannot be done.
+FAILING = {
+    "init-config": "config.cfg --preset nope",
+    "demo": "nowhere",
+    "tasks": "nowhere Ham.",
+    "explore": "nowhere",
+    "embed": "nowhere OUT/vectors",
+    "index": "nowhere OUT/index",
+    "search": "nowhere ham",
+    "neighbors": "ham --token ham --corpus nowhere",
+    "train-senses": "text.txt wordnet OUT/nlp",
+    "weights": "nowhere",
+    "experiment": "gain nowhere OUT",
+    "probe": "nowhere",
+    "report": "weights OUT/report.md",
+    "pretrain": "nowhere.cfg OUT/run",
+    "debug-corpus": "nowhere.cfg",
+    "evaluate": "nowhere text.txt",
+    "benchmark": "nowhere weights",
+    "convert": "nowhere OUT/weights",
+    "export": "nowhere OUT/weights",
+    "convert-data": "conll2003 nowhere OUT/train.spacy",
+}
+# What they print was measured, or is a port that was free.
+MEASURING = {"benchmark", "debug-corpus", "explore"}
+# They write files and print no result.
+SILENT = {
+    "init-config", "embed", "index", "report", "pretrain", "convert", "export", "convert-data",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, texts):
+    """What the command lines above name."""
+    path = tmp_path_factory.mktemp("folder")
+    nlp = make_nlp()
+    nlp.add_pipe("textcat").initialize(lambda: [make_example(nlp)])
+    nlp.to_disk(path / "nlp")
+    write_native(get_embedder(nlp.get_pipe("elmo").model).bilm, path / "weights")
+    (path / "text.txt").write_text("I like ham.\nThe ham was green.\n" * 3)
+    (path / "train.conll").write_text("Ham NN B-NP B-FOOD\n! . O O\n\n")
+    srsly.write_jsonl(path / "semcor.jsonl", make_lines())
+    write_wordnet(path / "wordnet")
+    (path / "corpus").mkdir()
+    for i, split in enumerate(("train", "dev")):
+        DocBin(docs=make_docs(10, i)).to_disk(path / f"corpus/{split}.spacy")
+    train(path, texts, "run")
+    command = ["elmo", "index", path / "text.txt", path / "index"]
+    run(*command, "--weights", path / "weights")
+    (path / "results").mkdir()
+    scores = {"weights": path / "weights", "seeds": 0, "json": path / "results/probe.json"}
+    run("elmo", "probe", path / "corpus", *[f"--{key}={value}" for key, value in scores.items()])
+    return path
+
+
+def make_example(nlp):
+    doc = nlp.make_doc("Ham .")
+    doc.cats = {"good": 1.0, "bad": 0.0}
+    return Example(nlp.make_doc("Ham ."), doc)
+
+
+@pytest.fixture
+def invoke(folder, tmp_path, monkeypatch):
+    """A function that runs a command line in that folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(jobs, "_run_missing", run_missing)
+    # A page that nobody reads.
+    monkeypatch.setattr(page_server, "run_server", lambda app, opened: opened.close())
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def invoke(name, line, *more):
+        # Another folder for each: most commands replace nothing.
+        output = tmp_path / str(len(list(tmp_path.iterdir())))
+        output.mkdir()
+        words = line.replace("OUT", str(output)).split()
+        return CliRunner().invoke(app, ["elmo", name, *words, *more]), output
+
+    yield invoke
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def run_missing(runs, *_):
+    """Results of runs that are not made."""
+    for each in runs:
+        yield {**make_result(each.variant.name, each.seed, 0.5, [0]), **get_origin()}
+
+
+def slow_unless(names):
+    """Names of the commands, marked slow but for some."""
+    return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+
+
+@pytest.mark.parametrize("name", slow_unless({*NAMES} - {"benchmark", "pretrain"}))
+def test_what_works_ends_with_0_and_can_be_quiet(invoke, name):
+    result, output = invoke(name, WORKING[name])
+    quiet, _ = invoke(name, WORKING[name], "--quiet")
+
+    assert (result.exit_code, quiet.exit_code) == (0, 0), result.output + quiet.output
+    assert bool(result.stdout) == (name not in SILENT)
+    if name not in MEASURING:
+        assert quiet.stdout == result.stdout
+    assert not quiet.stderr
+    closing = re.search(r"✔ (Wrote (.*?)|Done) in [0-9.]+ s( |$)", unwrap(result.stderr))
+    assert closing, result.stderr
+    written = sorted(str(path) for path in output.rglob("*") if str(path) in (closing[2] or ""))
+    assert bool(written) == any(output.iterdir()), result.stderr
+
+
+def unwrap(text):
+    """Without the line breaks of wasabi."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_done_ends_with_1_and_a_message(invoke, name):
+    for flags in ([], ["-Q"]):
+        result, output = invoke(name, FAILING[name], *flags)
+
+        assert isinstance(result.exception, SystemExit), repr(result.exception)
+        assert result.exit_code == FAILED == 1
+        assert re.search(r"\[E[L\d]\d{2,3}\]", result.stderr) and not result.stdout
+        # A lock stays, so that two processes never hold two of them.
+        files = [path for path in output.rglob("*") if path.is_file()]
+        assert all(path.name == ".lock" for path in files)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_usage_ends_with_2(invoke, name):
+    # A value for a flag, an option that is not there, an argument too many.
+    for more in (["--quiet=yes"], ["--no-such-thing", "1"], ["one", "too", "many"]):
+        if name == "neighbors" and more[0] == "one":
+            continue  # takes any number of sentences
+        result, _ = invoke(name, WORKING[name], *more)
+        assert result.exit_code == 2, result.output
+        assert not result.stdout and "Error: " in result.stderr
+
+
+@pytest.mark.parametrize("name", slow_unless({"convert", "index", "weights"}))
+def test_ctrl_c_ends_with_130(invoke, monkeypatch, name):
+    def finish(self, *paths, summary=""):
+        raise KeyboardInterrupt
+
+    # The last thing that each command does, so that all before it is covered, too.
+    monkeypatch.setattr(Console, "finish", finish)
+    result, _ = invoke(name, WORKING[name])
+
+    assert result.exit_code == INTERRUPTED == 130
+    expected = "WL058" if name in ("embed", "index", "experiment") else "WL057"
+    assert expected in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_stops_training_with_a_checkpoint(invoke, monkeypatch):
+    def report(self, report, total_steps, call=RunLog.__call__):
+        signal.raise_signal(signal.SIGINT)
+        call(self, report, total_steps)
+
+    monkeypatch.setattr(RunLog, "__call__", report)
+    result, output = invoke("pretrain", "pretrain.cfg OUT/run")
+
+    assert result.exit_code == INTERRUPTED
+    assert "continue with `--resume`" in unwrap(result.stderr)
+    assert (output / "run/model-last/meta.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_in_a_terminal(folder, tmp_path):
+    command = [sys.executable, "-m", "spacy", "elmo", "embed", "-", tmp_path / "out"]
+    with subprocess.Popen(
+        [str(part) for part in (*command, "--weights", folder / "weights")],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        # It waits for a text.
+        while not (tmp_path / "out").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        error = process.stderr.read()
+
+    assert process.returncode == INTERRUPTED, error
+    assert "WL058" in error and "--resume" in error and "Traceback" not in error

@@ -1,0 +1,316 @@
+"""The page of `elmo explore` in a real browser."""
+
+import pytest
+import spacy
+
+from spacy_elmo.explore.explore_limits import ExploreLimits
+from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
+from spacy_elmo.explore.explorer import Explorer
+from spacy_elmo.search.search_index import SearchIndex
+
+from ..support.explore_page import (
+    CHROMIUM,
+    open_browser,
+    serve_page,
+    show_all,
+    wait_until_described,
+)
+from ..support.helpers import DATA, make_nlp
+
+pytest.importorskip("playwright")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
+    pytest.mark.filterwarnings("ignore:.*WL003"),
+]
+SENTENCES = ["I like green eggs .", "the river bank in green .", "my money banks in green ."]
+# Each text on the page: its colour, and that of what it stands on.
+COLORS = """() => {
+  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+  const find = (element) => {
+    for (; element; element = element.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(element).backgroundColor);
+      if (a > 0) return [r, g, b];
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const text = walker.currentNode.data.trim();
+    if (!text || !element.checkVisibility()) continue;
+    found.push([text, parse(getComputedStyle(element).color).slice(0, 3), find(element)]);
+  }
+  const edges = [...document.querySelectorAll("textarea, select, button")].map((element) => [
+    element.id || element.textContent,
+    parse(getComputedStyle(element).borderTopColor).slice(0, 3),
+    find(element.parentElement),
+  ]);
+  return { texts: found, edges };
+}"""
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory):
+    """All that can be shown: layers, surprisal, an index, tags and entities, mixes."""
+    nlp = spacy.load(DATA / "pipeline_0_1_0" / "pipeline")
+    prepare_pipeline(nlp, "toy", "en_small")
+    index = SearchIndex.create(
+        tmp_path_factory.mktemp("index") / "index",
+        find_embedder(nlp),
+        layer=0,
+        weighting="mean",
+        backend="numpy",
+        lang="en",
+    )
+    index.add("some text", [sentence.split() for sentence in SENTENCES])
+    return Explorer(nlp, index, ExploreLimits())
+
+
+@pytest.fixture(scope="module")
+def url(explorer):
+    with serve_page(explorer) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(browser, url):
+    """Opens the page; at the end, nothing may have gone wrong in it but what was refused."""
+    problems, pages = [], []
+
+    def open_one(*, width=1280, scheme="light", address=url):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: note(message.type, message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: check(request.url, address))
+        pages.append(page)
+        page.set_default_timeout(10_000)
+        page.goto(address)
+        wait_until_described(page)
+        read(page, "green eggs\nno eggs")
+        return page
+
+    def note(kind, text):
+        if kind in ("error", "warning") and "the server responded with a status of" not in text:
+            problems.append(text)
+
+    def check(requested, address):
+        if not requested.startswith(address):
+            problems.append(requested)
+
+    yield open_one
+    for page in pages:
+        page.close()
+    assert not problems
+
+
+def read(page, text):
+    page.fill("#text", text)
+    with page.expect_response("**/api/read"):
+        page.click("#form button")
+    wait_until_idle(page)
+
+
+def wait_until_idle(page):
+    page.wait_for_selector("main:not(.busy):not(:has([aria-busy]))")
+
+
+def test_a_text_is_read_and_shown(open_page, explorer):
+    page = open_page()
+    read(page, "my bank\nthe bank in green .")
+
+    answer = explorer.compare("my bank\nthe bank in green .", [1, 3])
+    assert page.locator("#heatmaps table").count() == len(answer["layers"])
+    headers = page.locator("#heatmaps .card >> nth=0 >> th[scope=col]").all_inner_texts()
+    assert "bank (1)" in headers and "bank (2)" in headers
+    lines = explorer.read("my bank\nthe bank in green .")["lines"]
+    shown = page.locator("#surprise .token small").all_inner_texts()
+    bits = [token["bits"] for line in lines for token in line["tokens"]]
+    assert shown == [f"{value:.1f}" for value in bits]
+    assert page.locator("#bars .bar-row").count() >= 3 and "γ" in page.inner_text("#bars")
+
+
+def test_tokens_are_compared_at_a_click(open_page, explorer):
+    page = open_page()
+    read(page, "green eggs\nno eggs")
+    cells = page.locator("#heatmaps .card >> nth=1 >> td:not([aria-hidden])")
+
+    for _ in range(2):
+        with page.expect_response("**/api/compare"):
+            page.click("#chips button >> nth=0")
+    page.click("#chips button >> nth=2")
+    wait_until_idle(page)
+    page.wait_for_selector("#heatmaps .card:first-child th >> nth=5", state="attached")
+
+    expected = explorer.compare("green eggs\nno eggs", [0, 1, 3])["layers"][1]["cosines"]
+    shown = [float(text) for text in cells.all_inner_texts()]
+    assert shown == pytest.approx([value for row in expected for value in row], abs=0.0051)
+
+
+def test_substitutes_and_contexts_come_at_a_click(open_page, explorer):
+    page = open_page()
+    read(page, "the green bank .")
+
+    page.click(".token >> nth=2")
+    page.wait_for_selector("#substitutes dl")
+    words = page.locator("#substitutes dt").all_inner_texts()
+    assert words == [s["word"] for s in explorer.substitute("the green bank .", 2)["substitutes"]]
+    page.select_option("#search-token", label="bank")
+    page.select_option("#search-layer", "0")
+    page.click("#search button")
+    page.wait_for_selector("#found mark")
+    assert page.locator("#found mark").first.inner_text() == "bank"
+    assert "some text, sentence 2" in page.locator("#found li").first.inner_text()
+
+
+def test_what_components_find_is_drawn(open_page, explorer):
+    page = open_page()
+    text = "I like green eggs ."
+    read(page, text)
+
+    titles = page.locator("#drawn h3").all_inner_texts()
+    assert titles == [section["title"] for section in explorer.read(text)["drawings"]]
+    tags = [token.tag_ for token in explorer.nlp(text)]
+    assert all(tag in page.inner_text("#drawn") for tag in tags if tag)
+
+
+def test_hostile_text_is_text(open_page):
+    page = open_page()
+    hostile = "<img src=x onerror=alert(1)> <script>alert(2)</script> \"'&amp; <b>eggs</b> green"
+    read(page, hostile)
+    show_all(page)
+
+    assert page.locator("main img, main script, main b, main iframe").count() == 0
+    assert "onerror" in page.inner_text("#drawn") and "amp" in page.inner_text("#chips")
+
+
+def test_bad_input_is_told_on_the_page(open_page):
+    page = open_page()
+    for text, code in ((" \n ", "EL271"), ("x" * 2001, "EL272"), ("x\n" * 21, "EL272")):
+        read(page, text)
+        assert code in page.inner_text("#problem") and page.is_visible("#problem")
+    read(page, "green eggs")
+    assert not page.is_visible("#problem")
+    for i in range(2):
+        with page.expect_response("**/api/compare"):
+            page.click(f"#chips button >> nth={i}")
+    page.wait_for_selector("#heatmaps .problem")
+    assert "EL277" in page.inner_text("#heatmaps")
+
+
+def test_a_server_that_has_ended_is_told(browser, explorer):
+    with serve_page(explorer) as url:
+        page = browser.new_page()
+        page.goto(url)
+        wait_until_described(page)
+    page.click("#form button")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "elmo explore" in page.inner_text("#problem")
+    page.close()
+
+
+def test_what_a_pipeline_lacks_is_explained(open_page):
+    nlp = make_nlp()
+    prepare_pipeline(nlp, "toy")
+    with serve_page(Explorer(nlp)) as address:
+        page = open_page(address=address)
+        assert "EL274" in page.inner_text("#surprisal")
+        assert "--index FOLDER" in page.inner_text("#contexts")
+        assert not page.is_visible("#search") and not page.is_visible("#drawings")
+        assert page.is_visible("#heatmaps table >> nth=0")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_is_wider_than_the_window(open_page, width):
+    page = open_page(width=width)
+    read(page, "green eggs and ham " * 4 + "x" * 300 + "\nthe bank in green .")
+    show_all(page)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    read(page, "x" * 2001)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_all_is_reached_by_keys_and_seen(open_page):
+    page = open_page()
+    read(page, "green eggs\nno eggs")
+    page.click("h1")
+    reached = {}
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(
+            """() => {
+              const e = document.activeElement, style = getComputedStyle(e);
+              const name = e.id || e.className || e.closest("form")?.id;
+              return [name, style.outlineStyle + style.outlineWidth];
+            }"""
+        )
+        reached[name] = outline
+
+    names = ("text", "main", "chip", "scroll", "token", "search-token", "search-layer", "search")
+    assert {name: reached.get(name) for name in names} == dict.fromkeys(names, "solid3px")
+    page.focus("#chips button >> nth=0")
+    before = page.get_attribute("#chips button >> nth=0", "aria-pressed")
+    with page.expect_response("**/api/compare"):
+        page.keyboard.press("Space")
+    assert page.get_attribute("#chips button >> nth=0", "aria-pressed") != before
+    page.focus("#text")
+    with page.expect_response("**/api/read"):
+        page.keyboard.press("Control+Enter")
+
+
+def test_controls_have_names(open_page):
+    page = open_page()
+    show_all(page)
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, textarea, [role=region]")]
+          .filter((e) => !(e.ariaLabel || e.labels?.length || e.textContent.trim())).length"""
+    )
+    assert nameless == 0
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((e) => e.tagName)")
+    assert levels.count("H1") == 1 and levels[0] == "H1"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_is_enough_in_both_schemes(open_page, scheme):
+    page = open_page(scheme=scheme)
+    read(page, "I like green eggs\nthe bank in green . Zyx ! my money banks")
+    show_all(page)
+    page.focus("#text")
+
+    colors = page.evaluate(COLORS)
+    assert len(colors["texts"]) > 100 and len(colors["edges"]) > 20
+    weak = [
+        (text, round(contrast(a, b), 2)) for text, a, b in colors["texts"] if contrast(a, b) < 4.5
+    ]
+    assert not weak
+    page.fill("#text", " ")
+    page.click("#form button")
+    page.wait_for_selector("#problem:not([hidden])")
+    colors = page.evaluate(COLORS)
+    assert all(contrast(a, b) >= 4.5 for text, a, b in colors["texts"] if "EL271" in text)
+    # Edges of what is no colour of a scale.
+    plain = [
+        edge for edge in colors["edges"] if edge[0] in ("text", "search-token", "Find", "eggs")
+    ]
+    assert plain and all(contrast(a, b) >= 3 for _, a, b in plain)
+
+
+def contrast(a, b):
+    """Of two colours, by WCAG 2."""
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color):
+    parts = (c / 255 for c in color)
+    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))

@@ -1,0 +1,221 @@
+"""What the page asks, without a server."""
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.explore import explored_pipeline
+from spacy_elmo.explore.explore_limits import ExploreLimits
+from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
+from spacy_elmo.explore.explorer import Explorer
+from spacy_elmo.pipeline.layer_weights import collect_weights
+from spacy_elmo.search.opening import open_index
+from spacy_elmo.search.search_index import SearchIndex
+
+from ..support.helpers import make_nlp
+
+# The toy biLM reads short words only.
+pytestmark = pytest.mark.filterwarnings("ignore:.*WL003")
+TEXT = "The bank of the river.\n\n  A bank  lends money.\nRivers!"
+SENTENCES = [["A", "bank", "lends", "."], ["The", "river", "bank", "."], ["Green", "eggs", "."]]
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    nlp = make_nlp()
+    prepare_pipeline(nlp, "toy", "en_small")
+    return nlp
+
+
+@pytest.fixture
+def index(nlp, tmp_path):
+    opened = SearchIndex.create(
+        tmp_path / "index",
+        find_embedder(nlp),
+        layer=0,
+        weighting="mean",
+        backend="numpy",
+        lang="en",
+    )
+    opened.add("some text", SENTENCES)
+    return opened
+
+
+def test_lines_are_read_on_their_own(nlp):
+    lines = Explorer(nlp).read(TEXT)["lines"]
+
+    docs = [nlp(line) for line in ("The bank of the river.", "A bank  lends money.", "Rivers!")]
+    assert [[t["text"] for t in line["tokens"]] for line in lines] == [
+        [t.text for t in doc] for doc in docs
+    ]
+    for line, doc in zip(lines, docs):
+        assert line["perplexity"] == pytest.approx(doc._.elmo_perplexity, rel=1e-4)
+        for entry, token in zip(line["tokens"], doc):
+            assert entry["is_space"] == token.is_space == (entry["bits"] is None)
+            if not token.is_space:
+                assert entry["bits"] == pytest.approx(token._.elmo_surprisal, abs=1e-3)
+    assert not lines[2]["tokens"][0]["is_known"] or lines[0]["tokens"][0]["is_known"]
+
+
+def test_cosines_are_those_of_the_layers(nlp):
+    answer = Explorer(nlp).compare(TEXT, [1, 7, 4])
+
+    first, second = nlp("The bank of the river."), nlp("A bank  lends money.")
+    layers = np.stack([t._.elmo_layers for t in (first[1], second[1], first[4])])
+    for k, layer in enumerate(answer["layers"]):
+        X = layers[:, k] / np.linalg.norm(layers[:, k], axis=1, keepdims=True)
+        np.testing.assert_allclose(layer["cosines"], X @ X.T, atol=1e-5)
+    assert [layer["name"] for layer in answer["layers"]] == ["words", "LSTM 1", "LSTM 2"]
+    # The same word without context.
+    assert answer["layers"][0]["cosines"][0][1] == pytest.approx(1)
+    assert answer["layers"][2]["cosines"][0][1] < 0.9999
+
+
+def test_words_that_occur_twice_are_chosen_first(nlp):
+    explorer = Explorer(nlp, limits=ExploreLimits(max_chosen=3))
+    assert explorer.read(TEXT)["chosen"] == [1, 7, 4]
+    assert explorer.read("!\n? 12")["chosen"] == [0, 1, 2]
+
+
+def test_substitutes_are_those_of_the_token(nlp):
+    answer = Explorer(nlp).substitute(TEXT, 1)["substitutes"]
+    expected = nlp("The bank of the river.")[1]._.elmo_substitutes(10)
+    assert [entry["word"] for entry in answer] == [word for word, _ in expected]
+
+
+def test_the_nearest_contexts_are_tokens_of_other_sentences(nlp, index):
+    answer = Explorer(nlp, index).search("A bank lends .", 1, 0)["contexts"]
+
+    # Its own sentence is left out; in the word layer the same word is the same.
+    assert [context["words"] for context in answer] == SENTENCES[1:]
+    assert answer[0]["position"] == 2 and answer[0]["similarity"] == pytest.approx(1, abs=1e-5)
+    assert (answer[0]["source"], answer[0]["number"]) == ("some text", 2)
+    # Whitespace is no word of the query.
+    spaced = Explorer(nlp, index).search("The  river  bank lends", 4, 0)["contexts"]
+    assert {"river"} == {context["words"][context["position"]] for context in spaced[:1]} or (
+        spaced[0]["words"][spaced[0]["position"]] == "bank"
+    )
+
+
+def test_a_corpus_without_another_sentence_has_no_context(nlp, tmp_path):
+    index = SearchIndex.create(
+        tmp_path / "index",
+        find_embedder(nlp),
+        layer=0,
+        weighting="mean",
+        backend="numpy",
+        lang="en",
+    )
+    index.add("some text", SENTENCES[:1])
+    assert Explorer(nlp, index).search("A bank lends .", 1, -1) == {"contexts": []}
+
+
+def test_an_index_of_the_pipelines_biLM_loads_no_other(nlp, index):
+    embedder = find_embedder(nlp)
+    assert open_index(index.folder, embedder=embedder).encoder.embedder is embedder
+    other = find_embedder(make_nlp(seed=1))
+    # It was made with weights that nobody wrote down: the bundled ones are not the same.
+    with pytest.raises(ValueError, match="EL044"):
+        open_index(index.folder, embedder=other)
+
+
+def test_mixes_are_those_of_the_pipeline(nlp):
+    (mix,) = Explorer(nlp).describe()["mixes"]
+    (expected,) = collect_weights(nlp)
+    assert mix == {**expected._asdict(), "layers": ["words", "LSTM 1", "LSTM 2"]}
+
+
+BAD = {
+    "empty": (lambda e: e.read(" \n\t\n"), "EL271.*empty"),
+    "long": (lambda e: e.read("x" * 300), "EL272.*300 characters, and at most 200"),
+    "lines": (lambda e: e.read("x\n" * 30), "EL272.*30 lines, and at most 20"),
+    "tokens": (lambda e: e.read("x " * 60), "EL272.*60 tokens, and at most 50"),
+    "no choice": (lambda e: e.compare(TEXT, []), "EL277.*expected 1 to 16"),
+    "many": (lambda e: e.compare(TEXT, [0] * 17), "EL277.*17"),
+    "nowhere": (lambda e: e.compare(TEXT, [999]), "EL276.*999"),
+    "negative": (lambda e: e.substitute(TEXT, -1), "EL276.*-1"),
+    "whitespace": (lambda e: e.substitute(TEXT, 8), "EL276.*Token 8"),
+    "no index": (lambda e: e.search(TEXT, 1, 0), "EL275.*--index"),
+}
+
+
+@pytest.mark.parametrize("ask, message", BAD.values(), ids=BAD)
+def test_bad_input_is_told(nlp, ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask(Explorer(nlp, limits=ExploreLimits(max_chars=200, max_tokens=50)))
+
+
+def test_a_layer_that_is_not_there_is_told(nlp, index):
+    with pytest.raises(ValueError, match="EL017.*layer = 9"):
+        Explorer(nlp, index).search(TEXT, 1, 9)
+
+
+def test_limits_are_checked():
+    with pytest.raises(ValueError, match="EL012.*max_chars = 0"):
+        ExploreLimits(max_chars=0)
+
+
+def test_what_a_pipeline_lacks_is_told():
+    nlp = make_nlp()
+    prepare_pipeline(nlp, "toy")
+    explorer = Explorer(nlp)
+
+    assert "EL274" in explorer.obstacles["surprisal"] and explorer.obstacles["likeness"] is None
+    assert explorer.read("Ham.")["lines"][0]["tokens"][0]["bits"] is None
+    with pytest.raises(ValueError, match="EL274.*has no component elmo_lm, but elmo"):
+        explorer.substitute("Ham.", 0)
+
+
+def test_a_pipeline_with_only_a_language_model_shows_surprisal():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm", name="lm")
+    prepare_pipeline(nlp, "toy")
+    explorer = Explorer(nlp)
+
+    assert explorer.read("Ham.")["lines"][0]["tokens"][0]["bits"] > 0
+    assert "EL063" in explorer.obstacles["mixes"]
+    with pytest.raises(ValueError, match="EL273.*no component elmo, but lm"):
+        explorer.compare("Ham.", [0])
+
+
+def test_a_pipeline_without_elmo_is_refused():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    with pytest.raises(ValueError, match="EL270.*'plain'.*sentencizer"):
+        prepare_pipeline(nlp, "plain")
+
+
+def test_a_text_that_was_read_is_not_read_again(nlp, monkeypatch):
+    explorer = Explorer(nlp)
+    n_read = []
+    pipe = nlp.pipe
+    monkeypatch.setattr(nlp, "pipe", lambda docs: n_read.append(1) or pipe(docs))
+
+    explorer.read(TEXT)
+    explorer.compare(TEXT, [1])
+    assert len(n_read) == 1
+    # Only the last ones are kept.
+    for i in range(8):
+        explorer.read(f"Text {i}")
+    explorer.read(TEXT)
+    assert len(n_read) == 10
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(nlp, text):
+    explorer = Explorer(nlp)
+    try:
+        answer = explorer.read(text)
+    except ValueError as err:
+        assert "EL271" in str(err)
+        return
+    n_tokens = sum(len(line["tokens"]) for line in answer["lines"])
+    assert answer["chosen"] and max(answer["chosen"]) < n_tokens
+    explorer.compare(text, answer["chosen"])
+
+
+def test_the_module_names_the_factories_that_there_are():
+    assert spacy.blank("en").has_factory(explored_pipeline.ELMO)
+    assert spacy.blank("en").has_factory(explored_pipeline.LANGUAGE_MODEL)
