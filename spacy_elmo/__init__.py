@@ -18,6 +18,7 @@ The rooms, from the bottom; each imports only those above it in this list:
     bulk               vectors of large amounts of text: shards, processes, a Ray cluster
     tasks              components for the tasks of the paper's table 1
     experiments        the comparisons of Peters et al. 2018, probes, reports
+    explore            a local web page about a pipeline
     cli                `python -m spacy elmo ...`
 
 docs/design.md has the rules and the reasons. The names in `__all__` are imported at their

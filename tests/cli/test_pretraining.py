@@ -18,7 +18,7 @@ from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
 
 OVERRIDES = [
-    "--bilm.width", 8, "--bilm.cell_width", 6, "--bilm.char_width", 3,
+    "--bilm.width", 8, "--bilm.cell_width", 6, "--bilm.projection", "true", "--bilm.char_width", 3,
     "--bilm.filters", "[[1,3],[2,4]]", "--bilm.max_chars", 14,
     "--corpus.buffer_tokens", 200, "--corpus.min_count", 1, "--training.batch_tokens", 60,
     "--training.softmax.n_samples", 10, "--training.log_frequency", 2,

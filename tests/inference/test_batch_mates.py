@@ -26,6 +26,10 @@ SHAPES = {
 }
 
 
+def make_config(shape):
+    return BiLMConfig(**{"projection": True, **SHAPES[shape]})
+
+
 def require_equal(found, expected, precision):
     for a, b in zip(found, expected):
         if precision == "fp32":
@@ -45,7 +49,7 @@ def make_sentences(n_sentences=18):
 def test_a_sentence_alone_is_the_same_sentence_in_any_batch(monkeypatch, shape, precision):
     monkeypatch.setattr(inference, "_LEAST_ROWS", 2)
     torch.manual_seed(0)
-    bilm = BiLM(BiLMConfig(**SHAPES[shape])).requires_grad_(False)
+    bilm = BiLM(make_config(shape)).requires_grad_(False)
     # As large as trained ones: small numbers hide what is rounded otherwise.
     for weight in bilm.parameters():
         weight.mul_(1.5)
@@ -66,7 +70,7 @@ def test_a_sentence_alone_is_the_same_sentence_in_any_batch(monkeypatch, shape, 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_states_do_not_depend_on_batch_mates(precision):
     torch.manual_seed(0)
-    embedder = Embedder(BiLM(BiLMConfig(**SHAPES["narrow"])), precision=precision)
+    embedder = Embedder(BiLM(make_config("narrow")), precision=precision)
     first, second = make_sentences()[:9], make_sentences()[9:18]
 
     _, state = embedder.embed_stateful(first)

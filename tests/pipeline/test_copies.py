@@ -92,7 +92,7 @@ def test_defaults_are_safe_from_what_is_done_to_a_config():
         first["filters"].append([6, 1])
     first["filters"] = []
 
-    assert len(make_components("elmo").config["components"]["elmo"]["model"]["filters"]) == 5
+    assert len(make_components("elmo").config["components"]["elmo"]["model"]["filters"]) == 6
 
 
 SPAWN = """
