@@ -1,5 +1,6 @@
 """What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
 
+from html import escape
 from typing import Any, Callable, Dict, Iterable, List
 
 from spacy import displacy
@@ -55,20 +56,19 @@ def _describe_tags(doc: Doc) -> Section:
         if token.tag_
     ]
     drawn = {"text": doc.text, "tokens": [token.text for token in words], "spans": places}
-    html = displacy.render(drawn, style="span", manual=True, jupyter=False) if places else ""
+    html = _draw(drawn, "span") if places else ""
     return Section("Tags", [f"{token.text}: {token.tag_}" for token in words], html)
 
 
 def _describe_entities(doc: Doc) -> Section:
-    html = displacy.render(doc, style="ent", jupyter=False) if doc.ents else ""
+    html = _draw(displacy.parse_ents(doc), "ent") if doc.ents else ""
     return Section("Entities", [_label(ent) for ent in doc.ents], html)
 
 
 def _describe_spans(doc: Doc) -> Section:
     key = "sc"
     spans = doc.spans.get(key, [])
-    options = {"spans_key": key}
-    html = displacy.render(doc, style="span", options=options, jupyter=False) if spans else ""
+    html = _draw(displacy.parse_spans(doc, {"spans_key": key}), "span") if spans else ""
     return Section("Spans", [_label(span) for span in spans], html)
 
 
@@ -82,8 +82,7 @@ def _describe_roles(doc: Doc) -> Section:
         "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
         for frame in frames
     ]
-    drawn = [describe_frame(frame) for frame in frames]
-    html = displacy.render(drawn, style="span", manual=True, jupyter=False) if drawn else ""
+    html = "".join(_draw(describe_frame(frame), "span") for frame in frames)
     return Section("Roles", lines, html)
 
 
@@ -91,6 +90,19 @@ def _describe_chains(doc: Doc) -> Section:
     chains = doc._.coref_chains
     lines = [" = ".join(mention.text for mention in chain) for chain in chains]
     return Section("Chains", lines, render_chains(doc) if chains else "")
+
+
+def _draw(parsed: Dict[str, Any], style: str) -> str:
+    """parsed (Dict[str, Any]): what displaCy draws by hand. style (str): "ent" or "span".
+    RETURNS (str): HTML. displaCy escapes the text, but neither labels nor identifiers, which
+    are the pipeline's."""
+    kind = "ents" if style == "ent" else "spans"
+    places = [
+        {key: escape(value) if isinstance(value, str) else value for key, value in place.items()}
+        for place in parsed[kind]
+    ]
+    drawn = {**parsed, kind: places}
+    return displacy.render(drawn, style=style, manual=True, jupyter=False)
 
 
 def _label(span: Span) -> str:

@@ -1,0 +1,30 @@
+"""What a pipeline says of a text is drawn as text, whoever made the pipeline."""
+
+import pytest
+import spacy
+from spacy.tokens import Span
+
+from spacy_elmo.explore.task_sections import describe_doc
+from spacy_elmo.tasks.srl.frames import Frame, register_extension, write_frames
+
+MARKUP = "<img/src=x/onerror=y>"
+
+
+@pytest.fixture
+def doc():
+    register_extension()
+    doc = spacy.blank("en")("Sam gave ham")
+    doc[0].tag_ = MARKUP
+    doc.set_ents([Span(doc, 0, 1, label=MARKUP, kb_id=MARKUP)])
+    doc.spans["sc"] = [Span(doc, 2, 3, label=MARKUP, kb_id=MARKUP)]
+    argument = Span(doc, 0, 1, label=MARKUP)
+    write_frames(doc, [Frame(Span(doc, 1, 2, label="V"), [(MARKUP, argument)])])
+    return doc
+
+
+@pytest.mark.parametrize("factory", ["tagger", "ner", "spancat", "elmo_srl"])
+def test_markup_in_labels_is_drawn_as_text(doc, factory):
+    (section,) = describe_doc(doc, [factory])
+
+    assert MARKUP in "".join(section.lines)
+    assert "<img" not in section.html and "&lt;img/src=x/onerror=y&gt;" in section.html
