@@ -381,4 +381,4 @@ def _copy_arrays(
     """Put a batch's layers where they belong, layer first, each with memory of its own."""
     parts = layers.cpu().split([len(sentences[i]) for i in members])
     for i, part in zip(members, parts):
-        arrays[i] = part.transpose(0, 1).clone(memory_format=torch.contiguous_format).numpy()
+        arrays[i] = np.array(part.numpy().swapaxes(0, 1), order="C")

@@ -287,7 +287,10 @@ class InferenceEngine:
             width = Y.size(1)
             half = layers[:, layer, reading.direction * width : (reading.direction + 1) * width]
             # The word layer is doubled to the common width.
-            half[reading.rows] = Y[reading.ids if last is None else reading.kept]
+            chosen = reading.ids if last is None else reading.kept
+            # Not by `[]`: torch begins threads for it from 3,000 numbers on, which then wait for
+            # more with the processor in their hands.
+            half.index_copy_(0, reading.rows, Y.index_select(0, chosen))
             if last is not None:
                 lasts.append(last)
         return lasts

@@ -69,7 +69,10 @@ class WordCache:
                     known[word] = row
                     hits.append(i)
                     rows.append(row)
-            vectors = table[rows]
+            # Not by `[]`, which would wake torch's threads.
+            vectors = table.index_select(
+                0, torch.tensor(rows, dtype=torch.int64, device=table.device)
+            )
             self._store = _Store(known, table)
             self.n_hits += len(hits)
             self.n_misses += len(misses)

@@ -6,9 +6,13 @@ import threading
 import time
 
 import pytest
+import spacy
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from spacy_elmo.inference import threads as parallel
+
+BUNDLED = {"@architectures": "spacy-elmo.Elmo.v2"}
 
 
 @pytest.fixture
@@ -190,3 +194,29 @@ def test_threads_are_chosen_as_torch_has_them_and_one_in_a_child(monkeypatch):
 
     assert parallel.choose_n_threads(0) == 1
     assert parallel.choose_n_threads(2) == 2
+
+
+class Noted(TorchDispatchMode):
+    """Note what torch does in the calling thread."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.names.add(operator.overloadpacket.__name__)
+        return operator(*args, **(kwargs or {}))
+
+
+def test_a_short_text_does_not_wake_torch_s_own_threads():
+    """Once begun, they wait for more work with a processor in their hands, and the two directions
+    need both. torch begins them for an index from 3,000 numbers on, for a copy from 32,768."""
+    nlp = spacy.blank("en")
+    elmo = nlp.add_pipe("elmo", config={"model": {**BUNDLED, "n_threads": 2}})
+    doc = nlp(" ".join(["The quick brown fox jumped over the lazy dog ."] * 12))
+
+    with Noted() as noted:
+        elmo(doc)
+
+    assert "index_select" in noted.names and "index_copy_" in noted.names
+    assert not noted.names & {"index", "index_put_", "_index_put_impl_", "clone", "copy_", "cat"}
