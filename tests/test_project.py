@@ -35,6 +35,7 @@ lang = "{lang}"
 [bilm]
 width = 8
 cell_width = 6
+projection = true
 [corpus]
 min_count = 1
 [training]

@@ -227,6 +227,8 @@ def test_ctrl_c_in_a_terminal(folder, tmp_path):
     with subprocess.Popen(
         [str(part) for part in (*command, "--weights", folder / "weights")],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # What runs in the background of a shell ignores the signal, and so do its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:  # fmt: skip
         # It waits for a text.
         while not (tmp_path / "out").exists():

@@ -156,7 +156,8 @@ from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM
 packed_linear._LEAST_PACKED = 0
 torch.manual_seed(0)
-bilm = BiLM(BiLMConfig(width=32, cell_width=32, char_width=4, filters=[[1, 8], [3, 8]]))
+sizes = dict(width=32, cell_width=32, projection=True, char_width=4)
+bilm = BiLM(BiLMConfig(**sizes, filters=[[1, 8], [3, 8]]))
 exact = None
 for precision in packed_linear.PRECISIONS:
     try:
