@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.experiments.results import get_effort, write_result
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.senses.annotated import read_sentences
+from spacy_elmo.senses.annotated import Sentence, read_sentences
 from spacy_elmo.senses.wordnet import read_wordnet
 from spacy_elmo.util.vectors import normalise
 
@@ -41,10 +41,11 @@ def main(
 ) -> None:
     """Write the maps, and how often the nearest other context has the same sense, by layer."""
     glosses = read_wordnet(wordnet).glosses
+    sentences = list(read_sentences(corpus))
     embedder = load_embedder(weights or "en_small")
     for lemma in lemmas.split(","):
         start = time.perf_counter()
-        uses = find_uses(corpus, lemma, pos, least)
+        uses = find_uses(sentences, lemma, pos, least)
         report = {"lemma": lemma, **make_map(embedder, uses, glosses)}
         report.update(get_effort(start, embedder.hash_weights()))
         write_result(output / f"sense_map_{lemma}.json", "sense_map", f"{lemma}, in SemCor", report)
@@ -75,18 +76,18 @@ def make_map(embedder: Embedder, uses: list[Use], glosses: dict[str, str]) -> di
     }
 
 
-def find_uses(corpus: Path, lemma: str, pos: str, least: int) -> list[Use]:
-    """RETURNS (list[Use]): in the corpus, of senses with enough contexts."""
+def find_uses(sentences: list[Sentence], lemma: str, pos: str, least: int) -> list[Use]:
+    """RETURNS (list[Use]): in the sentences, of senses with enough contexts."""
     uses = [
         Use(sentence.words, instance.start, instance.keys[0])
-        for sentence in read_sentences(corpus)
+        for sentence in sentences
         for instance in sentence.instances
         if (instance.lemma, instance.pos) == (lemma, pos) and instance.end == instance.start + 1
     ]
     counts = Counter(use.sense for use in uses)
     kept = [use for use in uses if counts[use.sense] >= least]
     if len({use.sense for use in kept}) < 2:
-        raise typer.BadParameter(f"{lemma!r} has no two senses with {least} contexts in {corpus}")
+        raise typer.BadParameter(f"{lemma!r} has no two senses with {least} contexts")
     return kept
 
 

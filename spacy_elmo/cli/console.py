@@ -73,15 +73,16 @@ class Console:
 
     def inform(self, text: str) -> None:
         """text (str): that is good to know."""
-        self._tell(self._printer.info(text))
+        self.tell(self._printer.info(text))
 
     def warn(self, text: str) -> None:
         """text (str): that may be a problem."""
-        self._tell(self._printer.warn(text))
+        self.tell(self._printer.warn(text))
 
     def tell(self, text: str) -> None:
         """text (str): how far the work is, where no bar is drawn, or above the bars."""
-        self._tell(text)
+        if not self.is_quiet:
+            _write(text, sys.stderr)
 
     def fail(self, text: str) -> None:
         """text (str): of an error, which is printed in any case."""
@@ -96,11 +97,7 @@ class Console:
         names = ", ".join(str(path) for path in paths if path is not None)
         spent = format_seconds(time.perf_counter() - self._start)
         title = f"Wrote {names} in {spent}" if names else f"Done in {spent}"
-        self._tell(self._printer.good(title, summary))
-
-    def _tell(self, text: str) -> None:
-        if not self.is_quiet:
-            _write(text, sys.stderr)
+        self.tell(self._printer.good(title, summary))
 
     # ---- progress
 

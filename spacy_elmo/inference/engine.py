@@ -18,6 +18,7 @@ from ..bilm.snapshot import Snapshot
 from ..bilm.word_batch import N_BOUNDARIES, WordBatch
 from ..bilm.words import make_inputs
 from .packed_cnn import PackedCNN
+from .row_copies import put_rows, take_rows
 from .stack import InferenceStack
 from .threads import run_parallel
 from .word_cache import WordCache
@@ -122,9 +123,9 @@ class InferenceEngine:
         new = self.encode([words[i] for i in misses], n_threads)
         self.word_cache.put([words[i] for i in misses], new)
         vectors = new.new_empty(len(words), new.size(1))
-        vectors[misses] = new
+        put_rows(vectors, misses, new)
         if hits:
-            vectors[hits] = stored
+            put_rows(vectors, hits, stored)
         return vectors
 
     def encode(self, words: List[str], n_threads: int = 1) -> Tensor:
@@ -133,7 +134,7 @@ class InferenceEngine:
         n_words = min(_MOST_WORDS, max(_LEAST_WORDS, n_words))
         parts, back = make_inputs(self._bilm, words, n_words)
         tasks = [partial(self._encode, part) for part in parts]
-        return torch.cat(run_parallel(tasks, self._limit(n_threads)))[back]
+        return take_rows(torch.cat(run_parallel(tasks, self._limit(n_threads))), back)
 
     def contextualize(
         self, batch: WordBatch, layers: Tensor, rows: NDArray, *, n_threads: int = 1
@@ -288,9 +289,7 @@ class InferenceEngine:
             half = layers[:, layer, reading.direction * width : (reading.direction + 1) * width]
             # The word layer is doubled to the common width.
             chosen = reading.ids if last is None else reading.kept
-            # Not by `[]`: torch begins threads for it from 3,000 numbers on, which then wait for
-            # more with the processor in their hands.
-            half.index_copy_(0, reading.rows, Y.index_select(0, chosen))
+            put_rows(half, reading.rows, take_rows(Y, chosen))
             if last is not None:
                 lasts.append(last)
         return lasts

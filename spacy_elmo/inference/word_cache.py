@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .forking import CACHE_LOCK
+from .row_copies import put_rows, take_rows
 
 # A table is never written to before it has rows.
 _NO_ROWS = torch.empty(0)
@@ -69,10 +70,7 @@ class WordCache:
                     known[word] = row
                     hits.append(i)
                     rows.append(row)
-            # Not by `[]`, which would wake torch's threads.
-            vectors = table.index_select(
-                0, torch.tensor(rows, dtype=torch.int64, device=table.device)
-            )
+            vectors = take_rows(table, rows)
             self._store = _Store(known, table)
             self.n_hits += len(hits)
             self.n_misses += len(misses)
@@ -91,14 +89,14 @@ class WordCache:
             if not new:
                 return
             if len(new) < len(words):
-                words, vectors = [words[i] for i in new], vectors[new]
+                words, vectors = [words[i] for i in new], take_rows(vectors, new)
             known, table = self._take_store()
             n_dropped = max(0, len(known) + len(words) - self.capacity)
             free = [known.pop(word) for word in list(islice(known, n_dropped))]
             n_used = len(known) + n_dropped
             free += range(n_used, n_used + len(words) - n_dropped)
             table = _grow(table, free[-1] + 1, self.capacity, vectors)
-            table[free] = vectors
+            put_rows(table, free, vectors)
             known.update(zip(words, free))
             self._store = _Store(known, table)
 

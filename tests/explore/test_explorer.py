@@ -29,18 +29,22 @@ def nlp():
     return nlp
 
 
-@pytest.fixture
-def index(nlp, tmp_path):
+def make_index(nlp, folder, sentences):
     opened = SearchIndex.create(
-        tmp_path / "index",
+        folder,
         find_embedder(nlp),
         layer=0,
         weighting="mean",
         backend="numpy",
         lang="en",
     )
-    opened.add("some text", SENTENCES)
+    opened.add("some text", sentences)
     return opened
+
+
+@pytest.fixture
+def index(nlp, tmp_path):
+    return make_index(nlp, tmp_path / "index", SENTENCES)
 
 
 def test_lines_are_read_on_their_own(nlp):
@@ -100,15 +104,7 @@ def test_the_nearest_contexts_are_tokens_of_other_sentences(nlp, index):
 
 
 def test_a_corpus_without_another_sentence_has_no_context(nlp, tmp_path):
-    index = SearchIndex.create(
-        tmp_path / "index",
-        find_embedder(nlp),
-        layer=0,
-        weighting="mean",
-        backend="numpy",
-        lang="en",
-    )
-    index.add("some text", SENTENCES[:1])
+    index = make_index(nlp, tmp_path / "index", SENTENCES[:1])
     assert Explorer(nlp, index).search("A bank lends .", 1, -1) == {"contexts": []}
 
 

@@ -213,7 +213,13 @@ def test_a_short_text_does_not_wake_torch_s_own_threads():
     need both. torch begins them for an index from 3,000 numbers on, for a copy from 32,768."""
     nlp = spacy.blank("en")
     elmo = nlp.add_pipe("elmo", config={"model": {**BUNDLED, "n_threads": 2}})
-    doc = nlp(" ".join(["The quick brown fox jumped over the lazy dog ."] * 12))
+    doc = nlp.make_doc(" ".join(["The quick brown fox jumped over the lazy dog ."] * 12))
+
+    # Begins the engine. After it, all words are new, then known.
+    elmo(nlp.make_doc("Ham"))
+    with Noted() as noted:
+        elmo(doc)
+    assert not noted.names & {"index", "index_put_", "_index_put_impl_"}
 
     with Noted() as noted:
         elmo(doc)
