@@ -7,16 +7,10 @@ from typer.models import ArgumentInfo
 
 from spacy_elmo.cli import elmo_cli
 
+from .completion import SECTION
 from .objects import cell, code, show_type, wrap_parameters
 from .sources import Sources
 
-# Bash alone: a function for another shell would have to be tried in that shell.
-COMPLETION = """_spacy() {
-  local IFS=$'\\n'
-  COMPREPLY=($(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
-    "_PYTHON _M SPACY_COMPLETE=complete_bash" spacy))
-}
-complete -o default -F _spacy spacy"""
 _INTRO = f"""# Commands
 
 Commands of `python -m spacy elmo`. Each prints its own help with `--help`: what it takes, in which
@@ -47,22 +41,7 @@ first, and continues with `--resume`. Any other signal ends a command as
 usual: 143 for SIGTERM, for `pretrain` only before its first step. A traceback is a bug:
 please report it.
 
-## Shell completion
-
-`python -m spacy --install-completion` is Typer's, and does not work: spaCy calls its app
-`python -m spacy`, and a shell completes the arguments of a program, which is `python` here. The
-script that it installs in Bash is called for every `python` and fails; to remove it, delete
-`~/.bash_completions/python -m spacy.sh` and the line that it added to `~/.bashrc`.
-
-What works in Bash is completion for `spacy`, the program that spaCy installs, which is the same as
-`python -m spacy`. Put this into `~/.bashrc`:
-
-```text
-{COMPLETION}
-```
-
-`spacy elmo in`, then Tab, offers `init-config` and `index`. Each Tab starts Python and imports
-spaCy, which takes a second or two. Files and folders are completed as usual.
+{SECTION}
 """
 _OVERRIDES = "Sections of the config can be overridden, such as `--training.max_steps 100`."
 _FORMAT_OPTIONS = "The options of each format are on the page of [readers](readers.md)."

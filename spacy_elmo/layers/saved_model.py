@@ -57,7 +57,10 @@ def _find_weights(
     (shim,) = (i for i, node in enumerate(nodes) if node.shims)
     (mix,) = (i for i, node in enumerate(nodes) if node.param_names)
     state = unpack(message["shims"][shim][0], source)["state"]
-    return state, dict(message["params"][mix])
+    params = message["params"][mix]
+    if not isinstance(params, dict):
+        raise TypeError(f"parameters of the mix are a {type(params).__name__}")
+    return state, params
 
 
 def _require_numbers(name: str, value: Any, expected: Floats1d, source: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from docs_build.commands import COMPLETION
 from spacy_elmo import cli
 from spacy_elmo.cli.common import exit_on_error
 from spacy_elmo.cli.console import Console
@@ -149,27 +148,3 @@ def test_letters_that_the_output_does_not_have(monkeypatch):
 def test_durations():
     cases = {0.04: "0.0 s", 3.21: "3.2 s", 59.96: "1 min 0 s", 125: "2 min 5 s", 3_720: "1 h 2 min"}
     assert {seconds: format_seconds(seconds) for seconds in cases} == cases
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Bash")
-def test_the_completion_of_the_page_works(tmp_path):
-    program = tmp_path / "spacy"
-    program.write_text(f"#!{sys.executable}\nfrom spacy.cli import setup_cli\nsetup_cli()\n")
-    program.chmod(0o755)
-    lines = [COMPLETION]
-    for words in (("elmo", "in"), ("elmo", "index", "--we"), ("elmo", "embed", "--engine", "")):
-        array = " ".join(f"'{word}'" for word in ("spacy", *words))
-        lines.append(f"COMP_WORDS=({array}); COMP_CWORD={len(words)}; _spacy")
-        lines.append('echo "${COMPREPLY[*]}"')
-
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(lines)],
-        env={**os.environ, "PATH": path},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-
-    assert done.stdout.splitlines() == [
-        "init-config index", "--weights --weighting", "local ray",
-    ]  # fmt: skip

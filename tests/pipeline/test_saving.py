@@ -232,6 +232,7 @@ BAD_MODELS = {
     "a mix of doubles": set_param("W", np.zeros(3)),
     "a mix of text": set_param("W", "abc"),
     "no scale": set_param("gamma", None),
+    "a mix that is a list": change_model(lambda message: message["params"].__setitem__(2, ["W"])),
     "a cfg of numbers": lambda files: {**files, "cfg": b"[1]"},
     "a cfg that is damaged": lambda files: {**files, "cfg": b'{"lang'},
     "a language that is a list": lambda files: {**files, "cfg": b'{"lang": ["en"]}'},

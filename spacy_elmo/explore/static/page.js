@@ -85,7 +85,7 @@ async function read(event) {
     $("status").textContent = "";
     complain($("problem"), error);
   } finally {
-    document.querySelector("main").classList.remove("busy");
+    if (turn === state.turn) document.querySelector("main").classList.remove("busy");
   }
 }
 
