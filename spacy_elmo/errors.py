@@ -615,7 +615,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL271 = "The text is empty. Type a sentence, or several, each in a line of its own."
     EL272 = (
         "The text has {n:,} {what}, and at most {most:,} are read at a time. Shorten it, or start "
-        "with another limit (`elmo explore --help`)."
+        "`elmo explore` with a larger `{option}`."
     )
     EL273 = (
         "There are no layers to compare: the pipeline has no component elmo, but {known}. Start "

@@ -42,6 +42,7 @@ def explore(
         False, "--open/--no-browser", help="Open the page in the browser, or print its address only"
     ),
     max_chars: int = typer.Option(2_000, min=1, help="Characters of a text at most"),
+    max_lines: int = typer.Option(20, min=1, help="Lines of a text at most"),
     max_tokens: int = typer.Option(500, min=1, help="Tokens of a text at most"),
     seconds: float = typer.Option(20.0, min=1.0, help="Seconds for an answer at most"),
     quiet: bool = QUIET,
@@ -55,7 +56,9 @@ def explore(
         from ..explore.explore_limits import ExploreLimits
         from ..explore.page_server import make_url, open_socket, run_server
 
-        limits = ExploreLimits(max_chars=max_chars, max_tokens=max_tokens, seconds=seconds)
+        limits = ExploreLimits(
+            max_chars=max_chars, max_lines=max_lines, max_tokens=max_tokens, seconds=seconds
+        )
         # Before the pipeline is loaded, which takes seconds.
         with open_socket(host, port) as opened:
             explorer = _load(pipeline, language_model, index, weights, limits)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from ..util.checks import require_least
 
+# Of a character in JSON at most, as "\ud83d\ude00"; and of what a request holds besides its text.
+_CHARACTER_BYTES, _OTHER_BYTES = 12, 10_000
+
 
 @dataclass(frozen=True)
 class ExploreLimits:
@@ -14,7 +17,6 @@ class ExploreLimits:
     max_tokens (int): tokens of a text, all lines together.
     max_chosen (int): tokens that are compared with each other.
     max_waiting (int): requests that wait while the pipeline reads.
-    max_bytes (int): bytes of a request.
     seconds (float): from a request to its answer.
     """
 
@@ -23,10 +25,14 @@ class ExploreLimits:
     max_tokens: int = 500
     max_chosen: int = 16
     max_waiting: int = 8
-    max_bytes: int = 100_000
     seconds: float = 20.0
 
     def __post_init__(self) -> None:
         """RAISES (ValueError): EL012 if one is less than 1."""
         for name, value in vars(self).items():
             require_least(name, value, 1)
+
+    @property
+    def max_bytes(self) -> int:
+        """RETURNS (int): Bytes of a request: any text of `max_chars` fits."""
+        return _CHARACTER_BYTES * self.max_chars + _OTHER_BYTES

@@ -76,7 +76,8 @@ class RequestGuard:
         length = headers.get("content-length", "0")
         n_bytes = int(length) if length.isdecimal() else self.max_bytes + 1
         if n_bytes > self.max_bytes:
-            return 413, Errors.EL272.format(n=n_bytes, what="bytes", most=self.max_bytes)
+            values = {"n": n_bytes, "most": self.max_bytes, "option": "--max-chars"}
+            return 413, Errors.EL272.format(what="bytes", **values)
         return None
 
 

@@ -39,16 +39,16 @@ class TextReader:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
             raise ValueError(Errors.EL271)
-        _require_most(len(text), self.limits.max_chars, "characters")
-        _require_most(len(lines), self.limits.max_lines, "lines")
+        _require_most(len(text), self.limits.max_chars, "characters", "--max-chars")
+        _require_most(len(lines), self.limits.max_lines, "lines", "--max-lines")
         docs = [self.nlp.make_doc(line) for line in lines]
-        _require_most(sum(map(len, docs)), self.limits.max_tokens, "tokens")
+        _require_most(sum(map(len, docs)), self.limits.max_tokens, "tokens", "--max-tokens")
         return list(self.nlp.pipe(docs))
 
 
-def _require_most(n: int, most: int, what: str) -> None:
+def _require_most(n: int, most: int, what: str, option: str) -> None:
     if n > most:
-        raise ValueError(Errors.EL272.format(n=n, what=what, most=most))
+        raise ValueError(Errors.EL272.format(n=n, what=what, most=most, option=option))
 
 
 def list_tokens(docs: List[Doc]) -> List[Token]:

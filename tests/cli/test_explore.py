@@ -1,15 +1,19 @@
 """`spacy elmo explore`: the page is served until Ctrl-C, and what is wrong is told at the start."""
 
+import asyncio
 import re
 import signal
 import subprocess
 import sys
 import webbrowser
+from pathlib import Path
 
 import httpx
 import pytest
 import spacy
 
+from spacy_elmo import explore
+from spacy_elmo.errors import Errors
 from spacy_elmo.explore import page_server
 
 from ..support.helpers import make_nlp
@@ -85,7 +89,34 @@ def test_what_cannot_be_served_is_told(pipeline, weights, tmp_path, served):
     assert "EL074" in run(*command, "--language-model", weights, exit_code=1)
     run("elmo", "explore", pipeline, "--port", 70000, exit_code=2)
     run("elmo", "explore", pipeline, "--max-chars", 0, exit_code=2)
+    run("elmo", "explore", pipeline, "--max-lines", 0, exit_code=2)
     assert not served
+
+
+async def ask(app):
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return (await client.get("/api/pipeline")).json()
+
+
+def test_limits_are_those_of_the_options(pipeline, served):
+    names = ("max_chars", "max_lines", "max_tokens", "seconds")
+    options = [part for i, key in enumerate(names, 30) for part in (f"--{key.replace('_', '-')}", i)]
+    run("elmo", "explore", pipeline, "--port", 0, *options)
+
+    limits = asyncio.run(ask(served[0]))["limits"]
+    assert [limits[key] for key in names] == [30, 31, 32, 33]
+
+
+def test_each_option_that_a_message_of_the_page_names_is_one():
+    """Beside those of `elmo index`, no message names others."""
+    texts = [text for code, text in vars(Errors).items() if "EL270" <= code <= "EL284"]
+    source = [path.read_text("utf-8") for path in Path(explore.__file__).parent.glob("*.py")]
+    named = {name for text in [*texts, *source] for name in re.findall(r"--[a-z][a-z-]*", text)}
+    printed = run("elmo", "explore", "--help")
+
+    assert {"--max-chars", "--max-lines", "--max-tokens", "--seconds", "--index"} <= named
+    assert [name for name in sorted(named) if name not in printed] == []
 
 
 def test_a_port_in_use_is_told(pipeline, served):

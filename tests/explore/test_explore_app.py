@@ -1,5 +1,6 @@
 """The app of the page: who may ask, what is answered, and what every answer carries."""
 
+import json
 import threading
 import time
 from contextlib import contextmanager
@@ -85,7 +86,7 @@ BAD = {
     "no token": ("/api/compare", {"text": "x", "tokens": [7]}, 400, "EL276"),
     "no model": ("/api/substitute", {"text": "x", "token": 0}, 400, "EL274"),
     "no index": ("/api/search", {"text": "x", "token": 0, "layer": 0}, 400, "EL275"),
-    "huge": ("/api/read", {"text": "x" * 200_000}, 413, "EL272.*bytes"),
+    "huge": ("/api/read", {"text": "x" * 200_000}, 413, "EL272.*bytes.*--max-chars"),
 }
 
 
@@ -97,6 +98,21 @@ def test_bad_requests_are_told(client, path, body, status, message):
         answer = client.post(path, json=body)
     with pytest.raises(ValueError, match=message):
         raise ValueError(read_error(answer, status))
+
+
+def test_a_longer_text_fits_into_a_request(explorer):
+    # In ASCII: twelve bytes for one such character.
+    body = json.dumps({"text": "😀😀😀 " * 4_000})
+    limits = ExploreLimits(max_chars=16_000, max_tokens=16_000)
+    with open_client(Explorer(explorer.nlp, limits=limits)) as client:
+        headers = {"content-type": "application/json"}
+        answer = client.post("/api/read", content=body, headers=headers)
+        assert answer.status_code == 200
+    assert len(body) < limits.max_bytes
+
+    with open_client(explorer) as client:
+        answer = client.post("/api/read", content=body, headers=headers)
+        assert "EL272" in read_error(answer, 413)
 
 
 def test_a_body_in_pieces_is_limited_too(client):

@@ -125,9 +125,9 @@ def test_mixes_are_those_of_the_pipeline(nlp):
 
 BAD = {
     "empty": (lambda e: e.read(" \n\t\n"), "EL271.*empty"),
-    "long": (lambda e: e.read("x" * 300), "EL272.*300 characters, and at most 200"),
-    "lines": (lambda e: e.read("x\n" * 30), "EL272.*30 lines, and at most 20"),
-    "tokens": (lambda e: e.read("x " * 60), "EL272.*60 tokens, and at most 50"),
+    "long": (lambda e: e.read("x" * 300), "EL272.*300 characters, and at most 200.*--max-chars"),
+    "lines": (lambda e: e.read("x\n" * 30), "EL272.*30 lines, and at most 20.*--max-lines"),
+    "tokens": (lambda e: e.read("x " * 60), "EL272.*60 tokens, and at most 50.*--max-tokens"),
     "no choice": (lambda e: e.compare(TEXT, []), "EL277.*expected 1 to 16"),
     "many": (lambda e: e.compare(TEXT, [0] * 17), "EL277.*17"),
     "nowhere": (lambda e: e.compare(TEXT, [999]), "EL276.*999"),
