@@ -575,8 +575,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "input and pipeline."
     )
     EL249 = (
-        "layers = {value} are not possible. Give some of: mix, and numbers from 0 for the word "
-        "layer, each once, such as `--layers mix,0`."
+        "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
+        "layer to {top}, each once, such as `--layers mix,0`."
     )
     EL250 = (
         "'{path}' has no column '{key}', only: {known}. Name the column of the texts with "

@@ -11,7 +11,6 @@ from ..errors import Errors
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.pipeline_loading import load_pipeline
-from ..util.checks import require_layer
 from ..util.digests import digest
 from .bulk_settings import MIX, BulkSettings, name_column
 from .records import Record
@@ -66,13 +65,12 @@ def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
     settings (BulkSettings): of the job.
     RETURNS (BulkPipeline): with weights.
     RAISES (ValueError): EL171 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
-        several, EL017 for a layer that it has not; else as `load_embedder`.
+        several, EL249 for a layer that it has not; else as `load_embedder`.
     """
     nlp = load_pipeline(settings.pipeline) if settings.pipeline else _make(settings)
     elmo = _find_elmo(nlp, settings)
     get_embedder(elmo.model).ensure_ready()
-    for number in settings.numbers:
-        require_layer(number, elmo.n_layers)
+    settings.require_layers(elmo.n_layers)
     elmo.store_layers = bool(settings.numbers)
     n_pipes = 1 + max(nlp.pipe_names.index(elmo.name), _find_sentence_pipe(nlp, settings))
     nlp.select_pipes(enable=nlp.pipe_names[:n_pipes])

@@ -1,5 +1,6 @@
 """`BulkSettings`: what a job computes, and of which text."""
 
+import re
 from dataclasses import dataclass
 from typing import Tuple
 
@@ -11,6 +12,8 @@ DTYPES = ("float16", "float32")
 # Formats of shards, and the endings of their names.
 FORMATS = {"parquet": ".parquet", "arrow": ".arrow", "spacy": ".spacy"}
 MIX = "mix"
+# Also below 0, which no layer has: what there is to choose is known with the biLM.
+_NUMBER = re.compile("0|-?[1-9][0-9]*")
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,23 @@ class BulkSettings:
 
     def check(self) -> None:
         """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
-        EL249 for layers that are not named."""
+        EL249 for layers that are no names, or named twice."""
         require_known("unit", self.unit, UNITS)
         require_known("dtype", self.dtype, DTYPES)
         require_known("format", self.format, tuple(FORMATS))
         require_least("shard_chars", self.shard_chars, 1)
         require_least("batch_chars", self.batch_chars, 1)
-        is_named = all(name == MIX or name.isdecimal() for name in self.layers)
-        if not self.layers or not is_named or len({*self.layers}) < len(self.layers):
-            raise ValueError(Errors.EL249.format(value=",".join(self.layers)))
+        are_names = all(name == MIX or _NUMBER.fullmatch(name) for name in self.layers)
+        if not self.layers or not are_names or len({*self.layers}) < len(self.layers):
+            raise self._refuse_layers("that of the top LSTM layer")
+
+    def require_layers(self, n_layers: int) -> None:
+        """n_layers (int): of the biLM. RAISES (ValueError): EL249 for a layer that it lacks."""
+        if not all(0 <= number < n_layers for number in self.numbers):
+            raise self._refuse_layers(str(n_layers - 1))
+
+    def _refuse_layers(self, top: str) -> ValueError:
+        return ValueError(Errors.EL249.format(value=",".join(self.layers), top=top))
 
     @property
     def numbers(self) -> Tuple[int, ...]:

@@ -339,9 +339,10 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
         embed(texts, tmp_path / "out", tmp_path / "nothing")
     with pytest.raises(ValueError, match="EL250.*body"):
         embed(tmp_path / "x.parquet", tmp_path / "out", pipeline)
-    with pytest.raises(ValueError, match="EL017.*layer"):
-        embed(texts, tmp_path / "out", pipeline, layers=("3",))
-    for layers in ((), ("top",), ("mix", "mix")):
+    for layer in ("3", "-1"):
+        with pytest.raises(ValueError, match=f"EL249.*'mix,{layer}'.*from 0.* to 2, each once"):
+            embed(texts, tmp_path / "out", pipeline, layers=("mix", layer))
+    for layers in ((), ("top",), ("mix", "mix"), ("1", "1"), ("01",), ("-0",), ("",)):
         with pytest.raises(ValueError, match="EL249"):
             BulkSettings(layers=layers).check()
     (tmp_path / "blank.txt").write_text("\n \n")

@@ -51,7 +51,8 @@ def test_the_standard_input_is_read(weights, tmp_path):
 
 def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
-    assert "EL249" in run(*command, "--layers", "top", exit_code=1)
+    for layers in ("top", "mix,9", "mix,-1"):
+        assert "EL249" in run(*command, "--layers", layers, exit_code=1)
     assert "EL017" in run(*command, "--unit", "words", exit_code=1)
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
     assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
