@@ -26,7 +26,7 @@ def neighbors(
         help="Pipeline with static vectors, such as GloVe, to compare with",
         show_default="none",
     ),
-    n: int = typer.Option(10, min=1, help="Contexts to show"),
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
     same_word: bool = typer.Option(False, "--same-word", help="Look only at the same word"),
     limit: int = typer.Option(

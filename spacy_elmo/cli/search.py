@@ -21,7 +21,7 @@ def search(
         help="Folder of the biLM that the index was made with",
         show_default="where it was then",
     ),
-    n: int = typer.Option(10, "-n", min=1, help="Sentences to show"),
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Sentences to show"),
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:

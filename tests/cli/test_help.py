@@ -4,6 +4,7 @@ import inspect
 import re
 
 import pytest
+import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from spacy_elmo import cli
@@ -73,6 +74,18 @@ def test_each_help_shows_all_of_it(name):
 def test_each_command_can_be_quiet(name):
     assert list_infos(name)["quiet"] == (QUIET, bool)
     assert "-Q, --quiet" in run("elmo", name, "--help")
+
+
+@pytest.mark.parametrize("name", ["search", "neighbors"])
+@pytest.mark.parametrize("option", ["-n", "--n"])
+def test_how_many_to_show_is_spelled_alike(name, option):
+    """Both spellings have been there, one in each command."""
+    command = typer.main.get_command(cli.elmo_cli).commands[name]
+    required = {"search": ["index", "query"], "neighbors": ["x", "--token=x", "--corpus=x"]}
+
+    context = command.make_context(name, [*required[name], option, "3"])
+
+    assert context.params["n"] == 3
 
 
 def test_the_checks_can_fail():
