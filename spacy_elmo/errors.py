@@ -197,6 +197,14 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Presets
     EL060 = "There is no preset '{preset}', only: {presets}."
+    EL285 = (
+        "The preset '{preset}' is one of pretraining. Add `--pretraining`; or, for a pipeline that "
+        "uses a biLM, take one of: {presets}."
+    )
+    EL286 = (
+        "The preset '{preset}' is none of pretraining, but of a pipeline that uses a biLM. Leave "
+        "out `--pretraining`; or, to pretrain a biLM, take one of: {presets}."
+    )
     EL061 = (
         "The component '{name}' has no model with a tok2vec, so ELMo cannot be put into it. "
         "Name trainable factories, such as tagger, parser or ner; add others to the config "

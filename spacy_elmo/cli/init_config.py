@@ -62,6 +62,7 @@ def init_config(
     """
     with exit_on_error(quiet) as console:
         _require_free(output, force)
+        _require_kind(preset, pretraining)
         if pretraining:
             text, summary = _make_pretraining(preset, lang, options, weights)
             command = "elmo pretrain {} OUTPUT --paths.train TEXT"
@@ -76,6 +77,19 @@ def init_config(
         _write(output, text)
         console.finish(output, summary=summary)
         console.inform(f"Next: python -m spacy {command.format(output)}")
+
+
+def _require_kind(preset: Optional[str], pretraining: bool) -> None:
+    """RAISES (ValueError): EL285 or EL286 for a preset that is of the other kind of config."""
+    from ..errors import Errors
+    from ..pipeline.presets import PRESETS
+    from ..pretraining.config_files import PRETRAINING_PRESETS
+
+    if not pretraining and preset in PRETRAINING_PRESETS:
+        raise ValueError(Errors.EL285.format(preset=preset, presets=", ".join(PRESETS)))
+    if pretraining and preset in PRESETS:
+        known = ", ".join(PRETRAINING_PRESETS)
+        raise ValueError(Errors.EL286.format(preset=preset, presets=known))
 
 
 def _make_pretraining(
