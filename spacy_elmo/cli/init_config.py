@@ -10,6 +10,7 @@ from .options import QUIET
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
+    from .console import Console
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
@@ -71,6 +72,7 @@ def init_config(
                 preset, pipeline, lang, options, weights, vectors, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
+            _warn_of_vectors(console, preset, vectors)
         if output == _STDOUT:
             console.show(text)
             return
@@ -90,6 +92,17 @@ def _require_kind(preset: Optional[str], pretraining: bool) -> None:
     if pretraining and preset in PRESETS:
         known = ", ".join(PRETRAINING_PRESETS)
         raise ValueError(Errors.EL286.format(preset=preset, presets=known))
+
+
+def _warn_of_vectors(console: "Console", preset: Optional[str], vectors: Optional[str]) -> None:
+    """Or training would be the first to miss them (EL186)."""
+    from ..pipeline.presets import STATIC_VECTORS
+
+    if preset == STATIC_VECTORS and vectors is None:
+        console.warn(
+            f"The preset {preset} reads static vectors, and none are named: add `--vectors "
+            "PIPELINE`, or give `--paths.vectors PIPELINE` to `spacy train`"
+        )
 
 
 def _make_pretraining(

@@ -115,7 +115,8 @@ def test_configs_are_written_filled_checked_and_trained(
 def test_static_vectors_are_read_beside_elmo(tmp_path, toy_folder, vectors_folder):
     config = tmp_path / "config.cfg"
     common = ["init-config", config, "--weights", toy_folder, "--pipeline", "tagger"]
-    run("elmo", *common, "--preset", "static_vectors", "--vectors", vectors_folder)
+    init = [*common, "--preset", "static_vectors", "--vectors", vectors_folder]
+    assert "--vectors PIPELINE" not in run("elmo", *init)
     nlp = spacy.util.load_model_from_config(spacy.util.load_config(config), auto_fill=True)
     nlp.get_pipe("tagger").add_label("T")
     nlp.initialize()
@@ -131,7 +132,9 @@ def test_static_vectors_are_read_beside_elmo(tmp_path, toy_folder, vectors_folde
 
 def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
     config = tmp_path / "config.cfg"
-    run("elmo", "init-config", config, "--weights", toy_folder, "--preset", "static_vectors")
+    init = ["init-config", config, "--weights", toy_folder, "--preset", "static_vectors"]
+    warned = " ".join(run("elmo", *init).split())
+    assert "add `--vectors PIPELINE`, or give `--paths.vectors PIPELINE`" in warned
     run("init", "fill-config", config, config)
 
     command = ["train", config, *with_corpus(corpus)]
