@@ -101,7 +101,9 @@ async def ask(app):
 
 def test_limits_are_those_of_the_options(pipeline, served):
     names = ("max_chars", "max_lines", "max_tokens", "seconds")
-    options = [part for i, key in enumerate(names, 30) for part in (f"--{key.replace('_', '-')}", i)]
+    options = [
+        part for i, key in enumerate(names, 30) for part in (f"--{key.replace('_', '-')}", i)
+    ]
     run("elmo", "explore", pipeline, "--port", 0, *options)
 
     limits = asyncio.run(ask(served[0]))["limits"]

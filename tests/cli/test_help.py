@@ -15,7 +15,7 @@ from .test_commands import run
 FUNCTIONS = {name: function for name, function, _ in cli._COMMANDS}
 # What numbers count, or are numbers of.
 UNITS = (
-    "actors", "characters", "contexts", "docs", "layer", "minutes", "passes", "percent",
+    "actors", "characters", "contexts", "docs", "layer", "lines", "minutes", "passes", "percent",
     "port", "processes", "processors", "runs", "seconds", "sentences", "sequences", "threads",
     "tokens", "updates",
 )  # fmt: skip
