@@ -44,7 +44,10 @@ please report it.
 {SECTION}
 """
 _OVERRIDES = "Sections of the config can be overridden, such as `--training.max_steps 100`."
-_FORMAT_OPTIONS = "The options of each format are on the page of [readers](readers.md)."
+_FORMAT_OPTIONS = (
+    "Formats and their options are on the page of [readers](readers.md); `--help` prints them, "
+    "those of a format behind its name."
+)
 # What commands take that is not among their parameters.
 _MORE = {"pretrain": _OVERRIDES, "debug-corpus": _OVERRIDES, "convert-data": _FORMAT_OPTIONS}
 

@@ -11,6 +11,7 @@ from spacy.cli._util import app
 from .benchmark import benchmark
 from .convert import convert
 from .convert_data import convert_data
+from .data_formats import ConvertDataCommand
 from .debug_corpus import debug_corpus
 from .demo import demo
 from .embed import embed
@@ -63,6 +64,7 @@ for _name, _function, _example in _COMMANDS:
     _is_open = _name in _OVERRIDABLE
     elmo_cli.command(
         _name,
+        cls=ConvertDataCommand if _name == "convert-data" else None,
         epilog=f"Example: python -m spacy elmo {_name} {_example}",
         context_settings={"allow_extra_args": _is_open, "ignore_unknown_options": _is_open},
     )(_function)

@@ -1,6 +1,5 @@
 """`python -m spacy elmo convert-data`: published data of a task -> a .spacy file."""
 
-import inspect
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List
 import typer
 
 from .common import exit_on_error, require_writable
+from .data_formats import get_options, get_readers, spell_option
 from .options import LANG, QUIET
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def convert_data(
     ctx: typer.Context,
-    format: str = typer.Argument(..., help="Format, such as conll2003, sst or snli"),
+    format: str = typer.Argument(..., help="Format of INPUT; before --help, shows its options"),
     input: Path = typer.Argument(..., help="File, plain or .gz, .xz, .zst"),
     output: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
     lang: str = LANG,
@@ -25,7 +25,7 @@ def convert_data(
 ) -> None:
     """Convert published data of a task into docs to train on.
 
-    Formats have options of their own, such as --joined for conll2003.
+    Formats have options of their own: `convert-data squad --help` shows those of squad.
     """
     import spacy
     from spacy.tokens import DocBin
@@ -45,25 +45,22 @@ def convert_data(
 
 
 def _get_reader(name: str) -> Callable:
-    from ..registry import task_readers
-
-    readers = task_readers.get_all()
+    readers = get_readers()
     if name not in readers:
-        raise typer.BadParameter(f"'{name}': expected one of {', '.join(sorted(readers))}")
+        raise typer.BadParameter(f"'{name}': expected one of {', '.join(readers)}")
     return readers[name]
 
 
 def _read_options(reader: Callable, format: str, arguments: List[str]) -> Dict[str, Any]:
     """Read options such as ["--joined", "--key", "sc"] by the reader's keyword arguments."""
-    parameters = inspect.signature(reader).parameters.values()
-    known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    known = get_options(reader)
     options: Dict[str, Any] = {}
     rest = list(arguments)
     while rest:
         given, is_joined, value = rest.pop(0).partition("=")
         name = given.removeprefix("--").replace("-", "_")
         if name not in known or not given.startswith("--"):
-            shown = ", ".join(f"--{key.replace('_', '-')}" for key in known) or "none"
+            shown = ", ".join(map(spell_option, known)) or "none"
             raise typer.BadParameter(f"'{given}': the options of {format} are: {shown}")
         if isinstance(known[name], bool) and not is_joined:
             options[name] = True

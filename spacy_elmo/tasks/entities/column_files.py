@@ -47,7 +47,7 @@ def read_litbank_entities(
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    joined (bool): as in `read_conll2003`.
+    joined (bool): a Doc for each document, not for each sentence.
     key (str): of the span group, which `spancat` calls `spans_key`.
     YIELDS (Doc): with all layers in one span group, and sentence starts.
     RAISES (ValueError): EL197 for a line that is none of these.
