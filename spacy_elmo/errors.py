@@ -529,7 +529,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL230 = (
         "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
         'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
-        "a block `embed`; docs/tasks.md has examples."
+        "a block `embed`, as the preset word_features of `elmo init-config` does."
     )
     EL231 = (
         "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
@@ -546,7 +546,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL236 = (
         "No component of the pipeline says anything that can be shown; they are: {known}. "
-        "docs/tasks.md says which do, and how to train them."
+        "The page 'Tasks' of the documentation says which do, and how to train them."
     )
     # Bulk embedding
     EL240 = (

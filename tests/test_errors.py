@@ -40,6 +40,12 @@ def test_messages_are_not_glued(code, text):
     assert text.endswith((".", "?"))
 
 
+@pytest.mark.parametrize("code, text", MESSAGES.items(), ids=MESSAGES)
+def test_no_message_sends_to_a_file_that_is_not_installed(code, text):
+    folders = "docs|docs_build|tests|benchmarks|projects|models|spacy_elmo"
+    assert not re.search(rf"\b({folders})/|\.md\b|README", text)
+
+
 # ---- the check at the end of a run
 
 CONFTEST = """
