@@ -2,11 +2,13 @@
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
 
 import spacy_elmo
+from docs_build.reference import make_pages
 
 ROOT = Path(spacy_elmo.__file__).parent
 # What is for users' own Python, beside the components and commands: each has an example.
@@ -57,3 +59,11 @@ def test_what_users_call_has_an_example():
         if test.examples
     }
     assert names == SHOWN
+
+
+def test_the_reference_names_nothing_private():
+    """Notes on attributes of our own are for the code, not for the pages made of docstrings."""
+    pages = {name: text for name, text in make_pages().items() if "/source/" not in name}
+    found = {name: re.findall(r"`_[a-z]{2}\w*`", text) for name, text in pages.items()}
+    assert len(found) > 5
+    assert {name: names for name, names in found.items() if names} == {}

@@ -38,8 +38,7 @@ class Embedder(nn.Module):
     are not loaded yet are loaded by the first use, never replaced by random ones.
 
     Any number of threads may use it, and load weights meanwhile: a call computes with the
-    old ones or the new ones, and with the new ones if it began after they were loaded. So
-    `_engine` is only changed under a lock, and never trusted without a look at the biLM.
+    old ones or the new ones, and with the new ones if it began after they were loaded.
 
     bilm (BiLM): the network.
     loader (Optional[Loader]): fills the network before its first use; None if its
@@ -79,6 +78,8 @@ class Embedder(nn.Module):
         self._activations: Optional[ActivationCache] = None
         # What the cache has for the weights of a moment.
         self._kept: Optional[Tuple[Snapshot, KeptLayers]] = None
+        # Only changed under a lock, and never trusted without a look at the biLM: other threads
+        # may load weights at any time.
         self._engine: Optional[InferenceEngine] = None
         self._is_changing = False
         self._loader: Optional[Loader] = None
