@@ -1,19 +1,15 @@
 """What Peters et al. 2018 reported, "Deep contextualized word representations"."""
 
 # By experiment: where it stands, and what it says.
-PAPER = {
+_PAPER = {
     "gain": (
         "Table 1: baseline and ELMo, test: SQuAD F1 81.1 and 85.8, SNLI accuracy 88.0 and 88.7, "
         "SRL F1 81.4 and 84.6, coreference F1 67.2 and 70.4, NER F1 90.15 and 92.22, SST-5 "
         "accuracy 51.4 and 54.7: 6 to 25 % fewer errors."
     ),
     "vectors": (
-        "As table 1, whose baselines all have static vectors (GloVe, or such as them): these two "
-        "are the last rows here."
-    ),
-    "tuned": (
-        "As table 1, but for long training: all layers side by side, no word features for words "
-        "that were not trained on, a wider encoder."
+        "Table 1, whose baselines all have static vectors (GloVe, or such as them), as the last "
+        "two rows here have."
     ),
     "weighting": (
         "Table 2, dev: baseline, last layer only, all layers with λ = 1, with λ = 0.001: SQuAD "
@@ -43,15 +39,30 @@ PAPER = {
         "Table 6, accuracy on the Penn Treebank: first biLM layer 97.3, second 96.8; best "
         "tagger then 97.8. The lower layer knows more of syntax."
     ),
-    "sense_map": (
-        "The paper has no such picture. A vector of a word alone is one point for all of its "
-        "contexts; those of the biLM should lie near others of their sense."
-    ),
     "neighbors": (
         'Table 4: GloVe\'s neighbours of "play" are "playing", "game", "games", "played", '
         '"players", of one sense mixed with the other; the biLM\'s nearest contexts of "a '
         'spectacular play on Alusik\'s grounder" are of sport, those of "a Broadway play for '
         'Garson" are of the stage.'
     ),
-    "search": "The paper has no such experiment.",
 }
+# By experiment of our own: what it is.
+_OURS = {
+    "tuned": (
+        "the comparison above, after long training: all layers side by side, no word features for "
+        "words that were not trained on, a wider encoder."
+    ),
+    "sense_map": (
+        "a vector of a word alone is one point for all of its contexts; those of the biLM should "
+        "lie near others of their sense."
+    ),
+    "search": "the paragraph that answers a question is looked for, by ELMo and by BM25.",
+}
+
+
+def describe_paper(kind: str) -> str:
+    """kind (str): of an experiment. RETURNS (str): What the paper says of it, or that it is none
+    of the paper's."""
+    if kind in _PAPER:
+        return f"The paper: {_PAPER[kind]}"
+    return f"Not in the paper: {_OURS[kind]}"

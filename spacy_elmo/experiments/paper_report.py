@@ -21,7 +21,7 @@ from .figures import (
     plot_updates,
     plot_weights,
 )
-from .paper_figures import PAPER
+from .paper_figures import describe_paper
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .results import Result
 from .summary import find_passing, format_scores
@@ -65,7 +65,7 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
         source = "placement" if kind == "weights" else kind
         paths = [path for path, result in results.items() if result["experiment"] == source]
         if paths:
-            blocks: List[Block] = [Text(f"The paper: {PAPER[kind]}")]
+            blocks: List[Block] = [Text(describe_paper(kind))]
             for path in paths:
                 blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
