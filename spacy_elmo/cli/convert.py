@@ -45,4 +45,11 @@ def convert(
         write_native(
             bilm, output, softmax=stored, meta=notes, dtype=dtype, round_softmax=round_softmax
         )
-        console.finish(output, summary=str(bilm.config))
+        rows = [(key.replace("_", " "), _format(value)) for key, value in vars(bilm.config).items()]
+        console.show_table(rows, ("shape of the biLM", ""))
+        console.finish(output)
+
+
+def _format(value: object) -> str:
+    # Pairs of a width and a number of filters.
+    return " ".join(f"{w}:{n}" for w, n in value) if isinstance(value, tuple) else str(value)

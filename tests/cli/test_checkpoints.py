@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 
 import pytest
 import safetensors.torch
@@ -38,7 +39,12 @@ def test_a_full_disk_is_told_and_leaves_nothing(folder, tmp_path, monkeypatch, c
 def test_convert_replaces_a_folder_by_itself(folder, monkeypatch):
     expected = load_embedder(folder).embed([["eggs"]])
     monkeypatch.chdir(folder)
-    run("elmo", "convert", ".", ".")
+    printed = run("elmo", "convert", ".", ".")
+    assert "BiLMConfig" not in printed and "shape of the biLM" in printed
+    shape = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines()[3:18])
+    config = load_embedder(folder).bilm.config
+    assert shape["cell width"] == str(config.cell_width) and shape["depth"] == str(config.depth)
+    assert shape["filters"] == " ".join(f"{w}:{n}" for w, n in config.filters)
     assert_close(load_embedder(folder).embed([["eggs"]]), expected, atol=0)
     assert read_meta(folder) == {"lang": "en"}
 
