@@ -84,8 +84,8 @@ def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) ->
         if value.shape != shape or not torch.isfinite(value).all():
             raise ValueError(f"'{key}' has no finite numbers of shape {tuple(shape)}")
         state.setdefault(int(number), {})[name] = value.clone()
-    for number, found in state.items():
+    for i, found in state.items():
         if found.keys() != names:
-            raise ValueError(f"weight {number} lacks {sorted(names - found.keys())}")
+            raise ValueError(f"weight {i} lacks {sorted(names - found.keys())}")
     # torch's own method moves each tensor to the device of its weight.
     optimizer.load_state_dict({"state": state, "param_groups": groups})
