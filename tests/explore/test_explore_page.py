@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*WL003"),
 ]
 SENTENCES = ["I like green eggs .", "the river bank in green .", "my money banks in green ."]
+SEARCH = "document.getElementById('search').requestSubmit()"
 # Each text on the page: its colour, and that of what it stands on.
 COLORS = """() => {
   const parse = (color) => color.match(/[\\d.]+/g).map(Number);
@@ -126,6 +127,7 @@ def wait_until_idle(page):
 def test_a_text_is_read_and_shown(open_page, explorer):
     page = open_page()
     read(page, "my bank\nthe bank in green .")
+    assert page.inner_text("#status") == "Read 7 tokens in 2 lines."
 
     answer = explorer.compare("my bank\nthe bank in green .", [1, 3])
     assert page.locator("#heatmaps table").count() == len(answer["layers"])
@@ -158,6 +160,8 @@ def test_tokens_are_compared_at_a_click(open_page, explorer):
 def test_substitutes_and_contexts_come_at_a_click(open_page, explorer):
     page = open_page()
     read(page, "the green bank .")
+    assert page.inner_text("#status") == "Read 4 tokens in 1 line."
+    assert "Of the 3 sentences of the corpus" in page.inner_text("#contexts-hint")
 
     page.click(".token >> nth=2")
     page.wait_for_selector("#substitutes dl")
@@ -204,6 +208,52 @@ def test_bad_input_is_told_on_the_page(open_page):
             page.click(f"#chips button >> nth={i}")
     page.wait_for_selector("#heatmaps .problem")
     assert "EL277" in page.inner_text("#heatmaps")
+
+
+def test_what_is_of_the_text_before_says_so(open_page):
+    page = open_page()
+    sections = ("likeness", "surprisal", "contexts", "drawings")
+    marks = page.locator(".before:visible")
+    assert marks.count() == 0
+
+    read(page, "x" * 2001)
+
+    assert page.is_visible("#heatmaps table >> nth=0")
+    assert all(page.is_visible(f"#{name} .before") for name in sections)
+    assert {*marks.all_inner_texts()} == {"Of the text read before."}
+    assert page.inner_text("#status") == "What is below is of the text read before."
+    # It can still be asked about, until another one is read.
+    page.click(".token >> nth=1")
+    page.wait_for_selector("#substitutes dl")
+    assert marks.count() == len(sections)
+    read(page, "green eggs")
+    assert marks.count() == 0 and page.inner_text("#status") == "Read 2 tokens in 1 line."
+
+
+@pytest.mark.parametrize(
+    "path, ask, shown",
+    [
+        ("substitute", lambda page, i: page.click(f".token >> nth={i}"), "#substitutes"),
+        ("search", lambda page, i: page.evaluate(SEARCH), "#found"),
+    ],
+    ids=["substitute", "search"],
+)
+def test_a_late_error_leaves_a_newer_answer(open_page, path, ask, shown):
+    page = open_page()
+    held = []
+    page.route(f"**/api/{path}", lambda route: route.continue_() if held else held.append(route))
+
+    with page.expect_request(f"**/api/{path}"):
+        ask(page, 0)
+    with page.expect_response(f"**/api/{path}"):
+        ask(page, 1)
+    page.wait_for_selector(f"{shown} dl, {shown} mark")
+    newer = page.inner_text(shown)
+    with page.expect_response(f"**/api/{path}"):
+        held[0].fulfill(status=500, json={"error": "too late"})
+    page.evaluate("fetch('/api/pipeline')")
+
+    assert page.inner_text(shown) == newer and "too late" not in newer
 
 
 def test_a_server_that_has_ended_is_told(browser, explorer):

@@ -2,6 +2,9 @@
 
 export const $ = (id) => document.getElementById(id);
 
+// A number of things, such as "1 line" and "2,000 lines".
+export const countThings = (n, singular) => `${n.toLocaleString("en")} ${singular}${n === 1 ? "" : "s"}`;
+
 // make("p", {className: "quiet"}, "text", child): properties, `aria-*` and `data-*` attributes.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);

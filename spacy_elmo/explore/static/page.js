@@ -1,6 +1,6 @@
 // What happens on the page: the pipeline is described once; a text is read, then asked about.
 
-import { $, ask, make } from "./dom.js";
+import { $, ask, countThings, make } from "./dom.js";
 import * as views from "./views.js";
 
 const EXAMPLE = [
@@ -9,7 +9,8 @@ const EXAMPLE = [
   "She opened an account at the bank.",
   "The bank in London raised its interest rates.",
 ].join("\n");
-const state = { pipeline: null, text: "", tokens: [], lines: [], chosen: new Set(), turn: 0, comparison: 0 };
+const state = { pipeline: null, text: "", tokens: [], lines: [], chosen: new Set(), turn: 0, comparison: 0, substitution: 0, search: 0 };
+const main = document.querySelector("main");
 
 start();
 
@@ -48,8 +49,7 @@ function describe({ name, components, obstacles, mixes, index }) {
   }
   if (obstacles.surprisal === null) $("legend").replaceChildren(views.showLegend());
   if (index !== null) {
-    const size = `${index.n_sentences.toLocaleString("en")} sentences`;
-    $("contexts-hint").textContent = `Of the ${size} of the corpus, those that are most like the token's own are searched for the tokens most like it.`;
+    $("contexts-hint").textContent = `Of the ${countThings(index.n_sentences, "sentence")} of the corpus, those that are most like the token's own are searched for the tokens most like it.`;
     const options = index.layers.map((layer, i) => make("option", { value: i }, layer));
     $("search-layer").replaceChildren(...options);
     $("search-layer").value = index.layers.length - 1;
@@ -60,7 +60,7 @@ const can = (id) => state.pipeline.obstacles[id] === null;
 
 function count() {
   const most = state.pipeline.limits.max_chars;
-  $("count").textContent = `${[...$("text").value].length.toLocaleString("en")} of ${most.toLocaleString("en")} characters`;
+  $("count").textContent = `${[...$("text").value].length.toLocaleString("en")} of ${countThings(most, "character")}`;
 }
 
 function complain(element, error) {
@@ -73,19 +73,23 @@ async function read(event) {
   const turn = ++state.turn;
   const text = $("text").value;
   $("status").textContent = "Reading …";
-  document.querySelector("main").classList.add("busy");
+  main.classList.add("busy");
   try {
     const answer = await ask("/api/read", { text });
     if (turn !== state.turn) return;
     $("problem").hidden = true;
+    main.classList.remove("stale");
     show(text, answer);
-    $("status").textContent = `Read ${state.tokens.length} tokens in ${state.lines.length} lines.`;
+    $("status").textContent = `Read ${countThings(state.tokens.length, "token")} in ${countThings(state.lines.length, "line")}.`;
   } catch (error) {
     if (turn !== state.turn) return;
-    $("status").textContent = "";
     complain($("problem"), error);
+    // Said by each section that shows it, too.
+    const isShown = state.lines.length > 0;
+    main.classList.toggle("stale", isShown);
+    $("status").textContent = isShown ? "What is below is of the text read before." : "";
   } finally {
-    if (turn === state.turn) document.querySelector("main").classList.remove("busy");
+    if (turn === state.turn) main.classList.remove("busy");
   }
 }
 
@@ -93,6 +97,9 @@ function show(text, { lines, chosen, drawings }) {
   state.text = text;
   state.lines = views.numberTokens(lines);
   state.tokens = state.lines.flat();
+  // What is asked about the text before comes too late.
+  state.substitution++;
+  state.search++;
   if (can("likeness")) {
     state.chosen = new Set(chosen);
     $("chips").replaceChildren(...views.showChips(state.lines, state.chosen, toggle));
@@ -110,6 +117,7 @@ function show(text, { lines, chosen, drawings }) {
     $("search-token").replaceChildren(...options);
     if (chosen.length) $("search-token").value = chosen[0];
     $("found").replaceChildren();
+    $("found").classList.remove("busy");
     $("contexts").hidden = false;
   }
   $("drawn").replaceChildren(...views.showDrawings(drawings));
@@ -150,30 +158,31 @@ const refuse = (element, error) =>
   element.replaceChildren(make(element.tagName === "OL" ? "li" : "p", { className: "problem" }, ...views.showMessage(error.message)));
 
 async function substitute(token, button) {
-  const text = state.text;
+  const substitution = ++state.substitution;
   for (const other of document.querySelectorAll(".token[aria-pressed=true]")) other.setAttribute("aria-pressed", "false");
   button.setAttribute("aria-pressed", "true");
   $("substitutes").hidden = false;
   try {
-    const { substitutes } = await ask("/api/substitute", { text, token: token.i });
-    if (button.getAttribute("aria-pressed") === "true") $("substitutes").replaceChildren(...views.showSubstitutes(token, substitutes));
+    const { substitutes } = await ask("/api/substitute", { text: state.text, token: token.i });
+    if (substitution === state.substitution) $("substitutes").replaceChildren(...views.showSubstitutes(token, substitutes));
   } catch (error) {
-    refuse($("substitutes"), error);
+    if (substitution === state.substitution) refuse($("substitutes"), error);
   }
 }
 
 async function search(event) {
   event.preventDefault();
+  const turn = ++state.search;
   const body = { text: state.text, token: Number($("search-token").value), layer: Number($("search-layer").value) };
   $("found").classList.add("busy");
   try {
     const { contexts } = await ask("/api/search", body);
-    if (body.text !== state.text) return;
+    if (turn !== state.search) return;
     const nothing = make("li", {}, "The corpus has no other sentence.");
     $("found").replaceChildren(...(contexts.length ? views.showContexts(contexts) : [nothing]));
   } catch (error) {
-    refuse($("found"), error);
+    if (turn === state.search) refuse($("found"), error);
   } finally {
-    $("found").classList.remove("busy");
+    if (turn === state.search) $("found").classList.remove("busy");
   }
 }
