@@ -52,16 +52,8 @@ class Console:
     def show_table(
         self, rows: Sequence[Sequence[Any]], header: Sequence[str], max_width: int = 90
     ) -> None:
-        """Show a table, with numbers to the right.
-
-        rows (Sequence[Sequence[Any]]): cells. header (Sequence[str]): of the columns.
-        max_width (int): characters of a column, at most.
-        """
-        cells = [[str(cell) for cell in row] for row in rows]
-        aligns: List[Literal["r", "l"]] = [
-            "r" if _are_numbers(column) else "l" for column in zip(*cells)
-        ]
-        self.show(table(cells, header=header, divider=True, max_col=max_width, aligns=aligns))
+        """Show a table, as `format_table` makes it."""
+        self.show(format_table(rows, header, max_width))
 
     def mark(self, word: str, name: str = "green") -> str:
         """word (str): to emphasise in a result. name (str): its colour on a terminal.
@@ -151,6 +143,20 @@ class Console:
                 yield
         finally:
             warnings.formatwarning = old
+
+
+def format_table(rows: Sequence[Sequence[Any]], header: Sequence[str], max_width: int = 90) -> str:
+    """Make a table, with numbers to the right.
+
+    rows (Sequence[Sequence[Any]]): cells. header (Sequence[str]): of the columns.
+    max_width (int): characters of a column, at most.
+    RETURNS (str): its lines.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    aligns: List[Literal["r", "l"]] = [
+        "r" if _are_numbers(column) else "l" for column in zip(*cells)
+    ]
+    return table(cells, header=header, divider=True, max_col=max_width, aligns=aligns)
 
 
 def _write(text: str, file: IO[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Optional
 import typer
 
 from .common import exit_on_error
+from .console import format_table
 from .options import QUIET
 
 
@@ -46,7 +47,7 @@ def convert(
             bilm, output, softmax=stored, meta=notes, dtype=dtype, round_softmax=round_softmax
         )
         rows = [(key.replace("_", " "), _format(value)) for key, value in vars(bilm.config).items()]
-        console.show_table(rows, ("shape of the biLM", ""))
+        console.tell(format_table(rows, ("shape of the biLM", "")))
         console.finish(output)
 
 

@@ -41,7 +41,7 @@ def test_convert_replaces_a_folder_by_itself(folder, monkeypatch):
     monkeypatch.chdir(folder)
     printed = run("elmo", "convert", ".", ".")
     assert "BiLMConfig" not in printed and "shape of the biLM" in printed
-    shape = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines()[3:18])
+    shape = dict(re.split(r"  +", line.rstrip(), maxsplit=1) for line in printed.splitlines()[3:18])
     config = load_embedder(folder).bilm.config
     assert shape["cell width"] == str(config.cell_width) and shape["depth"] == str(config.depth)
     assert shape["filters"] == " ".join(f"{w}:{n}" for w, n in config.filters)
