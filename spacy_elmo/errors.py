@@ -58,7 +58,7 @@ class Errors(metaclass=ErrorsWithCodes):
         'The {device} of this machine has no arithmetic for precision = "{value}", only for: '
         "{known}."
     )
-    EL017 = "{key} = {value} is not possible, only: {known}."
+    EL017 = "{key} = {value!r} is not possible, only: {known}."
     EL018 = (
         "The layers of '{name}' change while it trains, so they cannot be kept: remove "
         "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
@@ -186,9 +186,9 @@ class Errors(metaclass=ErrorsWithCodes):
     EL057 = "No sentence of the corpus has '{word}'. Give more text, or look at all words."
     # Senses
     EL058 = (
-        "There are {n_docs} docs, or too few senses in them; at least 10 are needed, since a "
-        'tenth of them chooses the layer. Say in "id" which doc a sentence is of, or leave '
-        '"id" out.'
+        "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
+        'needed, since a tenth of them chooses the layer. Say in "id" which doc a sentence is of, '
+        'or leave "id" out.'
     )
     EL059 = (
         "The component '{name}' has no senses. Train them with `python -m spacy elmo "
@@ -313,7 +313,7 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
     EL099 = (
-        "The text is cut into {n_sequences} sequences before it is shuffled, fewer than the "
+        "Sequences into which the text is cut before it is shuffled: {n_sequences}, fewer than the "
         "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
     )
     # Files
@@ -579,8 +579,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "or finish them with `--resume`."
     )
     EL248 = (
-        "Nothing was embedded: {n} records were set aside, the first because: {reason}. Check "
-        "input and pipeline."
+        "Nothing was embedded: {reason}. Records that were set aside: {n}. Check input and "
+        "pipeline."
     )
     EL249 = (
         "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
@@ -642,15 +642,15 @@ class Errors(metaclass=ErrorsWithCodes):
         "There is no corpus to search. Index one with `python -m spacy elmo index TEXT FOLDER`, "
         "and start `elmo explore` with `--index FOLDER`."
     )
-    EL276 = "Token {i} is no word of the text, which has {n} tokens. Read the text again."
+    EL276 = "Token {i} (of {n}) is no word of the text. Read the text again."
     EL277 = "{n} tokens were chosen to be compared, expected 1 to {most}. Choose others."
     EL278 = (
-        "No answer within {seconds:g} seconds. Shorten the text, or start `elmo explore` with a "
+        "No answer within {seconds:g} s. Shorten the text, or start `elmo explore` with a "
         "larger `--seconds`."
     )
     EL279 = (
-        "{n} requests wait already. Wait until they are answered: the pipeline reads one text at "
-        "a time."
+        "Requests that wait already: {n}. Wait until they are answered: the pipeline reads one "
+        "text at a time."
     )
     EL280 = (
         "The request is for '{host}' and comes from '{origin}', which are not this page. Open the "
@@ -730,8 +730,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "the group 'answers' have to be inside of the span of 'context'."
     )
     EL222 = (
-        "The training data of the component '{name}' has no answers to learn from: {n_docs} docs, "
-        "{n_pairs} of them with a question and a context. It needs docs with the span groups "
+        "The training data of the component '{name}' has no answers to learn from (docs: {n_docs}; "
+        "with a question and a context: {n_pairs}). It needs docs with the span groups "
         "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
         "them."
     )
@@ -787,8 +787,8 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
     WL005 = "Step {step} is skipped: the norm of the gradient is {norm}."
     WL006 = (
-        "There are more than {max_types} distinct words: those seen at most {n_times} times were "
-        "dropped while counting."
+        "There are more than {max_types} distinct words: those with a "
+        "count of at most {n_times} were dropped while counting."
     )
     WL007 = "The cache '{path}' is damaged ({error}) and starts empty."
     WL008 = "Layers cannot be kept in '{path}' ({error}); training continues without them."
@@ -836,7 +836,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "the docs, or raise `max_tokens` of spacy-elmo.SRLTagger.v1."
     )
     WL037 = (
-        "{n_single} of the {n} clusters in the training data of '{name}' have one mention, and "
+        "Clusters of one mention in the training data of '{name}': {n_single} of {n}, and "
         "`singletons = false`: they are not learned, and count as not found. Set `singletons = "
         "true` in [components.{name}]."
     )
@@ -876,20 +876,21 @@ class Warnings(metaclass=ErrorsWithCodes):
         "as `python -m spacy elmo convert-data squad ... --negatives 0.2` makes them."
     )
     WL041 = (
-        "'{path}': of {n_answers} answers, {n_expanded} begin or end inside of a token (the tokens "
-        "around them are learned) and {n_absent} are not in their context (they are not learned). "
+        "Answers of '{path}' that begin or end inside of a token: {n_expanded} (the tokens around "
+        "them are learned); not in their context: {n_absent} (not learned); all: {n_answers}. "
         "Scores use the texts of the file for all."
     )
     WL042 = (
-        "Of {n_docs} questions with an answer, {n_long} have none of at most {max_answer} tokens: "
-        "'{name}' cannot learn them. Raise `max_answer` in [components.{name}] if they are many."
+        "Questions whose answers are all longer than `max_answer = {max_answer}`: {n_long} of "
+        "{n_questions}. '{name}' cannot learn them. Raise it in [components.{name}] if they are "
+        "many."
     )
     WL053 = (
         "The page can be opened by everybody who reaches this machine at '{host}', without a "
         "password. For yourself alone, leave `--host` out."
     )
     WL050 = (
-        "{n} records were set aside, with reasons in '{path}'. The first: {reason}. What is "
+        "Records set aside: {n}, with reasons in '{path}'. The first: {reason}. What is "
         "repaired can be embedded into a folder of its own."
     )
     WL051 = "A process that computed shard {task} was killed; another one computes it again."

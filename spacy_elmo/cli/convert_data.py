@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List
 
 import typer
 
+from ..util.snippets import count_things
 from .common import exit_on_error, require_writable
 from .data_formats import get_options, get_readers, spell_option
 from .options import LANG, QUIET
@@ -100,4 +101,5 @@ def _describe(docs: "List[Doc]") -> str:
         for span in group
     )
     labels = ", ".join(f"{label} {n:,}" for label, n in counts.most_common(20))
-    return f"{len(docs):,} docs, {sum(map(len, docs)):,} tokens; {labels or 'no labels'}"
+    sizes = f"{count_things(len(docs), 'doc')}, {count_things(sum(map(len, docs)), 'token')}"
+    return f"{sizes}; {labels or 'no labels'}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 import typer
 
+from ..util.snippets import count_things
 from .common import exit_on_error
 from .console import Console
 from .options import QUIET
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Seconds between two lines where there is no terminal.
 _INTERVAL = 30.0
+# What a finished job says that it has.
+_COUNTED = ("record", "row", "token")
 
 
 class EngineName(str, Enum):
@@ -73,6 +76,7 @@ def embed(
 
     interrupted = Warnings.WL058.format(how=" with --resume")
     with exit_on_error(quiet, interrupted) as console:
+        _require_choices(unit, dtype, format, input_format)
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,
@@ -102,6 +106,18 @@ def embed(
         with closing(steps):
             _show(steps, console)
         _report(output, console)
+
+
+def _require_choices(unit: str, dtype: str, format: str, input_format: str) -> None:
+    """RAISES (ValueError): EL017, which names the option."""
+    from ..bulk.bulk_inputs import STDIN_FORMATS
+    from ..bulk.bulk_settings import DTYPES, FORMATS, UNITS
+    from ..util.checks import require_known
+
+    require_known("--unit", unit, UNITS)
+    require_known("--dtype", dtype, DTYPES)
+    require_known("--format", format, tuple(FORMATS))
+    require_known("--input-format", input_format, STDIN_FORMATS)
 
 
 def _make_engine(
@@ -152,10 +168,10 @@ def _report(output: Path, console: Console) -> None:
     from ..errors import Warnings
 
     manifest = read_manifest(output)
-    names = {"n_records": "records", "n_rows": "rows", "n_tokens": "tokens"}
-    counts = ", ".join(f"{manifest[key]:,} {name}" for key, name in names.items())
+    counts = ", ".join(count_things(manifest[f"n_{name}s"], name) for name in _COUNTED)
+    shards = count_things(len(manifest["shards"]), "shard")
     if manifest["n_rejects"]:
         reason = read_first_reject(output)["reason"]
         path = output / REJECTS
         console.warn(Warnings.WL050.format(n=manifest["n_rejects"], path=path, reason=reason))
-    console.finish(output, summary=f"{counts} in {len(manifest['shards']):,} shards")
+    console.finish(output, summary=f"{counts} in {shards}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..util.snippets import count_things
 from .common import exit_on_error
 from .console import Console
 from .options import LANG, QUIET, WEIGHTS
@@ -51,8 +52,8 @@ def index(
         _add(opened, sources, console)
         if not opened.meta.parts:
             raise ValueError(Errors.EL094.format(path=text))
-        n_sources = len(opened.meta.parts)
-        summary = f"{opened.meta.n_sentences:,} sentences of {n_sources:,} sources"
+        n_sources = count_things(len(opened.meta.parts), "source")
+        summary = f"{count_things(opened.meta.n_sentences, 'sentence')} of {n_sources}"
         console.finish(folder, summary=summary)
 
 
@@ -73,4 +74,4 @@ def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
             continue
         known = sources.read_known(path, sentences, index)
         index.add(str(path), sentences, origin=origins[path], known=known)
-        console.inform(f"{path.name}: {len(sentences):,} sentences")
+        console.inform(f"{path.name}: {count_things(len(sentences), 'sentence')}")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..util.snippets import count_things
 from .console import Console
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class RunLines:
             forward, backward, mean = sums.perplexities
             self.console.inform(
                 f"Exact held-out perplexity {mean:.2f} (forward {forward:.2f}, backward "
-                f"{backward:.2f}; {sums.n_sequences} sequences, {sums.n_targets} predictions)"
+                f"{backward:.2f}; {count_things(sums.n_sequences, 'sequence')}, "
+                f"{count_things(sums.n_targets, 'prediction')})"
                 + (", the best so far" if report.is_best else "")
             )
 

@@ -134,6 +134,6 @@ class ElmoSenses(Pipe):
             centroids = self.model.centroids
             n_senses = sum(map(len, self.model.inventory.senses.values()))
             description = (
-                f"{n_senses:,} senses, {len(centroids.counts):,} means, layer {centroids.layer}"
+                f"senses: {n_senses:,}, means: {len(centroids.counts):,}, layer: {centroids.layer}"
             )
         return f"<ElmoSenses '{self.name}': {description}; reads '{self.upstream}'>"

@@ -35,7 +35,8 @@ def read_sentences(folder: Path, part: Part, *, start: int = 0) -> Iterator[List
             n_read += 1
             yield _parse(line, path)
     if n_read != part.n_sentences:
-        raise damaged(folder, f"{path.name} has {n_read} sentences, expected {part.n_sentences}")
+        counts = f"{n_read}, expected {part.n_sentences}"
+        raise damaged(folder, f"sentences of {path.name}: {counts}")
 
 
 def _parse(line: bytes, path: Path) -> List[str]:

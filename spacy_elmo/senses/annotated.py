@@ -95,7 +95,7 @@ def _make_instance(item: Any, spans: Sequence[Tuple[int, int]]) -> Instance:
     _require(isinstance(item, list) and len(item) == 4, f"{item!r} is no instance")
     place, lemma, tag, keys = item
     is_place = type(place) is int and 0 <= place < len(spans)
-    _require(is_place, f"{place!r} is no place of its {len(spans)} tokens")
+    _require(is_place, f"{place!r} is no place of its tokens: {len(spans)}")
     _require(_is_strings([lemma, tag]) and _is_strings(keys), f"{item!r} is no instance")
     start, end = spans[place]
     return Instance(start, end, lemma, map_pos("", tag), tuple(keys))

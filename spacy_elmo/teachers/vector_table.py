@@ -62,7 +62,7 @@ def read_vector_table(path: str) -> VectorTable:
     try:
         vectors = Vectors().from_disk(folder)
         is_usable = vectors.mode == Mode.default and len(vectors.key2row) and vectors.data.any()
-        problem = f"{len(vectors.key2row)} words, mode '{vectors.mode}'"
+        problem = f"words: {len(vectors.key2row)}, mode: '{vectors.mode}'"
         table = _sort(vectors) if is_usable else None
     except Exception as err:  # NumPy, msgpack and spaCy each have their own
         raise ValueError(Errors.EL182.format(path=path, problem=err)) from err

@@ -40,7 +40,7 @@ def test_blocks_run_one_after_the_other(capsys, tmp_path, monkeypatch):
     assert "(303, 512)\n" in shown and "\n(512,)\n" in shown
     assert "[('A ship sank in a storm.', 1.0" in shown
     assert names["rows"][0, 0] == 0 and names["scores"][0, 0] == pytest.approx(1, abs=1e-3)
-    assert "303 sentences of 1 sources" in " ".join(printed.split())
+    assert "303 sentences of 1 source " in " ".join(printed.split())
     assert "ship" in printed
 
 

@@ -36,6 +36,16 @@ def test_text_becomes_vectors(weights, text, tmp_path):
     assert "6 records, 11 rows" in again
 
 
+def test_one_of_each_is_no_plural(weights, tmp_path):
+    (tmp_path / "x.txt").write_text("Eggs\n")
+    (tmp_path / "y.txt").write_bytes(b"\xff\n")
+    paths = [tmp_path / "[xy].txt", tmp_path / "out"]
+    printed = " ".join(run("elmo", "embed", *paths, "--weights", weights).split())
+
+    assert printed.endswith("1 record, 1 row, 1 token in 1 shard")
+    assert "[WL050] Records set aside: 1, with reasons" in printed
+
+
 def test_the_standard_input_is_read(weights, tmp_path):
     command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
     arguments = [str(each) for each in [*command, "--input-format", "jsonl"]]
@@ -53,7 +63,9 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
     for layers in ("top", "mix,9", "mix,-1"):
         assert "EL249" in run(*command, "--layers", layers, exit_code=1)
-    assert "EL017" in run(*command, "--unit", "words", exit_code=1)
+    for option in ("--unit", "--dtype", "--format", "--input-format"):
+        printed = " ".join(run(*command, option, "words", exit_code=1).split())
+        assert f"[EL017] {option} = 'words' is not possible, only: " in printed
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
     assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
     monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)

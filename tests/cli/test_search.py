@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -43,7 +44,9 @@ def test_what_is_missing_is_said(weights, tmp_path):
     assert "EL094" in run(
         "elmo", "index", tmp_path / "empty.txt", index, "--weights", weights, exit_code=1
     )
-    run("elmo", "index", tmp_path / "x.txt", index, "--weights", weights)
+    printed = run("elmo", "index", tmp_path / "x.txt", index, "--weights", weights)
+    assert "x.txt: 1 sentence\n" in printed
+    assert re.search(r"1 sentence of 1 source\b", printed)
     assert "EL044" in run(
         "elmo", "index", tmp_path / "x.txt", index, "--weights", weights, "--layer", 1, exit_code=1
     )

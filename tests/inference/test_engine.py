@@ -196,7 +196,7 @@ def test_precisions_agree_with_float64_or_are_refused(bilm, precision, least, co
 
 
 def test_bad_settings_are_refused(bilm):
-    with pytest.raises(ValueError, match="EL017.*precision = int4.*fp32, bf16"):
+    with pytest.raises(ValueError, match="EL017.*precision = 'int4'.*fp32, bf16"):
         Embedder(bilm, precision="int4")
     with pytest.raises(ValueError, match="EL012.*n_threads = -1"):
         Embedder(bilm, n_threads=-1)

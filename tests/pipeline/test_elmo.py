@@ -613,5 +613,5 @@ def test_component_keeps_spacys_protocols(nlp):
 
 
 def test_a_start_that_is_no_more_is_refused():
-    with pytest.raises(ValueError, match="EL017.*initial_state = warm.*zero"):
+    with pytest.raises(ValueError, match="EL017.*initial_state = 'warm'.*zero"):
         build_elmo_v2(initial_state="warm")

@@ -27,8 +27,8 @@ LINE = {"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", ["bank%1:00:0
         ({"tokens": ["the", 1]}, "no list of words"),
         ({"tokens": None}, "no list of words"),
         ({"instances": {}}, 'no list in "instances"'),
-        ({"instances": [[-1, "bank", "NN", ["x"]]]}, "-1 is no place of its 2 tokens"),
-        ({"instances": [[2, "bank", "NN", ["x"]]]}, "2 is no place of its 2 tokens"),
+        ({"instances": [[-1, "bank", "NN", ["x"]]]}, "-1 is no place of its tokens: 2"),
+        ({"instances": [[2, "bank", "NN", ["x"]]]}, "2 is no place of its tokens: 2"),
         ({"instances": [[True, "bank", "NN", ["x"]]]}, "True is no place"),
         ({"instances": [[1.0, "bank", "NN", ["x"]]]}, "1.0 is no place"),
         ({"instances": [["1", "bank", "NN", ["x"]]]}, "'1' is no place"),
@@ -90,7 +90,7 @@ def test_too_few_docs_are_told_before_the_work(sense_corpus, tmp_path):
     require_docs(read_sentences(sense_corpus))
     path = tmp_path / "x.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in make_lines(9)))
-    with pytest.raises(ValueError, match="EL058.*9 docs"):
+    with pytest.raises(ValueError, match="EL058.*docs \\(9\\)"):
         require_docs(read_sentences(path))
 
 

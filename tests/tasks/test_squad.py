@@ -104,8 +104,8 @@ def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
     assert describe(docs[1]) == (["Athens"], ["Athens"])
     assert describe(docs[2]) == ([], ["nobody"])
     (record,) = caplog.records
-    assert "WL041" in record.message and "of 4 answers, 1 begin or end" in record.message
-    assert "1 are not in their context" in record.message
+    assert "WL041" in record.message and "inside of a token: 1 (" in record.message
+    assert "not in their context: 1 (" in record.message and "all: 4." in record.message
 
 
 def test_the_nearest_place_is_taken(tmp_path):

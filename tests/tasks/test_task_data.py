@@ -158,7 +158,7 @@ def test_labelled_lines_are_read(tmp_path):
         ("conll2003", "a\n", "Line 1.*'a' has no tag"),
         ("conll2003", "x O\n\na Q-PER\n", "Line 3.*'Q-PER' is no tag"),
         ("conll2003", "a B-\n", "'B-' is no tag"),
-        ("litbank_entities", "a\tO\tO\nb\tO\n", "Line 2.*2 columns, 3 before it"),
+        ("litbank_entities", "a\tO\tO\nb\tO\n", "Line 2.*columns: 2, before it: 3"),
         ("sst", "(3 (2 It)", "not whole"),
         ("sst", "(3)", "not whole"),
         ("sst", "(7 It)", "'7' is no rating"),

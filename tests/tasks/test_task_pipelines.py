@@ -166,8 +166,16 @@ def change_cfg(pipe, content):
         ("elmo_entailment", '{"labels": ["yes", 1]}', "EL116.*cfg: 'labels'"),
         ("elmo_entailment", '{"labels": ["yes", ""]}', "EL116.*not distinct"),
         ("elmo_entailment", '{"labels": ["yes", "yes"]}', "EL116.*not distinct"),
-        ("elmo_entailment", '{"labels": ["yes"]}', "EL116.*has 2 outputs.*need 1"),
-        ("elmo_entailment", '{"labels": ["a", "b", "c"]}', "EL116.*has 2 outputs.*need 3"),
+        (
+            "elmo_entailment",
+            '{"labels": ["yes"]}',
+            "EL116.*outputs of the model: 2, for its labels: 1",
+        ),
+        (
+            "elmo_entailment",
+            '{"labels": ["a", "b", "c"]}',
+            "EL116.*outputs of the model: 2, for its labels: 3",
+        ),
     ],
 )
 def test_a_cfg_of_other_things_is_refused(name, content, problem):

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...util.snippets import count_things
 from ..shared.data_lines import Line, line_error, read_lines
 from ..shared.sentence_docs import make_doc
 from .brackets import OpenBrackets
@@ -113,7 +114,7 @@ def _is_comment(text: str) -> bool:
 def _parse_conllu(text: str) -> Optional[Word]:
     cells = text.split("\t")
     if len(cells) != _CONLLU_COLUMNS:
-        raise ValueError(f"{len(cells)} columns, expected {_CONLLU_COLUMNS} with tabs between")
+        raise ValueError(f"columns: {len(cells)}, expected {_CONLLU_COLUMNS} with tabs between")
     number, word, lemma, pos, tag, _, head, relation, _, misc = cells
     if not _NUMBER.fullmatch(number):
         # "3-4" are two words written as one, "3.1" is a word that nobody said.
@@ -143,7 +144,7 @@ def _parse_columns(text: str) -> Optional[Word]:
     # The last cell may be empty.
     cells = text.split("\t") if "\t" in text else text.split()
     if len(cells) < _LEAST_COLUMNS:
-        raise ValueError(f"{len(cells)} columns, expected {_LEAST_COLUMNS} or more")
+        raise ValueError(f"columns: {len(cells)}, expected {_LEAST_COLUMNS} or more")
     if not cells[3]:
         raise ValueError("column 4, the word, is empty")
     return Word(cells[3], cells[-1])
@@ -190,7 +191,8 @@ def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
             # CoNLL-U counts from 1 in each sentence, and the root has 0.
             head = int(word.parse[3]) if word.parse else 0
             if head > len(sentence):
-                raise ValueError(f"'{word.text}' has the head {head} of {len(sentence)} words")
+                words = count_things(len(sentence), "word")
+                raise ValueError(f"'{word.text}' has the head {head} of {words}")
             heads.append(offset + head - 1 if head else i)
         _require_tree(heads, offset)
     return {"lemmas": lemmas, "pos": pos, "tags": tags, "heads": heads, "deps": relations}
@@ -208,5 +210,5 @@ def _require_tree(heads: List[int], offset: int) -> None:
                 rooted.add(i)
             i = heads[i]
         if i not in rooted:
-            raise ValueError(f"the heads of {len(path)} words go in a circle")
+            raise ValueError(f"the heads of {count_things(len(path), 'word')} go in a circle")
         rooted.update(path)

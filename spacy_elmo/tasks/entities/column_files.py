@@ -95,7 +95,7 @@ def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> 
             raise line_error(path, number, f"'{text[:50]}' has no tag")
         rows.append([cells[0], cells[-1]] if last_only else cells)
         if len(rows[-1]) != len(rows[0]):
-            raise line_error(path, number, f"{len(cells)} columns, {len(rows[0])} before it")
+            raise line_error(path, number, f"columns: {len(cells)}, before it: {len(rows[0])}")
     columns = list(zip(*rows))
     try:
         layers = [read_tags(tags) for tags in columns[1:]]

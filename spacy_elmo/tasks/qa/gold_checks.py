@@ -37,6 +37,6 @@ def check_data(examples: Iterable[Example], name: str, max_answer: int) -> None:
         warnings.warn(Warnings.WL040.format(name=name), stacklevel=3)
     if n_long:
         text = Warnings.WL042.format(
-            n_docs=len(lengths), n_long=n_long, max_answer=max_answer, name=name
+            n_questions=len(lengths), n_long=n_long, max_answer=max_answer, name=name
         )
         warnings.warn(text, stacklevel=3)

@@ -61,7 +61,7 @@ class LabelledPipe(TaskPipe):
         n_outputs = self.model.get_dim("nO") if self.model.has_dim("nO") else None
         expected = self.count_outputs(len(self.labels))
         if self.labels and n_outputs not in (None, expected):
-            error = f"the model has {n_outputs} outputs, and the labels need {expected}"
+            error = f"outputs of the model: {n_outputs}, for its labels: {expected}"
             raise ValueError(Errors.EL116.format(source=source, error=error))
 
     def unknown_label(self, label: str) -> ValueError:

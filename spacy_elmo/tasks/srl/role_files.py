@@ -95,9 +95,9 @@ def _parse_conll2012(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequenc
 def _require_columns(rows: List[Cells], least: int) -> None:
     for row in rows:
         if len(row) < least:
-            raise ValueError(f"'{' '.join(row)[:50]}' has {len(row)} columns, expected {least}")
+            raise ValueError(f"columns of '{' '.join(row)[:50]}': {len(row)}, expected {least}")
         if len(row) != len(rows[0]):
-            raise ValueError(f"{len(row)} columns, {len(rows[0])} before it")
+            raise ValueError(f"columns: {len(row)}, before it: {len(rows[0])}")
 
 
 def _read_sentences(path: Path, parse: Parse, separator: Union[str, None]) -> Iterator[Sentence]:

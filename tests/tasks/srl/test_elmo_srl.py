@@ -346,5 +346,5 @@ def test_labels_that_are_not_the_model_s_are_refused(trained):
     model = srsly.msgpack_loads(srl.to_bytes(exclude=["vocab"]))["model"]
     data = srsly.msgpack_dumps({"cfg": '{"labels": ["A0"]}', "model": model})
 
-    with pytest.raises(ValueError, match="EL116.*outputs, and the labels need 5"):
+    with pytest.raises(ValueError, match="EL116.*outputs of the model: .*, for its labels: 5"):
         copy.deepcopy(srl).from_bytes(data, exclude=["vocab"])

@@ -113,14 +113,14 @@ def test_brackets_are_read(cells, expected):
 @pytest.mark.parametrize(
     "name, text, problem",
     [
-        ("propbank_spans", "0\ta\tX\tX\t-\n", "Line 1.*'0 a X X -' has 5 columns, expected 6"),
-        ("propbank_spans", PROPBANK.replace("\t(V*)\t*\n", "\t(V*)\n"), "7 columns, 8 before it"),
+        ("propbank_spans", "0\ta\tX\tX\t-\n", "Line 1.*columns of '0 a X X -': 5, expected 6"),
+        ("propbank_spans", PROPBANK.replace("\t(V*)\t*\n", "\t(V*)\n"), "columns: 7, before it: 8"),
         ("propbank_spans", PROPBANK.replace("(V*)", "(V*"), "Line 2.*is never closed"),
         ("propbank_spans", PROPBANK.replace("(ARG0*)", "*)"), "closes a bracket"),
         ("propbank_spans", PROPBANK.replace("(V*)", "*"), r"not exactly one \(V"),
         ("propbank_spans", PROPBANK.replace("(V*)", "B-V"), "'B-V' is no cell"),
         ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
-        ("conll2012_roles", "a b c\n", "has 3 columns, expected 12"),
+        ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
     ],
 )
 def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
