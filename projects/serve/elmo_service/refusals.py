@@ -40,6 +40,18 @@ NOT_OFFERED = Reason(
 FAILED = Reason(
     "EL269", 500, "The texts could not be read; the server's log says why. Leave texts out."
 )
+TOO_LONG = Reason(
+    "EL305",
+    413,
+    "The answer may have {n:,} bytes, at most {limit:,} are sent. For vectors of tokens, ask for "
+    '"encoding": "base64", a third as long, or for "pooling": "mean"; or send several requests.',
+)
+NO_ROOM = Reason(
+    "EL306",
+    503,
+    "{n:,} bytes of answers are unread, at most {limit:,} may be. Read answers at once, and try "
+    "again later.",
+)
 # A client may try again after so many seconds.
 RETRY_SECONDS = 1
 

@@ -4,25 +4,26 @@ import asyncio
 import math
 import socket
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .batcher import Batcher
 from .limits import Limits
+from .protocol import ImpatientProtocol
+
+# Of an answer, in the kernel. Left to itself, Linux takes up to 4 MB for each connection.
+_UNREAD_BYTES = 262_144
 
 
 def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Server":
     """RETURNS (Server): not yet running."""
-
-    class Protocol(ImpatientProtocol):
-        header_seconds = limits.header_seconds
+    settings = {"limits": limits, "metrics": app.state.metrics}
+    protocol = type("Protocol", (ImpatientProtocol,), settings)
 
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=protocol,
         ws="none",
         access_log=False,
         log_level=log_level,
@@ -35,8 +36,8 @@ def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Serve
 
 
 def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
-    """Connections inherit its time limit: the kernel ends one whose client leaves an answer
-    unread for so long.
+    """Connections inherit its limits: what the kernel keeps of an answer, and for how long if the
+    client reads nothing (Linux).
 
     port (int): 0 for any that is free.
     RETURNS (socket): bound. RAISES (OSError): if the address is in use.
@@ -46,6 +47,7 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     # pieces waits 40 ms for the client's acknowledgement.
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         milliseconds = int(1000 * write_seconds)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
@@ -90,38 +92,3 @@ class Server(uvicorn.Server):
         except asyncio.TimeoutError:
             uvicorn.server.logger.error("Not all was answered within %g seconds", seconds)
         self.should_exit = True
-
-
-class ImpatientProtocol(H11Protocol):
-    """uvicorn's, with a time limit for the headers of a request: a client that sends nothing, or
-    a byte now and then, would hold its connection for ever."""
-
-    header_seconds: float
-    _limit: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self._watch_headers()
-
-    def data_received(self, data: bytes) -> None:
-        """Headers are read, or a part of them."""
-        super().data_received(data)
-        self._watch_headers()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for any more."""
-        self._forget_limit()
-        super().connection_lost(exc)
-
-    def _watch_headers(self) -> None:
-        cycle: Any = self.cycle
-        if cycle is not None and not cycle.response_complete:
-            self._forget_limit()
-        elif self._limit is None:
-            self._limit = self.loop.call_later(self.header_seconds, self.transport.abort)
-
-    def _forget_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
