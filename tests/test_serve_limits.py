@@ -147,6 +147,8 @@ def test_other_paths_and_methods_have_the_same_shape():
         missing, wrong = await client.get("/x"), await client.get("/tags")
         assert (missing.status_code, wrong.status_code) == (404, 405)
         assert missing.json() == {"error": {"code": "HTTP404", "reason": "Not Found"}}
+        metrics = read_metrics(app)
+        assert [metrics["elmo_refusals_total", f"HTTP{n}"] for n in (404, 405)] == [1, 1]
 
     call(TOY, use)
 

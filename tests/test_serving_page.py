@@ -86,7 +86,7 @@ def test_all_that_is_counted_and_refused_is_on_the_page():
     from elmo_service import refusals
 
     reasons = [r for r in vars(refusals).values() if isinstance(r, refusals.Reason)]
-    assert len(reasons) == 12
+    assert len(reasons) == 14
     for reason in reasons:
         assert f"| {reason.status} | {reason.code} |" in read_page(PAGE)
     app = create_app(load_pipeline())

@@ -131,7 +131,9 @@ def add_refusals(app: FastAPI, metrics: Metrics) -> None:
     async def refuse_request(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:
             return await refuse(request, Refusal(NO_JSON))
-        content = describe_refusal(f"HTTP{error.status_code}", str(error.detail))
+        code = f"HTTP{error.status_code}"
+        metrics.refusals.labels(code).inc()
+        content = describe_refusal(code, str(error.detail))
         return JSONResponse(content, error.status_code, error.headers)
 
 

@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .bodies import require_most
 from .limits import Limits
 from .metrics import Metrics
-from .refusals import TOO_SLOW, Refusal
+from .protocol import CROWDED
+from .refusals import TOO_MANY, TOO_SLOW, Refusal
 from .sending import Answer
 from .unread import Unread
 
@@ -19,6 +20,8 @@ CLIENT_GONE = 499
 # A body is read, and forgotten, up to so many times the limit: a client that is still sending
 # would not see why it was refused.
 DISCARDED = 10
+# Answered on every connection: the server is alive though others hold all of them.
+WATCHING = frozenset(["/live", "/ready", "/metrics"])
 
 
 class ClientGone(Exception):
@@ -46,19 +49,26 @@ class Guard:
             return await self.app(scope, receive, send)
         started = time.monotonic()
         path = scope["path"] if scope["path"] in self.paths else "other"
-        answer = Answer(send)
+        is_crowded = CROWDED in scope.get("state", {})
+        answer = Answer(send, is_last=is_crowded)
         try:
             with self.unread.open_share() as scope["share"]:
-                await self.answer_or_refuse(scope, receive, answer)
+                await self.answer_or_refuse(
+                    scope, receive, answer, is_crowded and path not in WATCHING
+                )
         finally:
             status = answer.status or CLIENT_GONE
             self.metrics.requests.labels(path, str(status)).inc()
             self.metrics.seconds.labels(path).observe(time.monotonic() - started)
 
-    async def answer_or_refuse(self, scope: Scope, receive: Receive, answer: Answer) -> None:
-        """Refuse what is too large or too slow; pass the rest on."""
+    async def answer_or_refuse(
+        self, scope: Scope, receive: Receive, answer: Answer, is_extra: bool
+    ) -> None:
+        """Refuse what is too large, too slow or too many; pass the rest on."""
         try:
             body = await self.read_body(scope, receive)
+            if is_extra:
+                raise Refusal(TOO_MANY, limit=self.limits.connections)
         except ClientGone:
             return
         except Refusal as refusal:

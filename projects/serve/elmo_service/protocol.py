@@ -1,12 +1,19 @@
-"""A connection: uvicorn's, with limits of time."""
+"""A connection: uvicorn's, with limits."""
 
 import asyncio
 from typing import Any
 
+import h11
+import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .door import Door
 from .limits import Limits
 from .metrics import Metrics
+from .refusals import NO_HTTP, Refusal
+
+# In the state of a scope: the connection is one too many.
+CROWDED = "crowded"
 
 
 class ImpatientProtocol(H11Protocol):
@@ -16,6 +23,7 @@ class ImpatientProtocol(H11Protocol):
 
     limits: Limits
     metrics: Metrics
+    door: Door
     _headers: asyncio.TimerHandle | None = None
     _answer: asyncio.TimerHandle | None = None
 
@@ -24,12 +32,32 @@ class ImpatientProtocol(H11Protocol):
         super().connection_made(transport)
         # Writing goes on when all before has left: an answer is over when the system has it.
         transport.set_write_buffer_limits(high=0)
+        if not self.door.enter(self, transport):
+            self.app_state = {**self.app_state, CROWDED: True}
+            self._end("connections", self.door.pop_extra())
         self._watch_headers()
 
     def data_received(self, data: bytes) -> None:
         """Headers are read, or a part of them."""
         super().data_received(data)
         self._watch_headers()
+
+    def send_400_response(self, msg: str) -> None:
+        """As every refusal. msg (str): uvicorn's, the same for all."""
+        # Else the answer to a request has begun, of which the rest is no HTTP.
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            refusal = Refusal(NO_HTTP)
+            self.metrics.refusals.labels(refusal.code).inc()
+            body = orjson.dumps(refusal.content)
+            headers = {**refusal.headers, "content-type": "application/json"}
+            response = h11.Response(
+                status_code=refusal.status,
+                headers=[*headers.items(), ("content-length", str(len(body)))],
+                reason=b"Bad Request",
+            )
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event))
+        self.transport.close()
 
     def pause_writing(self) -> None:
         """The client has to read before more is written."""
@@ -45,6 +73,7 @@ class ImpatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing to wait for any more."""
         self._headers, self._answer = stop(self._headers), stop(self._answer)
+        self.door.leave(self)
         super().connection_lost(exc)
 
     def _watch_headers(self) -> None:
@@ -55,11 +84,12 @@ class ImpatientProtocol(H11Protocol):
             self._headers = self._start("header_seconds")
 
     def _start(self, limit: str) -> asyncio.TimerHandle:
-        return self.loop.call_later(getattr(self.limits, limit), self._end, limit)
+        return self.loop.call_later(getattr(self.limits, limit), self._end, limit, self.transport)
 
-    def _end(self, limit: str) -> None:
-        self.metrics.ended.labels(limit).inc()
-        self.transport.abort()
+    def _end(self, limit: str, transport: asyncio.Transport | None) -> None:
+        if transport is not None:
+            self.metrics.ended.labels(limit).inc()
+            transport.abort()
 
 
 def stop(timer: asyncio.TimerHandle | None) -> None:

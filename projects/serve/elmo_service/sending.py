@@ -7,10 +7,15 @@ _PIECE_BYTES = 65_536
 
 
 class Answer:
-    """Sends a body in pieces. status (int | None): of what is sent, None before."""
+    """Sends a body in pieces.
 
-    def __init__(self, send: Send) -> None:
+    is_last (bool): the connection ends with it.
+    status (int | None): of what is sent, None before.
+    """
+
+    def __init__(self, send: Send, *, is_last: bool = False) -> None:
         self._send = send
+        self._is_last = is_last
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:
@@ -19,7 +24,8 @@ class Answer:
         if message["type"] == "http.response.body":
             await self._send_pieces(message.get("body", b""), message.get("more_body", False))
         else:
-            await self._send(message)
+            close = [(b"connection", b"close")] if self._is_last else []
+            await self._send({**message, "headers": [*message.get("headers", []), *close]})
 
     async def _send_pieces(self, body: bytes, has_more: bool) -> None:
         for start in range(0, len(body), _PIECE_BYTES):

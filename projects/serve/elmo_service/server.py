@@ -9,16 +9,23 @@ import uvicorn
 from fastapi import FastAPI
 
 from .batcher import Batcher
+from .door import Door
 from .limits import Limits
 from .protocol import ImpatientProtocol
 
 # Of an answer, in the kernel. Left to itself, Linux takes up to 4 MB for each connection.
 _UNREAD_BYTES = 262_144
+# Connections that wait to be accepted.
+_BACKLOG = 256
 
 
 def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Server":
     """RETURNS (Server): not yet running."""
-    settings = {"limits": limits, "metrics": app.state.metrics}
+    settings = {
+        "limits": limits,
+        "metrics": app.state.metrics,
+        "door": Door(limits.connections),
+    }
     protocol = type("Protocol", (ImpatientProtocol,), settings)
 
     config = uvicorn.Config(
@@ -28,7 +35,8 @@ def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Serve
         access_log=False,
         log_level=log_level,
         server_header=False,
-        limit_concurrency=limits.connections,
+        # asyncio accepts so many at once before the door sees the first.
+        backlog=_BACKLOG,
         # What was accepted has its answer by then: it has to be written.
         timeout_graceful_shutdown=math.ceil(limits.grace_seconds),
     )
