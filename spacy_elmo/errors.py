@@ -607,6 +607,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "its rows. It is damaged or of another format: copy it again, or convert the original "
         "with `python -m spacy elmo convert`."
     )
+    EL257 = (
+        "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
+        "written. Remove this folder to resume from the checkpoint before it."
+    )
     # The page of `elmo explore`
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "
