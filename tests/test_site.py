@@ -21,12 +21,23 @@ from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.pipeline.presets import PRESETS
 from spacy_elmo.pretraining.config_files import PRETRAINING_PRESETS
 
+from .support.explore_page import CHROMIUM, open_browser
 from .support.helpers import ROOT
 from .test_registry import ARGUMENTS, NAMES
 
 pytestmark = pytest.mark.slow
 REGISTERED = {group: names for group, names in NAMES.items() if group not in ELSEWHERE}
 PAGE_OF = {group: page for page, value in PAGES.items() for group in value.groups}
+
+# Of the page, and of each picture that is shown, with that of its file at most.
+WIDTHS = """() => Object.fromEntries([
+  ["page", document.documentElement.scrollWidth],
+  ...[...document.querySelectorAll(".picture img")].filter((image) => image.checkVisibility()).map(
+    (image) => [
+      image.src.split("/").pop(),
+      [image.offsetWidth, parseInt(image.style.getPropertyValue("--width"))],
+    ])
+])"""
 
 
 class Page(HTMLParser):
@@ -148,6 +159,24 @@ def test_pages_fetch_nothing_from_elsewhere(pages):
     for path, text in pages.items():
         assert not [url for url in Page(text).fetched if re.match(r"(https?:)?//", url)], path
         assert "mermaid" not in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_scroll_on_a_phone_and_the_page_does_not(scheme, site, pages):
+    shown = 0
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+        for path, text in pages.items():
+            if 'class="picture' in text:
+                page.goto((site / path).as_uri())
+                widths = page.evaluate(WIDTHS)
+                assert widths.pop("page") == 390, path
+                for name, (drawn, most) in widths.items():
+                    assert drawn == min(most, 800), (path, name)
+                    assert name != f"bank{'-dark' * (scheme == 'light')}.png"
+                shown += len(widths)
+    assert shown > 20
 
 
 def test_every_page_has_one_title(pages):

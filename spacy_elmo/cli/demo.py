@@ -11,12 +11,12 @@ from .options import QUIET
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
 _SENTENCES = """\
-He went to the bank to get money .
-She opened an account at the bank .
-He borrowed money from the bank .
-He sat by the bank of the river .
-They walked along the bank of the stream .
-The village stands on the south bank of the river ."""
+He went to the bank to get money.
+She opened an account at the bank.
+He borrowed money from the bank.
+He sat by the bank of the river.
+They walked along the bank of the stream.
+The village stands on the south bank of the river."""
 
 
 def demo(
@@ -28,6 +28,7 @@ def demo(
         None, help="File with a sentence in each line", show_default="six about banks"
     ),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
+    dark: bool = typer.Option(False, "--dark", help="Draw light letters on a dark ground"),
     quiet: bool = QUIET,
 ) -> None:
     """Show that a word's vector depends on its sentence: run a pipeline with the
@@ -35,7 +36,7 @@ def demo(
     import spacy
 
     from ..checkpoints.loaders import pipe_config
-    from ..experiments.figures import plot_similarities
+    from ..experiments.heat_maps import plot_similarities
     from ..experiments.similarities import compare_word
     from ..util.drawing import require_drawable
 
@@ -52,7 +53,7 @@ def demo(
         cosines = compare_word(docs, word)
         console.show_title(f"Cosine of '{word}' in the top layer")
         console.show_table(*_tabulate(cosines, [doc.text for doc in docs]))
-        plot_similarities(cosines, [doc.text for doc in docs], word, output)
+        plot_similarities(cosines, [doc.text for doc in docs], word, output, dark=dark)
         console.finish(output)
 
 

@@ -98,8 +98,8 @@ def _write_pictures(
     html: Optional[Path],
     output: Optional[Path],
 ) -> None:
+    from ..experiments.context_map import plot_contexts
     from ..experiments.contexts import summarise
-    from ..experiments.figures import plot_contexts
     from ..experiments.html_pages import render_contexts
     from ..util.atomic import write_file
 

@@ -19,7 +19,8 @@ def weights(
 ) -> None:
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
-    from ..experiments.figures import name_layers, plot_weights
+    from ..experiments.figures import name_layers
+    from ..experiments.heat_maps import plot_weights
     from ..pipeline.layer_weights import collect_weights
     from ..pipeline.pipeline_loading import load_pipeline
     from ..util.atomic import write_json

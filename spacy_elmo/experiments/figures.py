@@ -1,47 +1,13 @@
-"""Pictures. Needs the extra "plot"."""
+"""Pictures of scores, of speed and of senses. Needs the extra "plot"."""
 
 from pathlib import Path
-from textwrap import fill, shorten
+from textwrap import shorten
 from typing import Any, Dict, List
 
-from ..util.drawing import Figure, require_matplotlib, save_figure
-from ..util.snippets import count_things, mark_word
+from ..util.drawing import COLORS, Figure, require_matplotlib, save_figure
+from ..util.snippets import count_things
 
-# Words of a context to show on each side.
-_N_AROUND = 3
-# Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
-_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _MARKERS = "osD^vPX*"
-
-
-def plot_similarities(cosines: List[List[float]], texts: List[str], word: str, path: Path) -> None:
-    """Draw a heat map of a word's similarity between sentences.
-
-    cosines (List[List[float]]): shape (n_texts, n_texts).
-    texts (List[str]): the sentences.
-    word (str): the word.
-    path (Path): file to write; its ending chooses the format.
-    RAISES (ValueError): EL062 without matplotlib.
-    """
-    require_matplotlib()
-    n = len(texts)
-    figure = Figure(figsize=(4 + 0.8 * n, 1.6 + 0.7 * n))
-    axes = figure.add_subplot()
-    off_diagonal = [cosines[i][j] for i in range(n) for j in range(n) if i != j]
-    low = min(off_diagonal, default=0.0)
-    image = axes.imshow(cosines, cmap="viridis", vmin=low, vmax=1.0)
-    labels = [f"{i + 1}  {fill(text, 40)}" for i, text in enumerate(texts)]
-    axes.set_yticks(range(n), labels)
-    axes.set_xticks(range(n), [str(i + 1) for i in range(n)])
-    for i in range(n):
-        for j in range(n):
-            # Dark text on the bright end of the scale.
-            bright = cosines[i][j] > (low + 1.0) / 2
-            color = "black" if bright else "white"
-            axes.text(j, i, f"{cosines[i][j]:.2f}", ha="center", va="center", color=color)
-    axes.set_title(f"How alike is “{word}” in these sentences? (cosine, top layer)")
-    figure.colorbar(image, ax=axes)
-    save_figure(figure, path, bbox_inches="tight")
 
 
 def plot_speed(result: Dict[str, Any], path: Path) -> None:
@@ -57,6 +23,7 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
     sizes = list(dict.fromkeys(row["batch_size"] for row in rows))
     figure = Figure(figsize=(2 + 1.2 * len(rows), 4.5), layout="constrained")
     axes = figure.add_subplot()
+    axes.set_prop_cycle(color=COLORS)
     width = 0.8 / len(precisions)
     for i, precision in enumerate(precisions):
         rates = [row["tokens_per_second"] for row in rows if row["precision"] == precision]
@@ -80,33 +47,6 @@ def name_layers(n_layers: int) -> List[str]:
     return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
 
 
-def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
-    """Draw what each mix takes from each layer, as figure 2 of Peters et al. 2018.
-
-    mixes (List[Dict[str, Any]]): fields of `LayerWeights`.
-    path (Path): file to write; its ending chooses the format.
-    RAISES (ValueError): EL062 without matplotlib.
-    """
-    require_matplotlib()
-    n_layers = max(len(mix["shares"]) for mix in mixes)
-    shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
-    figure = Figure(figsize=(2.5 + 1.5 * len(mixes), 2.0 + 0.7 * n_layers), layout="constrained")
-    axes = figure.add_subplot()
-    # The word layer at the bottom, as it is in the network.
-    columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
-    image = axes.imshow(columns, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
-    labels = [f"{m['component']}\n{fill(m['place'], 14)}\nγ {m['gamma']:.2f}" for m in mixes]
-    axes.set_xticks(range(len(mixes)), labels)
-    for i, row in enumerate(columns):
-        for j, share in enumerate(row):
-            color = "black" if share > 0.6 else "white"
-            axes.text(j, i, f"{share:.2f}", ha="center", va="center", color=color)
-    axes.set_title("Share of each layer")
-    figure.colorbar(image, ax=axes)
-    save_figure(figure, path)
-
-
 def plot_scores(result: Dict[str, Any], path: Path) -> None:
     """Draw the score of each variant, a dot for each seed and a diamond for the mean.
 
@@ -121,9 +61,9 @@ def plot_scores(result: Dict[str, Any], path: Path) -> None:
     for i, split in enumerate(splits):
         axes = figure.add_subplot(1, len(splits), i + 1)
         means = [sum(row[split]) / len(row[split]) for row in rows]
-        axes.scatter(means, range(len(rows)), color="C1", marker="D", s=60)
+        axes.scatter(means, range(len(rows)), color=COLORS[1], marker="D", s=60)
         for place, row in enumerate(rows):
-            axes.scatter(row[split], [place] * len(row[split]), color="C0", s=12, zorder=3)
+            axes.scatter(row[split], [place] * len(row[split]), color=COLORS[0], s=12, zorder=3)
         axes.set_ylim(-0.5, len(rows) - 0.5)
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
         axes.set_xlabel(f"{result['score']} ({split})")
@@ -149,12 +89,13 @@ def plot_layers(
     axes = figure.add_subplot()
     means = [sum(values) / len(values) for values in scores.values()]
     places = range(len(scores))
-    axes.scatter(places, means, color="C0", marker="D", s=60)
+    axes.scatter(places, means, color=COLORS[0], marker="D", s=60)
     for place, (score, values) in enumerate(zip(means, scores.values())):
-        axes.scatter([place] * len(values), values, color="C0", s=12, zorder=3)
+        axes.scatter([place] * len(values), values, color=COLORS[0], s=12, zorder=3)
         axes.annotate(f"{score:.1f}", (place, score), xytext=(9, -3), textcoords="offset points")
     for i, (name, value) in enumerate(baselines.items()):
-        axes.axhline(value, color=f"C{i + 1}", linestyle="--", label=f"{name}: {value:.1f}")
+        color = COLORS[(i + 1) % len(COLORS)]
+        axes.axhline(value, color=color, linestyle="--", label=f"{name}: {value:.1f}")
     axes.set_xticks(places, list(scores))
     axes.margins(x=0.2)
     axes.grid(axis="y", alpha=0.3)
@@ -210,6 +151,7 @@ def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
     require_matplotlib()
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
+    axes.set_prop_cycle(color=COLORS)
     for name, points in lines.items():
         places = [place for place, _ in points]
         means = [sum(scores) / len(scores) for _, scores in points]
@@ -225,41 +167,6 @@ def _draw_lines(lines: Dict[str, List[Any]]) -> Any:
     axes.grid(alpha=0.3)
     axes.legend()
     return axes, figure
-
-
-def plot_contexts(result: Dict[str, Any], path: Path) -> None:
-    """Draw queries and their contexts in two dimensions, a colour for each query.
-
-    result (Dict[str, Any]): from `contexts.summarise`.
-    path (Path): file to write; its ending chooses the format.
-    RAISES (ValueError): EL062 without matplotlib.
-    """
-    require_matplotlib()
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    axes = figure.add_subplot()
-    for i, query in enumerate(result["queries"]):
-        for item in (query, *query["contexts"]):
-            is_query = item is query
-            x, y = item["point"]
-            axes.scatter(
-                x, y, color=f"C{i}", marker="*" if is_query else "o", s=220 if is_query else 30
-            )
-            axes.annotate(
-                _escape(
-                    mark_word(item["words"], item["position"], n_around=_N_AROUND, ellipsis="")
-                ),
-                (x, y),
-                xytext=(4, 4),
-                textcoords="offset points",
-                fontsize=9 if is_query else 7,
-                fontweight="bold" if is_query else "normal",
-                color=f"C{i}",
-            )
-    axes.margins(0.2)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_title("Contexts by their vectors: the first two principal components")
-    save_figure(figure, path)
 
 
 def plot_senses(result: Dict[str, Any], path: Path) -> None:
@@ -279,7 +186,7 @@ def plot_senses(result: Dict[str, Any], path: Path) -> None:
         left.scatter(
             *zip(*points),
             s=34,
-            color=_COLORS[i % len(_COLORS)],
+            color=COLORS[i % len(COLORS)],
             marker=_MARKERS[i % len(_MARKERS)],
             alpha=0.8,
             linewidths=0,

@@ -13,14 +13,13 @@ from ..util.drawing import require_matplotlib
 from ..util.snippets import mark_word
 from .figures import (
     name_layers,
-    plot_contexts,
     plot_layers,
     plot_samples,
     plot_scores,
     plot_senses,
     plot_updates,
-    plot_weights,
 )
+from .heat_maps import plot_weights
 from .paper_figures import PAPER
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .results import Result
@@ -238,7 +237,7 @@ def _make_sense_map(result: Result, folder: Path) -> List[Block]:
     return [Table(header, rows), Picture(path, caption)]
 
 
-def _make_neighbors(result: Result, folder: Path) -> List[Block]:
+def _make_neighbors(result: Result, _: Path) -> List[Block]:
     blocks: List[Block] = []
     if result["static"]:
         words = ", ".join(f"{word} {cosine:.2f}" for word, cosine in result["static"])
@@ -246,9 +245,7 @@ def _make_neighbors(result: Result, folder: Path) -> List[Block]:
     for query in result["queries"]:
         rows = [(f"{context['similarity']:.2f}", _mark(context)) for context in query["contexts"]]
         blocks.append(Table(("cosine", _mark(query)), rows))
-    path = folder / _make_name(result, "neighbors")
-    plot_contexts(result, path)
-    return [*blocks, Picture(path, f"{result['title']}: two principal components")]
+    return blocks
 
 
 def _mark(token: Dict[str, Any]) -> str:

@@ -1,17 +1,19 @@
 """Common to all pictures: matplotlib (extra "plot"), fonts for every script, an atomic write."""
 
 import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List
 
 from ..errors import Errors, Warnings
 from .atomic import atomic_file
 
 try:
-    from matplotlib import font_manager
+    from matplotlib import font_manager, rc_context
     from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
     from matplotlib.text import Text
+    from matplotlib.textpath import text_to_path
 except ImportError:
     Figure = None  # type: ignore[assignment,misc]
 
@@ -22,6 +24,19 @@ _FAMILIES = (
     "Apple SD Gothic Neo", "Malgun Gothic", "Hiragino Sans", "Yu Gothic", "Microsoft YaHei",
     "Arial Unicode MS",
 )  # fmt: skip
+# Pixels of an inch: sharp on a page whose column is as wide as a picture of eight inches.
+_DPI = 200
+# Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+# The ground is that of the documentation site when it is dark.
+_DARK_GROUND, _DARK_LETTERS = "#1e2129", "#e2e4e9"
+_DARK: Dict[Any, Any] = {
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), _DARK_GROUND),
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
+        _DARK_LETTERS,
+    ),
+}
 
 
 def require_matplotlib() -> None:
@@ -45,6 +60,28 @@ def has_matplotlib() -> bool:
     return Figure is not None
 
 
+def color_scheme(*, dark: bool) -> "AbstractContextManager[None]":
+    """dark (bool): light letters on a dark ground. RETURNS (AbstractContextManager): figures that
+    are made and saved within it have these colours."""
+    return rc_context(_DARK if dark else {})
+
+
+def measure_text(text: str, size: float, weight: str = "normal") -> float:
+    """text (str): one line. size (float): of the letters, in points. weight (str): "normal" or
+    "bold". RETURNS (float): how wide it is drawn, in points."""
+    font = font_manager.FontProperties(family=_list_families(), weight=weight, size=size)
+    with warnings.catch_warnings():
+        # Said when the picture is saved.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def _list_families() -> List[str]:
+    installed = set(font_manager.get_font_names())
+    return [family for family in _FAMILIES if family in installed]
+
+
 def save_figure(figure: "Figure", path: Path, **settings: Any) -> None:
     """Draw a picture into a file, by an atomic write.
 
@@ -52,14 +89,13 @@ def save_figure(figure: "Figure", path: Path, **settings: Any) -> None:
     path (Path): file to write; its ending chooses the format. Folders above it are made.
     settings: of matplotlib's `savefig`.
     """
-    installed = set(font_manager.get_font_names())
-    families = [family for family in _FAMILIES if family in installed]
+    families = _list_families()
     for text in figure.findobj(Text):
         text.set_fontfamily(families)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as temporary, warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", "Glyph .* missing from font", UserWarning)
-        figure.savefig(temporary, dpi=120, **settings)
+        figure.savefig(temporary, dpi=_DPI, **settings)
     others = [each.message for each in caught if "missing from font" not in str(each.message)]
     for message in others:
         warnings.warn(message, stacklevel=3)

@@ -1,5 +1,7 @@
 """Text for people: a word in its context, a number of things, a duration."""
 
+import re
+from textwrap import fill
 from typing import Callable, Optional, Sequence
 
 
@@ -30,6 +32,24 @@ def mark_word(
     prefix = [ellipsis] if ellipsis and start else []
     suffix = [ellipsis] if ellipsis and end < len(words) else []
     return " ".join([*prefix, *shown, *suffix])
+
+
+def close_up(text: str) -> str:
+    """text (str): tokens with a space between any two. RETURNS (str): the same without the space
+    before a mark that ends a sentence or a part of it."""
+    return re.sub(r" ([.,;:!?])(?= |$)", r"\1", text)
+
+
+def wrap_evenly(text: str, most: int) -> str:
+    """text (str): a sentence. most (int): letters in a line. RETURNS (str): the same in as few
+    lines as `textwrap.fill` makes of it, but of about the same length."""
+    wrapped = fill(text, most)
+    n_breaks = wrapped.count("\n")
+    for width in range(max(1, len(text) // (n_breaks + 1)), most):
+        narrower = fill(text, width)
+        if narrower.count("\n") == n_breaks:
+            return narrower
+    return wrapped
 
 
 def count_things(n: int, singular: str, plural: str = "") -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import spacy
 import typer
+from PIL import Image
 from spacy.cli import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 from spacy_elmo import cli, load_embedder
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native
-from spacy_elmo.experiments import figures
+from spacy_elmo.experiments import heat_maps
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 from spacy_elmo.util import drawing
@@ -234,8 +235,22 @@ def test_demo_reads_what_the_other_commands_read(tmp_path, toy_folder):
 
 def test_demo_needs_no_argument(tmp_path):
     output = run("elmo", "demo", "--output", tmp_path / "bank.png")
-    assert "He sat by the bank of the river ." in output
+    assert "He sat by the bank of the river." in output
     assert (tmp_path / "bank.png").stat().st_size > 10_000
+
+
+def test_demo_draws_for_dark_pages(tmp_path, toy_folder):
+    for name, options in (("light", ()), ("dark", ("--dark",))):
+        run("elmo", "demo", toy_folder, "--output", tmp_path / f"{name}.png", *options)
+    light, dark = (
+        np.asarray(Image.open(tmp_path / f"{name}.png").convert("L"), float)
+        for name in ("light", "dark")
+    )
+
+    # The same but for the colours of the ground and of the letters.
+    assert light.shape == dark.shape
+    assert light[0, 0] > 250 and dark[0, 0] < 50
+    assert np.mean(light == dark) > 0.2
 
 
 def test_demo_tells_the_two_banks_apart(tmp_path, interim):
@@ -266,4 +281,4 @@ def test_words_are_compared_in_the_top_layer():
 def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "Figure", None)
     with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
-        figures.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
+        heat_maps.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")

@@ -34,7 +34,8 @@ def blocks_in_order(page):
 def find_links(page):
     """What a page's links and pictures point to, code left out."""
     text = re.sub(r"`[^`]*`", "", _BLOCK.sub("", read_page(page)))
-    return re.findall(r"\]\(([^)\s]+)\)", text)
+    links = re.findall(r'\]\(([^)\s]+)\)|\bsrc(?:set)?="([^"]+)"', text)
+    return [link or source for link, source in links]
 
 
 def find_anchors(page):

@@ -89,6 +89,12 @@ def test_brackets_are_split(cell, expected):
     assert split_brackets(cell) == expected
 
 
+def test_a_long_cell_is_refused_at_once_and_shortened():
+    # A pattern that is searched at every character would need a day for it.
+    with pytest.raises(ValueError, match="^'a{79}…' is no bracket"):
+        split_brackets("a" * 3_000_000)
+
+
 @pytest.mark.parametrize(
     "name, text, problem",
     [

@@ -3,10 +3,11 @@
 import re
 from typing import Dict, List, Sequence, Tuple
 
+from ...util.showing import show_name
 from .clusters import Cluster
 
 # "(3)", "(3" and "3)"; several of them stand together or with "|" between.
-_PIECE = re.compile(r"\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\)")
+_PIECE = re.compile(r"(?:\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\))\|*")
 _NOTHING = {"", "-", "_"}
 
 
@@ -17,15 +18,18 @@ def split_brackets(cell: str) -> List[Tuple[str, str]]:
     """
     if cell.strip() in _NOTHING:
         return []
-    if _PIECE.sub("", cell).strip("|"):
-        raise ValueError(f"'{cell}' is no bracket such as (3, 3) or (3)")
     kinds = ("one", "open", "close")
-    return [
-        (kind, _name(name))
-        for match in _PIECE.finditer(cell)
-        for kind, name in zip(kinds, match.groups())
-        if name
-    ]
+    found: List[Tuple[str, str]] = []
+    cell = cell.strip("|")
+    end = 0
+    # From end to end: a search would try every character of a long cell.
+    while end < len(cell):
+        match = _PIECE.match(cell, end)
+        if match is None:
+            raise ValueError(f"'{show_name(cell)}' is no bracket such as (3, 3) or (3)")
+        found += [(kind, _name(name)) for kind, name in zip(kinds, match.groups()) if name]
+        end = match.end()
+    return found
 
 
 def _name(text: str) -> str:
