@@ -15,6 +15,7 @@ from .helpers import DATA, ROOT
 PROJECT = ROOT / "projects" / "serve"
 sys.path.append(str(PROJECT))
 
+from elmo_service.answers import compute_cosine  # noqa: E402, F401
 from elmo_service.app import create_app  # noqa: E402
 from elmo_service.cli import cli  # noqa: E402, F401
 from elmo_service.door import RESERVE  # noqa: E402, F401

@@ -114,8 +114,11 @@ def read_similarities(docs: list[Doc]) -> bytes:
 
 def compute_cosine(a: np.ndarray, b: np.ndarray) -> float:
     """RETURNS (float): in [-1, 1]; 0 if one is zero, as spaCy's `similarity`."""
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norm if norm else 0.0
+    # The squares of large float32 are infinite, and those of small ones 0.
+    a, b = a.astype("float64"), b.astype("float64")
+    norm = np.linalg.norm(a) * np.linalg.norm(b)
+    # Rounding takes a vector's cosine with itself beyond 1.
+    return float(np.clip(a @ b / norm, -1, 1)) if norm else 0.0
 
 
 def get_vectors(doc: Doc) -> np.ndarray:
