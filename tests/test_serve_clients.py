@@ -9,14 +9,12 @@ import sys
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from .support.helpers import ROOT
 from .support.toy_service import (
     PIPELINE,
     PROJECT,
     RESERVE,
-    cli,
     load_pipeline,
     read_metrics,
     serve,
@@ -360,16 +358,3 @@ def test_a_pass_without_end_does_not_keep_the_process():
     finally:
         process.kill()
         process.communicate()
-
-
-def test_mistakes_at_the_start_are_said():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        in_use = CliRunner().invoke(cli, [str(PIPELINE), "--port", port])
-    assert f"Cannot listen on 127.0.0.1:{port}: " in in_use.output
-    missing = CliRunner().invoke(cli, ["no/such/pipeline", "--port", "0"])
-    assert "Cannot load 'no/such/pipeline': " in missing.output
-    nothing = CliRunner().invoke(cli, [str(PIPELINE), "--batch-texts", "0"])
-    assert nothing.exit_code == 2 and "would refuse everything" in nothing.output

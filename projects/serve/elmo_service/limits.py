@@ -1,5 +1,6 @@
 """What a server accepts, and for how long: `Limits`."""
 
+import math
 from dataclasses import asdict, dataclass
 
 
@@ -48,7 +49,7 @@ class Limits:
     stuck_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        """RAISES (ValueError): if one is 0 or less, which would refuse everything."""
+        """RAISES (ValueError): if one is 0 or less, which would refuse everything, or infinite."""
         for name, value in asdict(self).items():
-            if not value > 0:
-                raise ValueError(f"{name} = {value} would refuse everything, expected more than 0.")
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} = {value} is not possible, give a finite one above 0.")

@@ -15,6 +15,8 @@ from .protocol import ImpatientProtocol
 
 # Of an answer, in the kernel. Left to itself, Linux takes up to 4 MB for each connection.
 _UNREAD_BYTES = 262_144
+# Milliseconds that the kernel can wait for a client: a C int.
+_MOST_MILLISECONDS = 2**31 - 1
 # Connections that wait to be accepted.
 _BACKLOG = 256
 
@@ -48,7 +50,8 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     client reads nothing (Linux).
 
     port (int): 0 for any that is free.
-    RETURNS (socket): bound. RAISES (OSError): if the address is in use.
+    RETURNS (socket): bound. RAISES (OSError, UnicodeError): if there is no such host, or if the
+        address is in use.
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # asyncio sends without delay only on sockets that say that they are TCP; else an answer of two
@@ -57,7 +60,8 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        milliseconds = int(1000 * write_seconds)
+        # 0 would be for ever.
+        milliseconds = min(math.ceil(1000 * write_seconds), _MOST_MILLISECONDS)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     try:
         opened.bind(address)
