@@ -78,7 +78,11 @@ def test_clients_are_answered(capsys):
     printed = capsys.readouterr().out
     assert "{'text': 'bank', 'start': 14, 'end': 18}" in printed
     assert "[9, 8] 9" in printed or "[8, 8] 8" in printed
-    assert isinstance(names["packed"], str) and "'similarity'" in printed
+    assert (
+        isinstance(names["packed"], str)
+        and names["mean"].shape == (8,)
+        and "'similarity'" in printed
+    )
     assert sum(counts.values()) == 4 + n_curl
 
 
