@@ -7,7 +7,7 @@ import socket
 import pytest
 from typer.testing import CliRunner
 
-from .support.toy_service import PIPELINE, cli, load_pipeline
+from .support.toy_service import PIPELINE, Server, cli, load_pipeline
 
 
 def start(*arguments, code, **env):
@@ -41,6 +41,38 @@ def test_a_wrong_setting_is_said():
         start(PIPELINE, code=2, **wrong)
     printed = start(PIPELINE, "--log-level", "verbose", code=2)
     assert "log_level = 'verbose'" in printed and "debug" in printed
+
+
+def test_more_connections_than_open_files_are_said(monkeypatch):
+    resource = pytest.importorskip("resource")
+    limits = {"soft": 256, "hard": 500}
+
+    def set_limits(kind, pair):
+        if pair[0] > limits["hard"]:
+            raise ValueError("current limit exceeds maximum limit")
+        limits["soft"], limits["hard"] = pair
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: tuple(limits.values()))
+    monkeypatch.setattr(resource, "setrlimit", set_limits)
+    printed = start(PIPELINE, "--connections", 300, code=1)
+    assert printed.startswith(
+        "Cannot have connections = 300: 672 open files are needed, at most 500"
+    )
+    assert limits == {"soft": 256, "hard": 500}
+    # The next mistake.
+    assert "Cannot load" in start("no/such", "--connections", 20, "--port", 0, code=1)
+    assert limits == {"soft": 392, "hard": 500}
+
+
+@pytest.mark.parametrize("host, name", [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_the_address_is_one_that_a_client_can_use(host, name, monkeypatch):
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, 0), family=family).close()
+    except OSError:
+        pytest.skip("no such address on this machine")
+    monkeypatch.setattr(Server, "run", lambda self, sockets: None)
+    assert f"Serving on http://{name}:" in start(PIPELINE, "--host", host, "--port", 0, code=0)
 
 
 def truncate(path):

@@ -16,7 +16,8 @@ from uvicorn.config import LOG_LEVELS
 
 from .app import create_app
 from .limits import Limits
-from .server import make_server, open_socket
+from .open_files import allow_files
+from .server import count_files, make_server, open_socket
 
 # Characters of an error: those of configs have many lines.
 _MOST_CHARS = 500
@@ -44,6 +45,13 @@ def serve(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     try:
+        allow_files(count_files(settings))
+    except OSError as error:
+        raise SystemExit(
+            f"Cannot have connections = {settings.connections}: {error}. Give fewer, or raise "
+            "`ulimit -Hn`."
+        ) from None
+    try:
         opened = open_socket(host, port, settings.write_seconds)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -51,7 +59,8 @@ def serve(
     with opened:
         app = load_app(pipeline, settings, zones)
         server = make_server(app, settings, log_level)
-        print(f"Serving on http://{host}:{opened.getsockname()[1]}", flush=True)
+        name = f"[{host}]" if ":" in host else host
+        print(f"Serving on http://{name}:{opened.getsockname()[1]}", flush=True)
         server.run(sockets=[opened])
     if app.state.batcher.is_busy:
         # Its time is over, and Python would wait for the thread.
