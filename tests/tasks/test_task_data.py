@@ -173,6 +173,12 @@ def test_labelled_lines_are_read(tmp_path):
         ),
         ("snli", '{"premise": "a", "hypothesis": "b", "label": "0"}\n{', "Line 2.*no JSON"),
         ("snli", "premise\thypothesis\tlabel\na\tb\tperhaps\n", "'perhaps' is none of"),
+        (
+            "snli",
+            '{"premise": "\\ud800", "hypothesis": "b", "label": "0"}',
+            "Line 1.*surrogates not allowed",
+        ),
+        ("propbank_spans", "1\t\tRP\t-\t*\t*\n", "Line 1.*a word is empty"),
         ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
     ],
 )

@@ -31,22 +31,29 @@ def read_snli(nlp: Language, path: Path) -> Iterator[Doc]:
     RAISES (ValueError): EL197 for a line without texts or with another label.
     """
     for number, record in _read_records(path):
-        premise, hypothesis = (_find(record, names) for names in (_PREMISE, _HYPOTHESIS))
-        label = _find(record, _LABEL)
-        if premise is None or hypothesis is None or label is None:
-            problem = (
-                f"it has {', '.join(map(str, record))}, expected premise, hypothesis and label"
-            )
-            raise line_error(path, number, problem)
-        if label in _NO_LABEL:
-            continue
-        label = _NUMBERED.get(label, label)
-        if label not in LABELS:
-            problem = f"the label '{label}' is none of {', '.join(LABELS)}"
-            raise line_error(path, number, problem)
-        doc = make_pair(nlp, premise, hypothesis, PAIR_NAMES)
-        doc.cats = make_cats(LABELS, label)
-        yield doc
+        try:
+            doc = _make_doc(nlp, record)
+        # Of the tokenizer, too: JSON can write half of a surrogate pair.
+        except ValueError as err:
+            raise line_error(path, number, str(err)) from err
+        if doc is not None:
+            yield doc
+
+
+def _make_doc(nlp: Language, record: Mapping[str, Any]) -> Optional[Doc]:
+    premise, hypothesis = (_find(record, names) for names in (_PREMISE, _HYPOTHESIS))
+    label = _find(record, _LABEL)
+    if premise is None or hypothesis is None or label is None:
+        names = ", ".join(map(str, record))
+        raise ValueError(f"it has {names}, expected premise, hypothesis and label")
+    if label in _NO_LABEL:
+        return None
+    label = _NUMBERED.get(label, label)
+    if label not in LABELS:
+        raise ValueError(f"the label '{label}' is none of {', '.join(LABELS)}")
+    doc = make_pair(nlp, premise, hypothesis, PAIR_NAMES)
+    doc.cats = make_cats(LABELS, label)
+    return doc
 
 
 def _find(record: Mapping[str, Any], names: Tuple[str, ...]) -> Optional[str]:

@@ -133,6 +133,8 @@ def _make_sentence(
 ) -> Sentence:
     try:
         words, columns = parse([text.strip("\n").split(separator) for _, text in lines])
+        if not all(words):
+            raise ValueError("a word is empty")
         return Sentence(document, list(words), [read_brackets(column) for column in columns])
     except ValueError as err:
         raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
