@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .support.helpers import make_nlp
-from .support.toy_service import TEXTS, call, load_pipeline, read_metrics
+from .support.toy_service import TEXTS, call, compute_cosine, load_pipeline, read_metrics
 
 # The toy biLM reads short words only.
 pytestmark = pytest.mark.filterwarnings("ignore:.*WL003")
@@ -142,6 +142,15 @@ def test_similarity_is_spacy_s():
     expected = [nlp(a).similarity(nlp(b)) for a, b in pairs]
     np.testing.assert_allclose(call(nlp, use), expected, atol=1e-5)
     assert expected[1] > 0.999 and expected[2] == 0
+
+
+@pytest.mark.parametrize("scale", [1, 1e-30, 1e30])
+def test_similarity_is_in_its_range(scale):
+    vectors = np.random.default_rng(0).normal(size=(300, 32), scale=scale).astype("float32")
+    for vector in vectors:
+        for sign in (1, -1):
+            cosine = compute_cosine(vector, sign * vector)
+            assert -1 <= cosine <= 1 and cosine == pytest.approx(sign)
 
 
 def test_the_front_page_says_what_is_offered(toy):

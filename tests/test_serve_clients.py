@@ -9,13 +9,12 @@ import sys
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from .support.helpers import ROOT
 from .support.toy_service import (
     PIPELINE,
     PROJECT,
-    cli,
+    RESERVE,
     load_pipeline,
     read_metrics,
     serve,
@@ -42,6 +41,11 @@ async def send(port, *texts):
     url = f"http://127.0.0.1:{port}/tags"
     async with httpx.AsyncClient(timeout=60) as client:
         return await client.post(url, json={"texts": list(texts)})
+
+
+async def connect(port, n):
+    """Clients that send nothing."""
+    return [await asyncio.open_connection("127.0.0.1", port) for _ in range(n)]
 
 
 def get_metrics(server):
@@ -148,7 +152,7 @@ def test_an_answer_that_nobody_reads_ends_the_connection():
             requests = make_request(*["a b c d " * 150] * 8) * 30
             slow.setblocking(False)
             await asyncio.get_running_loop().sock_sendall(slow, requests)
-            await wait_until(lambda: get_metrics(server)["elmo_tokens_total",] > 4800)
+            await wait_until(lambda: get_metrics(server)["elmo_tokens_total",] >= 4800)
             assert server.server_state.connections
             assert (await send(port, "Eat ham")).status_code == 200
             await wait_until(lambda: is_idle(server), seconds=40)
@@ -160,15 +164,90 @@ def test_an_answer_that_nobody_reads_ends_the_connection():
 def test_more_connections_than_allowed_are_refused():
     async def run():
         async with serve(TOY, connections=3) as (server, port):
-            opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            opened = await connect(port, 3)
             await wait_until(lambda: len(server.server_state.connections) == 3)
-            assert (await send(port, "a")).status_code == 503
+            refused = await send(port, "a")
+            assert get_metrics(server)["elmo_refusals_total", "EL307"] == 1
             for _, writer in opened:
                 writer.close()
             await wait_until(lambda: is_idle(server))
             assert (await send(port, "a")).status_code == 200
+            return refused
+
+    refused = asyncio.run(run())
+    assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
+    assert refused.headers["connection"] == "close"
+    with pytest.raises(ValueError, match="EL307.*3 connections are open already"):
+        raise ValueError(refused.json()["error"].values())
+
+
+def test_who_watches_the_server_is_answered_whoever_else_is_connected():
+    """More wait in silence than all that the server keeps open."""
+
+    async def run():
+        async with serve(TOY, connections=3) as (server, port):
+            # The first ones have their place: none of them is closed for others.
+            first = await connect(port, 3)
+            await wait_until(lambda: len(server.server_state.connections) == 3)
+            silent = await connect(port, 60)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+                for path in ("/live", "/ready", "/metrics"):
+                    answer = await client.get(path)
+                    assert answer.status_code == 200 and answer.headers["connection"] == "close"
+            assert len(server.server_state.connections) <= 3 + RESERVE
+            n_closed = get_metrics(server)["elmo_ended_connections_total", "connections"]
+            assert 60 - RESERVE <= n_closed <= 63 - RESERVE
+            for reader, writer in first:
+                assert not reader.at_eof()
+                writer.write(make_request("a"))
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            for _, writer in [*first, *silent]:
+                writer.close()
 
     asyncio.run(run())
+
+
+HEAD = b"POST /tags HTTP/1.1\r\nhost: a\r\n"
+NO_HTTP = {
+    "garbage": b"garbage\r\n\r\n",
+    "two lengths": HEAD + b"content-length: 5\r\ncontent-length: 6\r\n\r\n",
+    "a line without end": b"GET /" + b"a" * 70_000,
+    "a bad piece": HEAD + b"transfer-encoding: chunked\r\n\r\nZZ\r\n",
+}
+
+
+@pytest.mark.parametrize("request_", NO_HTTP.values(), ids=NO_HTTP)
+def test_what_is_no_http_has_a_reason_of_the_same_shape(request_):
+    async def run():
+        async with serve(TOY) as (server, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request_)
+            answer = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+            await wait_until(lambda: is_idle(server))
+            assert get_metrics(server)["elmo_refusals_total", "EL308"] == 1
+            return answer.partition(b"\r\n\r\n")
+
+    head, _, body = asyncio.run(run())
+    assert head.startswith(b"HTTP/1.1 400") and b"application/json" in head
+    with pytest.raises(ValueError, match="EL308.*no request in HTTP"):
+        raise ValueError(json.loads(body)["error"].values())
+
+
+def test_no_http_after_an_answer_has_begun_ends_the_connection(caplog):
+    """A body that is refused while it is sent, and then is none."""
+
+    async def run():
+        async with serve(TOY, body_seconds=0.2) as (server, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n1\r\na\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+            writer.write(b"ZZ\r\n")
+            await wait_until(lambda: is_idle(server))
+            writer.close()
+
+    asyncio.run(run())
+    assert "Traceback" not in caplog.text and "Fatal" not in caplog.text
 
 
 def test_a_stop_finishes_what_was_accepted_and_refuses_what_comes(gated):
@@ -279,16 +358,3 @@ def test_a_pass_without_end_does_not_keep_the_process():
     finally:
         process.kill()
         process.communicate()
-
-
-def test_mistakes_at_the_start_are_said():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        in_use = CliRunner().invoke(cli, [str(PIPELINE), "--port", port])
-    assert f"Cannot listen on 127.0.0.1:{port}: " in in_use.output
-    missing = CliRunner().invoke(cli, ["no/such/pipeline", "--port", "0"])
-    assert "Cannot load 'no/such/pipeline': " in missing.output
-    nothing = CliRunner().invoke(cli, [str(PIPELINE), "--batch-texts", "0"])
-    assert nothing.exit_code == 2 and "would refuse everything" in nothing.output

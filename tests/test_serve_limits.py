@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 import time
 
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .support.helpers import make_nlp
-from .support.toy_service import call, load_pipeline, read_metrics, wait_until
+from .support.toy_service import (
+    Limits,
+    call,
+    load_pipeline,
+    open_socket,
+    read_metrics,
+    wait_until,
+)
 
 # The toy biLM reads short words only.
 pytestmark = pytest.mark.filterwarnings("ignore:.*WL003")
@@ -147,15 +155,24 @@ def test_other_paths_and_methods_have_the_same_shape():
         missing, wrong = await client.get("/x"), await client.get("/tags")
         assert (missing.status_code, wrong.status_code) == (404, 405)
         assert missing.json() == {"error": {"code": "HTTP404", "reason": "Not Found"}}
+        metrics = read_metrics(app)
+        assert [metrics["elmo_refusals_total", f"HTTP{n}"] for n in (404, 405)] == [1, 1]
 
     call(TOY, use)
 
 
-def test_limits_that_would_refuse_everything_are_refused():
-    from elmo_service.limits import Limits
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_limits_that_refuse_or_accept_everything_are_refused(seconds):
+    with pytest.raises(ValueError, match=f"write_seconds = {seconds} is not possible"):
+        Limits(write_seconds=seconds)
 
-    with pytest.raises(ValueError, match="max_texts = 0 would refuse everything"):
-        Limits(max_texts=0)
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-3, 30, 1e12])
+def test_any_time_to_read_an_answer_is_one_for_the_kernel(seconds):
+    with open_socket("127.0.0.1", 0, Limits(write_seconds=seconds).write_seconds) as opened:
+        assert opened.getsockname()[1]
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) >= 1
 
 
 @pytest.fixture

@@ -78,7 +78,11 @@ def test_clients_are_answered(capsys):
     printed = capsys.readouterr().out
     assert "{'text': 'bank', 'start': 14, 'end': 18}" in printed
     assert "[9, 8] 9" in printed or "[8, 8] 8" in printed
-    assert isinstance(names["packed"], str) and "'similarity'" in printed
+    assert (
+        isinstance(names["packed"], str)
+        and names["mean"].shape == (8,)
+        and "'similarity'" in printed
+    )
     assert sum(counts.values()) == 4 + n_curl
 
 
@@ -86,7 +90,7 @@ def test_all_that_is_counted_and_refused_is_on_the_page():
     from elmo_service import refusals
 
     reasons = [r for r in vars(refusals).values() if isinstance(r, refusals.Reason)]
-    assert len(reasons) == 10
+    assert len(reasons) == 14
     for reason in reasons:
         assert f"| {reason.status} | {reason.code} |" in read_page(PAGE)
     app = create_app(load_pipeline())

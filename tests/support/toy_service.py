@@ -15,10 +15,12 @@ from .helpers import DATA, ROOT
 PROJECT = ROOT / "projects" / "serve"
 sys.path.append(str(PROJECT))
 
+from elmo_service.answers import compute_cosine  # noqa: E402, F401
 from elmo_service.app import create_app  # noqa: E402
 from elmo_service.cli import cli  # noqa: E402, F401
+from elmo_service.door import RESERVE  # noqa: E402, F401
 from elmo_service.limits import Limits  # noqa: E402
-from elmo_service.server import make_server, open_socket  # noqa: E402
+from elmo_service.server import Server, make_server, open_socket  # noqa: E402, F401
 
 TEXTS = [
     "I like green eggs .",

@@ -2,15 +2,38 @@
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from spacy.tokens import Doc
 from thinc.util import to_numpy
 
-# All docs of a request to the body of its answer.
-Read = Callable[[list[Doc]], bytes]
+# At most: '{"text":"","start":12345,"end":12345},', and a character that JSON escapes.
+_SPAN_BYTES = 60
+_CHAR_BYTES = 6
+# At most: "-0.0000063184107,". In base64 three bytes are four.
+_NUMBER_BYTES = {"json": 17.0, "base64": 16 / 3}
+
+
+class Reader(NamedTuple):
+    """What is asked of the docs of a request.
+
+    read (Callable): all of them to the body of the answer.
+    token_bytes (float): at most, of the vector of a token; 0 if the answer has none.
+    """
+
+    read: Callable[[list[Doc]], bytes]
+    token_bytes: float = 0.0
+
+    def bound(self, docs: list[Doc]) -> int:
+        """RETURNS (int): bytes that the answer has at most; 0 for one without vectors of tokens,
+        which is short, and counted when it is written."""
+        if not self.token_bytes:
+            return 0
+        n_tokens, n_chars = sum(map(len, docs)), sum(len(doc.text) for doc in docs)
+        per_token = _SPAN_BYTES + self.token_bytes
+        return int(per_token * n_tokens + _CHAR_BYTES * n_chars + 100 * (len(docs) + 1))
 
 
 def write_answer(results: list[Any]) -> bytes:
@@ -59,8 +82,9 @@ def make_span(start: int, text: str) -> dict[str, Any]:
     return {"text": text, "start": start, "end": start + len(text)}
 
 
-def make_vectors_reader(pooling: str, encoding: str) -> Read:
-    """RETURNS (Read): each text's vectors, of its tokens or their mean."""
+def make_vectors_reader(pooling: str, encoding: str, width: int) -> Reader:
+    """width (int): of a vector.
+    RETURNS (Reader): each text's vectors, of its tokens or their mean."""
 
     def read_vectors(docs: list[Doc]) -> bytes:
         return write_answer([describe(doc) for doc in docs])
@@ -74,10 +98,12 @@ def make_vectors_reader(pooling: str, encoding: str) -> Read:
 
     def encode(array: np.ndarray) -> Any:
         if encoding == "base64":
-            return base64.b64encode(array.astype("<f4").tobytes()).decode("ascii")
+            # Base64 has nothing to escape: written as it is, without another copy.
+            return orjson.Fragment(b'"%b"' % base64.b64encode(array.astype("<f4", copy=False)))
         return array
 
-    return read_vectors
+    is_long = pooling != "mean"
+    return Reader(read_vectors, width * _NUMBER_BYTES[encoding] if is_long else 0.0)
 
 
 def read_similarities(docs: list[Doc]) -> bytes:
@@ -88,8 +114,11 @@ def read_similarities(docs: list[Doc]) -> bytes:
 
 def compute_cosine(a: np.ndarray, b: np.ndarray) -> float:
     """RETURNS (float): in [-1, 1]; 0 if one is zero, as spaCy's `similarity`."""
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norm if norm else 0.0
+    # The squares of large float32 are infinite, and those of small ones 0.
+    a, b = a.astype("float64"), b.astype("float64")
+    norm = np.linalg.norm(a) * np.linalg.norm(b)
+    # Rounding takes a vector's cosine with itself beyond 1.
+    return float(np.clip(a @ b / norm, -1, 1)) if norm else 0.0
 
 
 def get_vectors(doc: Doc) -> np.ndarray:

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from spacy.language import Language
 from starlette.exceptions import HTTPException
 
-from .answers import Read, make_vectors_reader, read_entities, read_similarities, read_tags
+from .answers import Reader, make_vectors_reader, read_entities, read_similarities, read_tags
 from .batcher import Batcher
 from .bodies import PairsBody, TextsBody, VectorsBody, check_texts
 from .guard import Guard
@@ -44,7 +44,7 @@ def create_app(nlp: Language, limits: Limits | None = None, *, zones: bool = Tru
     app.state.batcher = batcher
     app.state.metrics = metrics
     add_refusals(app, metrics)
-    add_reading(app, describe_pipeline(nlp, find_offers(nlp)), batcher)
+    add_reading(app, describe_pipeline(nlp, *find_offers(nlp)), batcher)
     add_watching(app, batcher, metrics)
     paths = [route.path for route in app.routes if hasattr(route, "path")]
     app.add_middleware(Guard, limits=limits, metrics=metrics, paths=paths)
@@ -55,34 +55,35 @@ def add_reading(app: FastAPI, pipeline: dict[str, Any], batcher: Batcher) -> Non
     """The paths that read texts."""
     limits = batcher.limits
 
-    async def answer(what: str, texts: list[str], read: Read) -> Response:
+    async def answer(what: str, texts: list[str], reader: Reader, request: Request) -> Response:
         if what not in pipeline["offers"]:
             components = ", ".join(pipeline["components"])
             raise Refusal(NOT_OFFERED, what=what, components=components)
         check_texts(texts, limits)
-        return Response(await batcher.submit(texts, read), media_type="application/json")
+        body = await batcher.submit(texts, reader, request.scope["share"])
+        return Response(body, media_type="application/json")
 
     @app.post("/tags")
-    async def tags(body: TextsBody) -> Response:
+    async def tags(body: TextsBody, request: Request) -> Response:
         """Tokens with tags, parts of speech, morphology and lemmas."""
-        return await answer("tags", body.texts, read_tags)
+        return await answer("tags", body.texts, Reader(read_tags), request)
 
     @app.post("/entities")
-    async def entities(body: TextsBody) -> Response:
+    async def entities(body: TextsBody, request: Request) -> Response:
         """Named entities."""
-        return await answer("entities", body.texts, read_entities)
+        return await answer("entities", body.texts, Reader(read_entities), request)
 
     @app.post("/vectors")
-    async def vectors(body: VectorsBody) -> Response:
+    async def vectors(body: VectorsBody, request: Request) -> Response:
         """Vectors of tokens or of texts."""
-        read = make_vectors_reader(body.pooling, body.encoding)
-        return await answer("vectors", body.texts, read)
+        reader = make_vectors_reader(body.pooling, body.encoding, pipeline["width"])
+        return await answer("vectors", body.texts, reader, request)
 
     @app.post("/similarity")
-    async def similarity(body: PairsBody) -> Response:
+    async def similarity(body: PairsBody, request: Request) -> Response:
         """Cosines of pairs of texts."""
         texts = [text for pair in body.pairs for text in pair]
-        return await answer("similarity", texts, read_similarities)
+        return await answer("similarity", texts, Reader(read_similarities), request)
 
     @app.get("/")
     async def about() -> dict[str, Any]:
@@ -130,7 +131,9 @@ def add_refusals(app: FastAPI, metrics: Metrics) -> None:
     async def refuse_request(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:
             return await refuse(request, Refusal(NO_JSON))
-        content = describe_refusal(f"HTTP{error.status_code}", str(error.detail))
+        code = f"HTTP{error.status_code}"
+        metrics.refusals.labels(code).inc()
+        content = describe_refusal(code, str(error.detail))
         return JSONResponse(content, error.status_code, error.headers)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from .answers import Read
+from .answers import Reader
 from .limits import Limits
 from .metrics import Metrics
 from .refusals import FAILED, FULL, STOPPING, TOO_LATE, Refusal
+from .unread import Share
 from .worker import Work
 
 logger = logging.getLogger(__name__)
@@ -80,19 +81,20 @@ class Batcher:
         since = self._busy_since
         return since is not None and time.monotonic() - since > self.limits.stuck_seconds
 
-    async def submit(self, texts: list[str], read: Read) -> bytes:
+    async def submit(self, texts: list[str], reader: Reader, share: Share) -> bytes:
         """Wait for the answer of a request. Whoever stops waiting takes the request back.
 
-        RETURNS (bytes): what `read` made of the docs.
+        share (Share): holds the answer's bytes.
+        RETURNS (bytes): what the reader made of the docs.
         RAISES (Refusal): EL264 if the queue is full, EL265 if the server stops, EL266 if time
-            is over; EL262 and EL269 of the worker.
+            is over; EL262, EL269, EL305 and EL306 of the worker.
         """
         if self.is_stopping:
             raise Refusal(STOPPING)
         # A request of many texts may wait alone, whatever the limit.
         if self._n_texts and self._n_texts + len(texts) > self.limits.queue_texts:
             raise Refusal(FULL, n=self._n_texts, limit=self.limits.queue_texts)
-        job = Job(Work(texts, read))
+        job = Job(Work(texts, reader, share))
         self._add(job)
         try:
             return await asyncio.wait_for(job.answer, self.limits.seconds)
@@ -145,9 +147,8 @@ class Batcher:
                 self._has_work.clear()
             await self._has_work.wait()
             await self._let_more_come()
-            batch = self._take_batch()
-            if batch:
-                await self._read_batch(batch)
+            # No name for it: it would keep the last answers while nothing comes.
+            await self._read_batch(self._take_batch())
 
     async def _let_more_come(self) -> None:
         """Let requests that are here in part be read and queued, as long as more follow: in a pass,
@@ -159,6 +160,8 @@ class Batcher:
             n_texts = self._n_texts
 
     async def _read_batch(self, batch: list[Job]) -> None:
+        if not batch:
+            return
         works = [job.work for job in batch]
         started = self._busy_since = time.monotonic()
         loop = asyncio.get_running_loop()

@@ -35,7 +35,7 @@ class TextsBody(Body):
 
 class VectorsBody(TextsBody):
     """pooling: a vector for each token, or their mean. encoding: numbers, or little-endian
-    float32 in base64, a fifth as long and as exact."""
+    float32 in base64, less than half as long and as exact."""
 
     pooling: Literal["none", "mean"] = "none"
     encoding: Literal["json", "base64"] = "json"

@@ -5,51 +5,78 @@ Each option is also an environment variable: --max-tokens is ELMO_SERVICE_MAX_TO
 
 import inspect
 import os
+import textwrap
 from dataclasses import fields
 from typing import Any
 
 import spacy
 import typer
+from fastapi import FastAPI
+from uvicorn.config import LOG_LEVELS
 
 from .app import create_app
 from .limits import Limits
-from .server import make_server, open_socket
+from .open_files import allow_files
+from .server import count_files, make_server, open_socket
+
+# Characters of an error: those of configs have many lines.
+_MOST_CHARS = 500
 
 
-def make_option(name: str, default: Any) -> Any:
+def make_option(name: str, default: Any, **settings: Any) -> Any:
     """RETURNS (typer.Option): with its environment variable."""
-    return typer.Option(default, envvar=f"ELMO_SERVICE_{name.upper()}")
+    return typer.Option(default, envvar=f"ELMO_SERVICE_{name.upper()}", **settings)
 
 
 def serve(
     pipeline: str = typer.Argument(..., help="Saved or installed pipeline"),
     host: str = make_option("host", "127.0.0.1"),
-    port: int = make_option("port", 8000),
+    port: int = make_option("port", 8000, min=0, max=65_535, help="0 for any that is free"),
     zones: bool = make_option("zones", True),
-    log_level: str = make_option("log_level", "info"),
+    log_level: str = make_option("log_level", "info", help=", ".join(LOG_LEVELS)),
     **limits: Any,
 ) -> None:
     """Serve a pipeline until SIGTERM or Ctrl-C."""
+    if log_level not in LOG_LEVELS:
+        known = ", ".join(LOG_LEVELS)
+        raise typer.BadParameter(f"log_level = '{log_level}' is not possible, only: {known}.")
     try:
         settings = Limits(**limits)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     try:
-        opened = open_socket(host, port, settings.write_seconds)
+        allow_files(count_files(settings))
     except OSError as error:
-        raise SystemExit(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+        raise SystemExit(
+            f"Cannot have connections = {settings.connections}: {error}. Give fewer, or raise "
+            "`ulimit -Hn`."
+        ) from None
     try:
-        nlp = spacy.load(pipeline)
-    except OSError as error:
-        opened.close()
-        raise SystemExit(f"Cannot load '{pipeline}': {error}") from None
-    app = create_app(nlp, settings, zones=zones)
-    server = make_server(app, settings, log_level)
-    print(f"Serving on http://{host}:{opened.getsockname()[1]}", flush=True)
-    server.run(sockets=[opened])
+        opened = open_socket(host, port, settings.write_seconds)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SystemExit(f"Cannot listen on {host}:{port}: {reason}.") from None
+    with opened:
+        app = load_app(pipeline, settings, zones)
+        server = make_server(app, settings, log_level)
+        name = f"[{host}]" if ":" in host else host
+        print(f"Serving on http://{name}:{opened.getsockname()[1]}", flush=True)
+        server.run(sockets=[opened])
     if app.state.batcher.is_busy:
         # Its time is over, and Python would wait for the thread.
         os._exit(1)
+
+
+def load_app(pipeline: str, limits: Limits, zones: bool) -> FastAPI:
+    """RETURNS (FastAPI): of the pipeline, which has read a text. RAISES (SystemExit): if it
+    cannot be loaded or cannot read."""
+    try:
+        return create_app(spacy.load(pipeline), limits, zones=zones)
+    except Exception as error:  # each component and each file format has its own
+        reason = textwrap.shorten(f"{type(error).__name__}: {error}", _MOST_CHARS).rstrip(".")
+        raise SystemExit(
+            f"Cannot load '{pipeline}': {reason}. Give a pipeline that spaCy can load and use."
+        ) from None
 
 
 def add_limits(function: Any) -> Any:

@@ -10,13 +10,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .bodies import require_most
 from .limits import Limits
 from .metrics import Metrics
-from .refusals import TOO_SLOW, Refusal
+from .protocol import CROWDED
+from .refusals import TOO_MANY, TOO_SLOW, Refusal
+from .sending import Answer
+from .unread import Unread
 
 # What nginx writes to its log for it; nobody receives it.
 CLIENT_GONE = 499
 # A body is read, and forgotten, up to so many times the limit: a client that is still sending
 # would not see why it was refused.
 DISCARDED = 10
+# Answered on every connection: the server is alive though others hold all of them.
+WATCHING = frozenset(["/live", "/ready", "/metrics"])
 
 
 class ClientGone(Exception):
@@ -25,7 +30,7 @@ class ClientGone(Exception):
 
 class Guard:
     """ASGI middleware: reads the body within the limits, and cancels the request if the client
-    goes away. Counts every request.
+    goes away. Counts every request, and gives each a share of the memory of answers.
 
     paths (Collection[str]): with a metric of their own.
     """
@@ -37,24 +42,33 @@ class Guard:
         self.limits = limits
         self.metrics = metrics
         self.paths = frozenset(paths)
+        self.unread = Unread(limits, metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         started = time.monotonic()
         path = scope["path"] if scope["path"] in self.paths else "other"
-        answer = Answer(send)
+        is_crowded = CROWDED in scope.get("state", {})
+        answer = Answer(send, is_last=is_crowded)
         try:
-            await self.answer_or_refuse(scope, receive, answer)
+            with self.unread.open_share() as scope["share"]:
+                await self.answer_or_refuse(
+                    scope, receive, answer, is_crowded and path not in WATCHING
+                )
         finally:
             status = answer.status or CLIENT_GONE
             self.metrics.requests.labels(path, str(status)).inc()
             self.metrics.seconds.labels(path).observe(time.monotonic() - started)
 
-    async def answer_or_refuse(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
-        """Refuse what is too large or too slow; pass the rest on."""
+    async def answer_or_refuse(
+        self, scope: Scope, receive: Receive, answer: Answer, is_extra: bool
+    ) -> None:
+        """Refuse what is too large, too slow or too many; pass the rest on."""
         try:
             body = await self.read_body(scope, receive)
+            if is_extra:
+                raise Refusal(TOO_MANY, limit=self.limits.connections)
         except ClientGone:
             return
         except Refusal as refusal:
@@ -75,7 +89,7 @@ class Guard:
             raise Refusal(TOO_SLOW, limit=seconds) from None
 
     async def run_while_connected(
-        self, scope: Scope, body: bytes, receive: Receive, answer: "Answer"
+        self, scope: Scope, body: bytes, receive: Receive, answer: Answer
     ) -> None:
         """Run the app, and cancel it if the client goes away before the answer begins."""
         app = asyncio.ensure_future(self.app(scope, replay(body), answer.send))
@@ -91,19 +105,6 @@ class Guard:
             await asyncio.gather(app, gone, return_exceptions=True)
         if not app.cancelled():
             app.result()
-
-
-class Answer:
-    """Remembers the status of what is sent, None before."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status: int | None = None
-
-    async def send(self, message: Message) -> None:
-        """Pass a message on."""
-        self.status = message.get("status", self.status)
-        await self._send(message)
 
 
 async def collect_body(receive: Receive, max_bytes: int) -> bytes:

@@ -38,6 +38,9 @@ class Metrics:
             registry=registry,
         )
         self.refusals = Counter("elmo_refusals", "Refusals by code", ["code"], registry=registry)
+        self.ended = Counter(
+            "elmo_ended_connections", "Ended by the server, by limit", ["limit"], registry=registry
+        )
         self.texts = Counter("elmo_texts", "Texts that were read", registry=registry)
         self.tokens = Counter("elmo_tokens", "Tokens that were read", registry=registry)
         self.dropped = Counter(
@@ -50,6 +53,9 @@ class Metrics:
             "elmo_batch_seconds", "Time of a pass", buckets=_SECONDS, registry=registry
         )
         self.waiting = Gauge("elmo_waiting_texts", "Texts that wait for a pass", registry=registry)
+        self.unread = Gauge(
+            "elmo_unread_bytes", "Of answers that are not sent to their end", registry=registry
+        )
         self.strings = Gauge(
             "elmo_vocab_strings", "Strings that the vocab keeps after a pass", registry=registry
         )

@@ -10,21 +10,21 @@ _ATTRIBUTES = {
 }
 
 
-def find_offers(nlp: Language) -> list[str]:
+def find_offers(nlp: Language) -> tuple[list[str], int]:
     """Also the first use of the pipeline, which loads and compiles what later ones need.
 
-    RETURNS (list[str]): of "tags", "entities", "vectors" and "similarity".
+    RETURNS (tuple): of "tags", "entities", "vectors" and "similarity"; the width of vectors, 0 if
+        there are none.
     """
     assigned = {name for pipe in nlp.pipe_names for name in nlp.get_pipe_meta(pipe).assigns}
     offers = [name for name, attributes in _ATTRIBUTES.items() if attributes & assigned]
     with nlp.memory_zone():
         (doc,) = nlp.pipe(["A first text."])
-        if len(doc.tensor):
-            offers += ["vectors", "similarity"]
-    return offers
+        width = doc.tensor.shape[-1] if len(doc.tensor) else 0
+    return offers + (["vectors", "similarity"] if width else []), width
 
 
-def describe_pipeline(nlp: Language, offers: list[str]) -> dict[str, Any]:
+def describe_pipeline(nlp: Language, offers: list[str], width: int) -> dict[str, Any]:
     """RETURNS (dict): what a client may know of it."""
     name = f"{nlp.lang}_{nlp.meta['name']}"
     return {
@@ -33,4 +33,5 @@ def describe_pipeline(nlp: Language, offers: list[str]) -> dict[str, Any]:
         "lang": nlp.lang,
         "components": nlp.pipe_names,
         "offers": offers,
+        "width": width,
     }

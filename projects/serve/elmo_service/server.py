@@ -4,50 +4,71 @@ import asyncio
 import math
 import socket
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .batcher import Batcher
+from .door import RESERVE, Door
 from .limits import Limits
+from .protocol import ImpatientProtocol
+
+# Of an answer, in the kernel. Left to itself, Linux takes up to 4 MB for each connection.
+_UNREAD_BYTES = 262_144
+# Milliseconds that the kernel can wait for a client: a C int.
+_MOST_MILLISECONDS = 2**31 - 1
+# Connections that wait to be accepted.
+_BACKLOG = 256
+# Of Python and its libraries; 9 were counted at rest.
+_OWN_FILES = 100
 
 
 def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Server":
     """RETURNS (Server): not yet running."""
-
-    class Protocol(ImpatientProtocol):
-        header_seconds = limits.header_seconds
+    settings = {
+        "limits": limits,
+        "metrics": app.state.metrics,
+        "door": Door(limits.connections),
+    }
+    protocol = type("Protocol", (ImpatientProtocol,), settings)
 
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=protocol,
         ws="none",
         access_log=False,
         log_level=log_level,
         server_header=False,
-        limit_concurrency=limits.connections,
+        # asyncio accepts so many at once before the door sees the first.
+        backlog=_BACKLOG,
         # What was accepted has its answer by then: it has to be written.
         timeout_graceful_shutdown=math.ceil(limits.grace_seconds),
     )
     return Server(config, app.state.batcher)
 
 
+def count_files(limits: Limits) -> int:
+    """RETURNS (int): files that are open at once, at most."""
+    return limits.connections + RESERVE + _BACKLOG + _OWN_FILES
+
+
 def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
-    """Connections inherit its time limit: the kernel ends one whose client leaves an answer
-    unread for so long.
+    """Connections inherit its limits: what the kernel keeps of an answer, and for how long if the
+    client reads nothing (Linux).
 
     port (int): 0 for any that is free.
-    RETURNS (socket): bound. RAISES (OSError): if the address is in use.
+    RETURNS (socket): bound. RAISES (OSError, UnicodeError): if there is no such host, or if the
+        address is in use.
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # asyncio sends without delay only on sockets that say that they are TCP; else an answer of two
     # pieces waits 40 ms for the client's acknowledgement.
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        milliseconds = int(1000 * write_seconds)
+        # 0 would be for ever.
+        milliseconds = min(math.ceil(1000 * write_seconds), _MOST_MILLISECONDS)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     try:
         opened.bind(address)
@@ -90,38 +111,3 @@ class Server(uvicorn.Server):
         except asyncio.TimeoutError:
             uvicorn.server.logger.error("Not all was answered within %g seconds", seconds)
         self.should_exit = True
-
-
-class ImpatientProtocol(H11Protocol):
-    """uvicorn's, with a time limit for the headers of a request: a client that sends nothing, or
-    a byte now and then, would hold its connection for ever."""
-
-    header_seconds: float
-    _limit: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self._watch_headers()
-
-    def data_received(self, data: bytes) -> None:
-        """Headers are read, or a part of them."""
-        super().data_received(data)
-        self._watch_headers()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for any more."""
-        self._forget_limit()
-        super().connection_lost(exc)
-
-    def _watch_headers(self) -> None:
-        cycle: Any = self.cycle
-        if cycle is not None and not cycle.response_complete:
-            self._forget_limit()
-        elif self._limit is None:
-            self._limit = self.loop.call_later(self.header_seconds, self.transport.abort)
-
-    def _forget_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None

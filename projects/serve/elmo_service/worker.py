@@ -9,19 +9,22 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .answers import Read
+from .answers import Reader
 from .bodies import require_most
 from .metrics import Metrics
 from .refusals import FAILED, Refusal
+from .unread import Share
 
 logger = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
-    """texts (list[str]): of one request. read (Read): what is asked of them."""
+    """texts (list[str]): of one request. reader (Reader): what is asked of them.
+    share (Share): holds the bytes of the answer."""
 
     texts: list[str]
-    read: Read
+    reader: Reader
+    share: Share
 
 
 class Worker:
@@ -69,7 +72,7 @@ class Worker:
         batch = [doc for docs in tokenized if isinstance(docs, list) for doc in docs]
         annotated = iter(self.nlp.pipe(batch, batch_size=max(1, len(batch))))
         results: list[bytes | Refusal] = [
-            work.read(list(islice(annotated, len(docs)))) if isinstance(docs, list) else docs
+            write(work, list(islice(annotated, len(docs)))) if isinstance(docs, list) else docs
             for work, docs in zip(works, tokenized)
         ]
         self.metrics.texts.inc(len(batch))
@@ -77,10 +80,22 @@ class Worker:
         return results
 
     def tokenize(self, work: Work) -> list[Doc] | Refusal:
-        """RETURNS (list[Doc] | Refusal): tokens alone are cheap to count."""
+        """RETURNS (list[Doc] | Refusal): tokens alone are cheap to count, and say how long an
+        answer may become."""
         docs = [self.nlp.make_doc(text) for text in work.texts]
         try:
             require_most(sum(map(len, docs)), "tokens", self.max_tokens)
+            work.share.resize(work.reader.bound(docs))
         except Refusal as refusal:
             return refusal
         return docs
+
+
+def write(work: Work, docs: list[Doc]) -> bytes | Refusal:
+    """RETURNS (bytes | Refusal): the answer, if its share may be so large."""
+    body = work.reader.read(docs)
+    try:
+        work.share.resize(len(body))
+    except Refusal as refusal:
+        return refusal
+    return body
