@@ -1,12 +1,16 @@
 """projects/serve: what is wrong at the start is one line, with an exit code."""
 
+import os
 import re
 import shutil
 import socket
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from .support.helpers import ROOT
 from .support.toy_service import PIPELINE, Server, cli, load_pipeline
 
 
@@ -107,3 +111,25 @@ def test_a_pipeline_that_cannot_read_is_said(tmp_path):
     nlp.to_disk(tmp_path)
     (line,) = start(tmp_path, "--port", 0, code=1).splitlines()
     assert line.startswith(f"Cannot load '{tmp_path}': ") and "ValueError" in line
+
+
+def test_a_detailed_log_says_where_an_error_is_from(capfd, tmp_path):
+    with pytest.raises(SystemExit, match="Cannot load"):
+        cli([str(tmp_path), "--port", "0", "--log-level", "debug"], standalone_mode=False)
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_missing_package_is_named(tmp_path):
+    # A folder before all others, with a uvicorn that is not there.
+    (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError('gone', name='uvicorn')")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "projects" / "serve")])
+    result = subprocess.run(
+        [sys.executable, "-m", "elmo_service", "x"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert result.stderr == (
+        "There is no package 'uvicorn' here. Install all: `pip install 'spacy-elmo[serve]'`.\n"
+    )

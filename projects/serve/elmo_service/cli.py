@@ -6,6 +6,7 @@ Each option is also an environment variable: --max-tokens is ELMO_SERVICE_MAX_TO
 import inspect
 import os
 import textwrap
+import traceback
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +22,8 @@ from .server import count_files, make_server, open_socket
 
 # Characters of an error: those of configs have many lines.
 _MOST_CHARS = 500
+# At these levels of the log, where an error is from is of use.
+_DETAILED = ("debug", "trace")
 
 
 def make_option(name: str, default: Any, **settings: Any) -> Any:
@@ -57,7 +60,7 @@ def serve(
         reason = getattr(error, "strerror", None) or error
         raise SystemExit(f"Cannot listen on {host}:{port}: {reason}.") from None
     with opened:
-        app = load_app(pipeline, settings, zones)
+        app = load_app(pipeline, settings, zones, show_traceback=log_level in _DETAILED)
         server = make_server(app, settings, log_level)
         name = f"[{host}]" if ":" in host else host
         print(f"Serving on http://{name}:{opened.getsockname()[1]}", flush=True)
@@ -67,12 +70,17 @@ def serve(
         os._exit(1)
 
 
-def load_app(pipeline: str, limits: Limits, zones: bool) -> FastAPI:
-    """RETURNS (FastAPI): of the pipeline, which has read a text. RAISES (SystemExit): if it
-    cannot be loaded or cannot read."""
+def load_app(
+    pipeline: str, limits: Limits, zones: bool, *, show_traceback: bool = False
+) -> FastAPI:
+    """show_traceback (bool): print where an error is from.
+    RETURNS (FastAPI): of the pipeline, which has read a text. RAISES (SystemExit): if it
+        cannot be loaded or cannot read."""
     try:
         return create_app(spacy.load(pipeline), limits, zones=zones)
     except Exception as error:  # each component and each file format has its own
+        if show_traceback:
+            traceback.print_exc()
         reason = textwrap.shorten(f"{type(error).__name__}: {error}", _MOST_CHARS).rstrip(".")
         raise SystemExit(
             f"Cannot load '{pipeline}': {reason}. Give a pipeline that spaCy can load and use."
