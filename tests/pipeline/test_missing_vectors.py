@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from ..support.helpers import TEXTS, add_elmo, make_nlp
+from ..support.helpers import TEXTS, add_elmo, make_nlp, tell
 from .test_listeners import (
     COMPONENTS,
     ELMO,
@@ -29,14 +29,6 @@ def trained(request):
     add_task(nlp, "tagger", LISTENERS[request.param])
     train(nlp)
     return nlp
-
-
-def tell(function, *args):
-    """The warnings of a call, and what it returns."""
-    with warnings.catch_warnings(record=True) as record:
-        warnings.simplefilter("always")
-        result = function(*args)
-    return [str(warning.message) for warning in record], result
 
 
 def disable(nlp, tmp_path):

@@ -12,9 +12,8 @@ from spacy_elmo.language_model.loading import collect_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import SHAPE, example, make_nlp
+from ..support.helpers import SHAPE, example, make_nlp, tell
 from .test_elmo_lm import WORDS
-from .test_missing_vectors import tell
 
 TEXT = "green eggs"
 
@@ -150,6 +149,6 @@ def test_copies_do_not_tell_again(embedder, tmp_path):
     assert is_told(nlp) == [True]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         docs = list(nlp.pipe([TEXT] * 2, n_process=2))
     assert len(docs) == 2

@@ -81,3 +81,13 @@ def silently(function, *args):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args)
+
+
+def tell(function, *args):
+    """The warnings of a call, and what it returns."""
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        result = function(*args)
+    # Not what old packages do that Python will not have any more.
+    told = [warning for warning in record if issubclass(warning.category, UserWarning)]
+    return [str(warning.message) for warning in told], result
