@@ -607,6 +607,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "its rows. It is damaged or of another format: copy it again, or convert the original "
         "with `python -m spacy elmo convert`."
     )
+    EL295 = (
+        "The process {process} on the node '{node}' has loaded another pipeline than the caller: its "
+        "{key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put the "
+        "same files there, or on a file system that all nodes share, with the same packages."
+    )
     # The page of `elmo explore`
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "

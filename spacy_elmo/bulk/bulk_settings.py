@@ -1,7 +1,10 @@
 """`BulkSettings`: what a job computes, and of which text."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import Tuple
+
+from spacy.util import is_package
 
 from ..errors import Errors
 from ..util.checks import require_known, require_least
@@ -57,6 +60,12 @@ class BulkSettings:
         if not self.layers or not is_named or len({*self.layers}) < len(self.layers):
             raise ValueError(Errors.EL249.format(value=",".join(self.layers)))
 
+    def resolve(self) -> "BulkSettings":
+        """RETURNS (BulkSettings): The same, with the absolute paths of folders: processes elsewhere
+        have another working directory. Names of packages stay, as they are looked up."""
+        pipeline = self.pipeline if is_package(self.pipeline) else _resolve(self.pipeline)
+        return replace(self, pipeline=pipeline, weights=_resolve(self.weights))
+
     @property
     def numbers(self) -> Tuple[int, ...]:
         """RETURNS (Tuple[int, ...]): Layers by number, the mix left out."""
@@ -65,6 +74,10 @@ class BulkSettings:
     def name_shard(self, number: int) -> str:
         """number (int): of a task. RETURNS (str): its file's name."""
         return f"part-{number:06}{FORMATS[self.format]}"
+
+
+def _resolve(name: str) -> str:
+    return os.path.realpath(name) if name and os.path.exists(name) else name
 
 
 def name_column(layer: str) -> str:

@@ -73,6 +73,7 @@ def embed_files(
     RAISES (OSError): if something cannot be read or written. The job can be resumed then.
     """
     settings.check()
+    settings = settings.resolve()
     if settings.format != "spacy":
         require_arrow(output)
     _check_output(output, resume)
@@ -83,7 +84,8 @@ def embed_files(
         files = find_inputs(text, output, input_format)
         require_readable(files, Keys(settings.text_key, settings.id_key))
         worker = TaskWorker(settings, output, gpu=gpu)
-        job = describe_job(settings, worker.load().describe(), describe_inputs(files))
+        worker.description = worker.load().describe()
+        job = describe_job(settings, worker.description, describe_inputs(files))
         if (output / MANIFEST).exists():
             require_same_job(output, read_manifest(output), job)
             return

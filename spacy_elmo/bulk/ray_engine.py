@@ -56,8 +56,8 @@ def run_ray(
     address (Optional[str]): of the cluster; None for that of RAY_ADDRESS, or else this machine.
     n_cpus (float), n_gpus (float): of each actor.
     YIELDS (Result): of each task once.
-    RAISES (ValueError): EL241 without Ray, EL252 if a node does not see the output folder, EL255
-        if the cluster cannot be reached; else as `Scheduler`.
+    RAISES (ValueError): EL241 without Ray, EL252 if a node does not see the output folder, EL295
+        if it has another pipeline, EL255 if the cluster cannot be reached; else as `Scheduler`.
     """
     require_ray()
     is_own = not ray.is_initialized()
@@ -65,7 +65,7 @@ def run_ray(
         _connect(address)
     try:
         resources = {"num_cpus": n_cpus, "num_gpus": n_gpus}
-        workers = [RayWorker(worker.settings, worker.output, resources) for _ in range(n_workers)]
+        workers = [RayWorker(worker, resources) for _ in range(n_workers)]
         yield from Scheduler(workers, retries).run(tasks)
     finally:
         if is_own:
@@ -92,14 +92,14 @@ def _knock(address: str) -> None:
 class RayWorker:
     """An actor, which is made anew if it is lost, wherever there is room.
 
-    settings (BulkSettings): of the job.
-    output (Path): its folder.
+    worker (TaskWorker): of the job.
     resources (Dict[str, float]): of the actor, in Ray's terms.
     """
 
-    def __init__(self, settings: BulkSettings, output: Path, resources: Any) -> None:
+    def __init__(self, worker: TaskWorker, resources: Any) -> None:
         self.lost = (RayActorError, OutOfMemoryError, WorkerCrashedError)
-        self._arguments = (settings, output.resolve(), resources["num_gpus"] > 0)
+        gpu, output = resources["num_gpus"] > 0, worker.output.resolve()
+        self._arguments = (worker.settings.resolve(), output, gpu, worker.description)
         self._resources = resources
         self._actor: Any = None
 
@@ -125,8 +125,8 @@ class RayWorker:
 class _Actor:
     """Runs in a process of a node."""
 
-    def __init__(self, settings: BulkSettings, output: Path, gpu: bool) -> None:
-        self.worker = TaskWorker(settings, output, gpu=gpu)
+    def __init__(self, settings: BulkSettings, output: Path, gpu: bool, description: Any) -> None:
+        self.worker = TaskWorker(settings, output, gpu=gpu, description=description)
 
     def load(self) -> Union[int, Exception]:
         """RETURNS (Union[int, Exception]): Its process, or what went wrong."""

@@ -1,15 +1,18 @@
 """`TaskWorker`: computes tasks and writes their shards, in whatever process."""
 
 import gc
+import os
+import platform
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
 import spacy
 
+from ..errors import Errors
 from ..util.atomic import atomic_file
 from ..util.digests import digest_file
 from ..util.memory import is_out_of_memory
-from ..util.showing import show_reason
+from ..util.showing import show_reason, show_value
 from .bulk_pipeline import BulkPipeline, load_bulk_pipeline
 from .bulk_settings import BulkSettings
 from .planning import cut_batches
@@ -26,30 +29,35 @@ class TaskWorker:
 
     settings (BulkSettings): of the job.
     output (Path): its folder.
-    pipeline (Optional[BulkPipeline]): loaded already; None to load it at the first task.
     gpu (bool): whether to compute on a GPU.
+    description (Optional[Dict[str, Any]]): of the job's pipeline, see `BulkPipeline.describe`: no
+        other one is accepted; None in the process that describes the job.
     """
 
     def __init__(
         self,
         settings: BulkSettings,
         output: Path,
-        pipeline: Optional[BulkPipeline] = None,
         *,
         gpu: bool = False,
+        description: Optional[Dict[str, Any]] = None,
     ) -> None:
         self.settings = settings
         self.output = output
         self.gpu = gpu
-        self._pipeline = pipeline
+        self.description = description
+        self._pipeline: Optional[BulkPipeline] = None
 
     def load(self) -> BulkPipeline:
-        """RETURNS (BulkPipeline): of the job. RAISES (ValueError): as `load_bulk_pipeline`; spaCy's
-        if there is no GPU."""
+        """RETURNS (BulkPipeline): of the job. RAISES (ValueError): EL295 if it is not the one that
+        the job describes; else as `load_bulk_pipeline`; spaCy's if there is no GPU."""
         if self._pipeline is None:
             if self.gpu:
                 spacy.require_gpu()
-            self._pipeline = load_bulk_pipeline(self.settings)
+            pipeline = load_bulk_pipeline(self.settings)
+            if self.description is not None:
+                _require_same_pipeline(pipeline, self.description)
+            self._pipeline = pipeline
         return self._pipeline
 
     def __call__(self, task: Task) -> Result:
@@ -84,6 +92,16 @@ class TaskWorker:
                 marker.write_text(str(i))
                 yield [record]
         marker.unlink(missing_ok=True)
+
+
+def _require_same_pipeline(pipeline: BulkPipeline, expected: Dict[str, Any]) -> None:
+    """RAISES (ValueError): EL295 if it is not as described."""
+    for key, value in pipeline.describe().items():
+        if value != expected.get(key):
+            where = {"node": platform.node(), "process": os.getpid()}
+            names = {"pipeline": pipeline.settings.pipeline, "weights": pipeline.settings.weights}
+            shown = {"other": show_value(value), "expected": show_value(expected.get(key))}
+            raise ValueError(Errors.EL295.format(key=key, **where, **names, **shown))
 
 
 def name_marker(output: Path, number: int) -> Path:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.training import Example
 
 from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
 from spacy_elmo.bulk.bulk_settings import BulkSettings
@@ -84,6 +85,34 @@ def test_sentences_and_documents_are_means_over_words(pipeline, tmp_path):
         document["mix"], np.mean([t._.elmo for t in words], axis=0), atol=1e-5
     )
     assert document["text"] == record["text"] and document["n_tokens"] == 6
+
+
+def test_a_folder_that_is_named_by_a_relative_path_is_absolute_to_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_nlp().to_disk(tmp_path / "pipe")
+    (tmp_path / "x.txt").write_text("Green eggs.\n")
+    paths = []
+
+    def engine(tasks, worker, retries):
+        paths.append(worker.settings.pipeline)
+        yield from run_here(tasks, worker, retries)
+
+    embed("x.txt", tmp_path / "out", "pipe", engine=engine)
+    assert paths == [str(tmp_path / "pipe")]
+
+
+def test_another_component_that_sets_sentences_is_another_pipeline(tmp_path):
+    nlp = make_nlp()
+    senter = nlp.add_pipe("senter", first=True)
+    senter.initialize(lambda: [Example.from_dict(nlp.make_doc("a b"), {"sent_starts": [1, -1]})])
+    nlp.to_disk(tmp_path / "a")
+    senter.model.get_ref("softmax").get_param("b")[0] += 1
+    nlp.to_disk(tmp_path / "b")
+    one, other = (
+        bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=str(tmp_path / name))).describe()
+        for name in "ab"
+    )
+    assert {key for key in one if one[key] != other[key]} == {"others"}
 
 
 def test_sentences_are_those_that_a_component_sets(texts, tmp_path):
