@@ -608,9 +608,13 @@ class Errors(metaclass=ErrorsWithCodes):
         "with `python -m spacy elmo convert`."
     )
     EL295 = (
-        "The process {process} on the node '{node}' has loaded another pipeline than the caller: its "
-        "{key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put the "
-        "same files there, or on a file system that all nodes share, with the same packages."
+        "The process {process} on the node '{node}' has loaded another pipeline than the caller: "
+        "its {key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put "
+        "the same files there, or on a file system that all nodes share, with the same packages."
+    )
+    EL296 = (
+        "The column '{key}' of '{path}' has the type {types}, expected {expected}. Convert it, or "
+        "name another column with `{option}`."
     )
     # The page of `elmo explore`
     EL270 = (

@@ -11,8 +11,9 @@ from ..text.stdin import STDIN
 from ..text.text_files import find_files, get_format, open_binary
 from ..util.atomic import atomic_file
 from ..util.checks import require_known
+from .docbin_records import read_docs
+from .parquet_records import read_parquet, require_columns
 from .record_readers import Item, Keys, read_json_lines, read_text_lines
-from .record_tables import read_docs, read_parquet, require_text_column
 from .records import GIVEN_UP, Place
 
 Reader = Callable[[Path, Place, Keys], Iterator[Item]]
@@ -65,13 +66,13 @@ def require_readable(files: List[Path], keys: Keys) -> None:
 
     files (List[Path]): of a job.
     keys (Keys): of texts and ids.
-    RAISES (ValueError): EL250 for Parquet without the column, EL240 and EL082 if a package is
+    RAISES (ValueError): EL250 and EL296 for Parquet without fitting columns, EL240 and EL082 if a package is
         missing.
     RAISES (OSError): if a file cannot be opened.
     """
     for path in files:
         if get_format(path) == "parquet":
-            require_text_column(path, keys)
+            require_columns(path, keys)
         else:
             open_binary(path).close()
 

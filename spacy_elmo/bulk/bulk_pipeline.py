@@ -45,7 +45,7 @@ class BulkPipeline(NamedTuple):
             "biLM": get_embedder(model).hash_weights().hex(),
             "mix": digest(model.layers[1].to_bytes()),
             "config": digest(self.nlp.config.to_str().encode("utf-8", "surrogatepass")),
-            "components": self.nlp.pipe_names,
+            "components": list(self.nlp.pipe_names),
             "others": {name: digest(model.to_bytes()) for name, model in self._list_others()},
             "widths": self.widths,
         }
