@@ -571,8 +571,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "or finish them with `--resume`."
     )
     EL248 = (
-        "Nothing was embedded: {n} records were set aside, the first because: {reason}. Check "
-        "input and pipeline."
+        "Nothing was embedded: {n} records were set aside, the first because: {reason}. The others "
+        "are in '{path}'. Check input and pipeline."
     )
     EL249 = (
         "layers = {value} are not possible. Give some of: mix, and numbers from 0 for the word "
@@ -615,6 +615,13 @@ class Errors(metaclass=ErrorsWithCodes):
     EL296 = (
         "The column '{key}' of '{path}' has the type {types}, expected {expected}. Convert it, or "
         "name another column with `{option}`."
+    )
+    EL299 = (
+        "'{path}' is none of the files that `python -m spacy elmo embed` writes. Restore it, or "
+        "embed the text into another folder."
+    )
+    EL300 = (
+        "Nothing was embedded: the input is empty ({n} files, the first '{path}'). Check the path."
     )
     # The page of `elmo explore`
     EL270 = (

@@ -15,7 +15,7 @@ from typing import Any, Generator, Iterator, Optional, Union
 from ..errors import Errors
 from ..util.showing import show_reason
 from .bulk_settings import BulkSettings
-from .journal import JOB
+from .job_files import JOB
 from .records import Result, Task
 from .retries import Retries
 from .scheduler import Scheduler

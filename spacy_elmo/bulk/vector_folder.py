@@ -9,7 +9,7 @@ from ..errors import Errors
 from ..util.digests import digest_file
 from .arrow import pa, pq, require_arrow
 from .bulk_settings import name_column
-from .journal import MANIFEST, read_manifest
+from .job_files import MANIFEST, read_manifest
 
 
 class VectorShard(NamedTuple):

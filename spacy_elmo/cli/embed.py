@@ -148,7 +148,8 @@ def _show(steps: "Iterator[Progress]", console: Console) -> None:
 
 
 def _report(output: Path, console: Console) -> None:
-    from ..bulk.journal import REJECTS, read_first_reject, read_manifest
+    from ..bulk.job_files import read_manifest
+    from ..bulk.journal import REJECTS, read_first_reject
     from ..errors import Warnings
 
     manifest = read_manifest(output)

@@ -1,5 +1,6 @@
 """Jobs in one process: what is written, and that nothing is lost or twice, whatever happens."""
 
+import gc
 import json
 import os
 import shutil
@@ -17,7 +18,9 @@ from spacy.training import Example
 
 from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
 from spacy_elmo.bulk.bulk_settings import BulkSettings
-from spacy_elmo.bulk.journal import JOB, JOURNAL, MANIFEST, REJECTS, read_manifest
+from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
+from spacy_elmo.bulk.journal import JOURNAL, REJECTS
+from spacy_elmo.bulk.records import Result
 from spacy_elmo.util.digests import digest_file
 
 from ..support.bulk_jobs import embed, run_here
@@ -249,6 +252,36 @@ def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_pat
     assert np.isfinite([row["mix"] for row in found]).all() and len(found) == 16
 
 
+def test_rejects_do_not_stay_in_memory(pipeline, tmp_path):
+    lines = ["{}\n"] * 3000 + ['{"text": "Eggs"}\n']
+    (tmp_path / "x.jsonl").write_text("".join(lines))
+    n_tasks = n_held = 0
+
+    def engine(tasks, worker, retries):
+        nonlocal n_tasks, n_held
+        before = {id(each) for each in gc.get_objects() if isinstance(each, Result)}
+        for result in run_here(tasks, worker, retries):
+            yield result
+            n_tasks += 1
+        known = [each for each in gc.get_objects() if isinstance(each, Result)]
+        n_held = sum(bool(each.rejects) for each in known if id(each) not in before)
+
+    embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, engine=engine, shard_chars=500)
+    rejects = read_rejects(tmp_path / "out")
+    assert [reject["record"] for reject in rejects] == [*range(3000)]
+    assert read_manifest(tmp_path / "out")["n_rejects"] == 3000
+    assert n_tasks > 9 and n_held <= 1
+
+
+def test_rejects_are_written_even_if_nothing_else_is(pipeline, tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": null, "id": "n2"}\n')
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="EL248.*1 records.*NoneType.*_rejects.jsonl"):
+            embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, resume=resume)
+    (reject,) = read_rejects(tmp_path / "out")
+    assert reject["id"] == "n2" and "NoneType" in reject["reason"]
+
+
 def test_words_do_not_collect_in_the_vocab(pipeline, tmp_path):
     lines = "".join(f"word{i} another{i}\n" for i in range(300))
     (tmp_path / "x.txt").write_text(lines)
@@ -374,7 +407,7 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
         with pytest.raises(ValueError, match="EL249"):
             BulkSettings(layers=layers).check()
     (tmp_path / "blank.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="EL248.*the input is empty"):
+    with pytest.raises(ValueError, match="EL300"):
         embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline)
     monkeypatch.setattr(arrow, "pa", None)
     with pytest.raises(ValueError, match="EL240"):

@@ -246,7 +246,8 @@ def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
         "from spacy_elmo.bulk.records import START\n"
         "from spacy_elmo.util.memory import read_peak_memory\n"
         "before = read_peak_memory()\n"
-        "n = sum(len(r.text) for r, _ in read_parquet(Path(sys.argv[1]), START, Keys('text', 'id')))\n"
+        "items = read_parquet(Path(sys.argv[1]), START, Keys('text', 'id'))\n"
+        "n = sum(len(record.text) for record, _ in items)\n"
         "print(n, read_peak_memory() - before)"
     )
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300), pa.array(["word " * 600_000]))
