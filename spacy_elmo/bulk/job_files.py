@@ -10,7 +10,7 @@ from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
 from ..util.showing import show_names, show_value
 from .bulk_settings import BulkSettings
-from .journal import JOURNAL, State
+from .journal import JOURNAL, State, is_file_name
 from .records import Result
 
 # Names that begin with an underscore are no text, see `find_inputs`.
@@ -125,4 +125,6 @@ def read_manifest(folder: Path) -> Dict[str, Any]:
 
 def _is_shard(shard: Any) -> bool:
     types = Result.__annotations__
-    return isinstance(shard, dict) and all(type(shard.get(key)) is types[key] for key in _SHARD)
+    if not isinstance(shard, dict) or any(type(shard.get(key)) is not types[key] for key in _SHARD):
+        return False
+    return is_file_name(shard["shard"])

@@ -140,10 +140,14 @@ def _parse(content: bytes) -> Optional[Result]:
     names = ("number", "size", "n_records", "n_rows", "n_tokens")
     numbers = [*(getattr(result, name) for name in names), *result.end]
     are_numbers = all(type(number) is int and number >= 0 for number in numbers)
-    is_name = isinstance(result.shard, str) and result.shard == Path(result.shard).name
     has_rejects = isinstance(result.rejects, list) and all(map(_is_reject, result.rejects))
-    is_result = are_numbers and is_name and "\0" not in result.shard and has_rejects
+    is_result = are_numbers and is_file_name(result.shard) and has_rejects
     return result if is_result and isinstance(result.digest, str) else None
+
+
+def is_file_name(name: Any) -> bool:
+    """name (Any): what a file says. RETURNS (bool): Whether it can name a file beside it."""
+    return isinstance(name, str) and name == Path(name).name and name.isprintable()
 
 
 def _is_reject(reject: Any) -> bool:

@@ -259,11 +259,11 @@ def test_rejects_do_not_stay_in_memory(pipeline, tmp_path):
 
     def engine(tasks, worker, retries):
         nonlocal n_tasks, n_held
-        before = {id(each) for each in gc.get_objects() if isinstance(each, Result)}
+        before = {id(each) for each in gc.get_objects() if type(each) is Result}
         for result in run_here(tasks, worker, retries):
             yield result
             n_tasks += 1
-        known = [each for each in gc.get_objects() if isinstance(each, Result)]
+        known = [each for each in gc.get_objects() if type(each) is Result]
         n_held = sum(bool(each.rejects) for each in known if id(each) not in before)
 
     embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, engine=engine, shard_chars=500)
