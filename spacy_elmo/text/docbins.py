@@ -1,7 +1,9 @@
 """Load `.spacy` files of strangers: what they hold unpacked is bounded."""
 
 import zlib
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 from spacy.tokens import DocBin
 
@@ -18,11 +20,19 @@ def load_docbin(path: Path) -> DocBin:
     spaCy reads it. RAISES (ValueError): if it has more than `MOST_BYTES`, with the reason
     alone; else whatever reading a file of another kind raises."""
     with open_binary(path) as file:
-        content = file.read(MOST_BYTES + 1)
+        content = _read_bounded(file)
     if len(content) > MOST_BYTES or _is_larger(content):
         problem = f"it is larger than {MOST_BYTES:,} bytes unpacked; write several files"
         raise ValueError(problem)
     return DocBin().from_bytes(content)
+
+
+def _read_bounded(file: IO[bytes]) -> bytes:
+    """Up to a step more than the bound. Not in one call, for which a file makes room at once."""
+    buffer = BytesIO()
+    while buffer.tell() <= MOST_BYTES and (chunk := file.read(_STEP)):
+        buffer.write(chunk)
+    return buffer.getvalue()
 
 
 def _is_larger(content: bytes) -> bool:

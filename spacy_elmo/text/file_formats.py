@@ -13,6 +13,7 @@ from spacy.strings import StringStore
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from ..util.showing import show_reason
 from .docbins import load_docbin
 from .encoding import decode, require_no_null
 from .text_files import DAMAGED, open_binary
@@ -82,7 +83,7 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
         n_docs = len(docs)
     # Any error may come of a file of another kind.
     except Exception as err:
-        raise ValueError(Errors.EL083.format(path=path, error=err or type(err).__name__)) from err
+        raise ValueError(Errors.EL083.format(path=path, error=show_reason(err))) from err
     for i in range(offset, n_docs):
         try:
             text = _join_words(docs, i, strings)

@@ -21,7 +21,7 @@ from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
 from spacy_elmo.text.corpus import make_tokenizer
-from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
+from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
 
 from ..support.helpers import DATA, ROOT
 from ..support.runs import SMALL, all_bytes, train, write_config
@@ -185,6 +185,56 @@ def test_a_checkpoint_without_its_digests_is_passed_over(stopped, expected, tmp_
     assert all_bytes(run) == expected
 
 
+def rename(old, new):
+    return lambda tensors: tensors.__setitem__(new, tensors.pop(old))
+
+
+def replace(name, change):
+    return lambda tensors: tensors.__setitem__(name, change(tensors[name]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rename("0.exp_avg", "exp_avg"),
+        rename("0.exp_avg", "99999.exp_avg"),
+        rename("0.exp_avg", "0.other"),
+        lambda tensors: tensors.pop("0.step"),
+        replace("0.exp_avg", lambda tensor: tensor.flatten()[:1]),
+        replace("0.exp_avg_sq", lambda tensor: tensor * float("nan")),
+        replace("0.step", lambda tensor: tensor.repeat(2)),
+    ],
+)
+def test_a_state_of_another_run_is_refused(stopped, tmp_path, change):
+    """From somebody who can also make digests."""
+    run = tmp_path / "run"
+    shutil.copytree(stopped / "run", run)
+    last = run / "checkpoints" / "step-000000005"
+    tensors = safetensors.torch.load_file(last / "training.safetensors")
+    change(tensors)
+    safetensors.torch.save_file(tensors, last / "training.safetensors")
+    (last / DIGESTS_FILE).unlink()
+    write_digests(last)
+
+    with pytest.raises(ValueError, match="EL257.*step-000000005"):
+        pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True)
+
+
+@pytest.mark.parametrize("name, axis", [("hidden", 0), ("hidden", 3), ("cell", 2), ("cell", 3)])
+def test_a_carried_state_of_another_model_is_refused(texts, tmp_path, name, axis):
+    training = {"state_steps": 4, "max_steps": 2}
+    train(tmp_path, texts, stop_at=2, training=training)
+    (last,) = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1:]
+    tensors = safetensors.torch.load_file(last / "training.safetensors")
+    tensors[f"state.{name}"] = tensors[f"state.{name}"].narrow(axis, 0, 1).contiguous()
+    safetensors.torch.save_file(tensors, last / "training.safetensors")
+    (last / DIGESTS_FILE).unlink()
+    write_digests(last)
+
+    with pytest.raises(ValueError, match="EL257.*shape"):
+        train(tmp_path, texts, resume=True, training={**training, "max_steps": 4})
+
+
 def test_words_are_counted_again_if_they_were_damaged_before_training(tmp_path, texts, caplog):
     config = RunConfig.check(load_config(write_config(tmp_path, texts)))
     processes = Processes(0, 1, torch.device("cpu"))
@@ -245,7 +295,7 @@ import safetensors.torch
 import torch
 from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
-from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests
+from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
 from tests.support import faults
 from tests.support.runs import SMALL, all_bytes, train, write_texts
 

@@ -96,6 +96,7 @@ def test_brackets_are_split(cell, expected):
         ("ontogum", "1\tIt\t_\t_\t_\t_\tx\t_\t_\t_\n", "'x' is no number of a head"),
         ("ontogum", "1\tIt\t_\t_\t_\t_\t0\t_\t_\tEntity=1\n", "'1' is no bracket"),
         ("litbank_coref", "a b c\n", "3 columns, expected 5"),
+        ("litbank_coref", "a\t0\t0\t\t_\n", "Line 1.*column 4, the word, is empty"),
         ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam 2)\n", "Line 3.*of 2 .* has no beginning"),
         ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam (2\n", "Line 3.*of 1, 2 have no end"),
     ],

@@ -177,6 +177,25 @@ def test_a_cfg_of_other_things_is_refused(name, content, problem):
         pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab"])
 
 
+@pytest.mark.parametrize("value", [np.zeros(1, "f"), "abc", 3, [[1.0]], np.full(3, np.nan)])
+@pytest.mark.parametrize("name", [name for name in OURS if name.startswith("elmo_")])
+def test_params_that_are_not_possible_are_refused(name, value):
+    nlp = make_task(name, n_updates=1, with_elmo=False)
+    pipe, expected = nlp.get_pipe(name), run(nlp, name)
+    files = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
+    message = srsly.msgpack_loads(files["model"])
+    last = max(i for i, params in enumerate(message["params"]) if params)
+    message["params"][last]["W" if "W" in message["params"][last] else "b"] = value
+    model = srsly.msgpack_dumps(message)
+    data = srsly.msgpack_dumps({"cfg": files["cfg"], "model": model})
+
+    blank = spacy.util.load_model_from_config(nlp.config).get_pipe(name)
+    for each in (pipe, blank):
+        with pytest.raises(ValueError, match="EL116.*(finite|shape)"):
+            each.from_bytes(data, exclude=["vocab"])
+    assert_same(run(nlp, name), expected)
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_any_tok2vec_does(name):
     nlp = make_task(name, n_updates=20, with_elmo=False)

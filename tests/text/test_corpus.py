@@ -32,6 +32,8 @@ from spacy_elmo.text.stdin import spool_stdin
 from spacy_elmo.text.text_files import find_files, open_binary
 from spacy_elmo.text.texts import TextSource
 
+from ..support.limits import finish_limited
+
 TEXTS = ["I like green eggs .", "Ham ! And “ eggs . ” He said so .", "배 가 고프다 .", ""]
 
 
@@ -528,6 +530,13 @@ def test_a_docbin_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, en
     path.write_bytes(gzip.compress(bytes(300_000)) if ending else zlib.compress(bytes(300_000)))
     with pytest.raises(ValueError, match="EL083.*larger than 200,000"):
         list(read_docbin(path, 0))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_a_small_docbin_takes_little_memory(tmp_path):
+    path = tmp_path / "x.spacy"
+    DocBin(docs=[spacy.blank("xx")("green eggs")]).to_disk(path)
+    finish_limited(lambda: list(read_docbin(path, 0)))
 
 
 def change_docbin(**changes):

@@ -144,6 +144,8 @@ def _parse_columns(text: str) -> Optional[Word]:
     cells = text.split("\t") if "\t" in text else text.split()
     if len(cells) < _LEAST_COLUMNS:
         raise ValueError(f"{len(cells)} columns, expected {_LEAST_COLUMNS} or more")
+    if not cells[3]:
+        raise ValueError("column 4, the word, is empty")
     return Word(cells[3], cells[-1])
 
 

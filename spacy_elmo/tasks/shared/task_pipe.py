@@ -13,6 +13,8 @@ from ...errors import Errors
 from ...pipeline.saved_pipe import SavedPipe
 from ...util.reading import ContentError, parse_json_object
 from ...util.saving import ANY_SIZE
+from ...util.unpacking import unpack
+from .saved_params import check_params
 
 _CFG, _MODEL = "cfg", "model"
 # spaCy's own components take as many for shape inference.
@@ -130,6 +132,7 @@ class TaskPipe(SavedPipe, TrainablePipe):
 
     def _load_model(self, data: bytes, source: str) -> None:
         try:
+            check_params(self.model, unpack(data, source))
             self.model.from_bytes(data)
         # Whatever Thinc, msgpack or NumPy raise for a model of another structure.
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
