@@ -620,6 +620,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "The column '{key}' of '{path}' has the type {types}, expected {expected}. Convert it, or "
         "name another column with `{option}`."
     )
+    EL297 = (
+        "The pipeline failed with record {record} of '{source}', and then with other text, too: "
+        "{error}. Mend the pipeline or its device, and add `--resume`."
+    )
     EL299 = (
         "'{path}' is none of the files that `python -m spacy elmo embed` writes. Restore it, or "
         "embed the text into another folder."

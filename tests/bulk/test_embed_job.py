@@ -21,6 +21,7 @@ from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
 from spacy_elmo.bulk.journal import JOURNAL, REJECTS
 from spacy_elmo.bulk.records import Result
+from spacy_elmo.bulk.vector_folder import VectorFolder
 from spacy_elmo.util.digests import digest_file
 
 from ..support.bulk_jobs import embed, run_here
@@ -181,6 +182,23 @@ def test_the_manifest_has_the_shards_and_totals(pipeline, texts, tmp_path):
     assert names == {".lock", MANIFEST} | {shard["shard"] for shard in manifest["shards"]}
 
 
+def test_a_word_that_is_missing_is_told(pipeline, texts, tmp_path):
+    embed(texts / "b.txt", tmp_path / "out", pipeline, shard_chars=1000)
+    folder = VectorFolder(tmp_path / "out")
+    (shard,) = folder.shards
+    words = folder.read_words(shard)
+    assert words[0] == ["I", "do", "not", "like", "it", "."]
+    table = pq.read_table(shard.path)
+    for words[0][0] in ("you", None):
+        column = pa.array(words, table.schema.field("words").type)
+        i = table.schema.get_field_index("words")
+        pq.write_table(table.set_column(i, "words", column), shard.path)
+        if words[0][0]:
+            assert folder.read_words(shard) == words
+    with pytest.raises(ValueError, match="EL254.*a word is missing"):
+        folder.read_words(shard)
+
+
 # ---- bad records
 
 
@@ -229,15 +247,66 @@ def test_a_batch_that_does_not_fit_is_halved(pipeline, texts, tmp_path, monkeypa
     )
 
 
-def test_other_errors_of_the_system_stop_the_job(pipeline, texts, tmp_path, monkeypatch):
-    def fail(self, records):
-        raise RuntimeError("the device is gone")
+ERRORS = [
+    RuntimeError("expected 1 got 2"), NotImplementedError("no"), RecursionError("too deep"),
+    OSError("cache miss"), OSError(28, "No space left"), KeyError("k"), ValueError("[E088] x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda err: type(err).__name__)
+@pytest.mark.parametrize("bad", ["number 0", "number 5"])
+def test_an_error_with_one_record_sets_it_aside(pipeline, texts, tmp_path, monkeypatch, error, bad):
+    def make_docs(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        if any(bad in record.text for record in records):
+            raise error
+        return call(self, records)
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    found = embed(texts, tmp_path / "out", pipeline)
+    (reject,) = read_rejects(tmp_path / "out")
+    assert len(found) == 16 and bad in reject["text"]
+    assert str(error).strip("'") in reject["reason"]
+
+
+@pytest.mark.parametrize("n_good", [0, 5])
+@pytest.mark.parametrize("error", [RuntimeError("the device is gone"), OSError(28, "disk full")])
+def test_an_error_with_every_record_stops_the_job(
+    pipeline, texts, tmp_path, monkeypatch, error, n_good
+):
+    n_left = n_good
+
+    def fail(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        nonlocal n_left
+        n_left -= 1
+        if n_left < 0:
+            raise error
+        return call(self, records)
 
     monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", fail)
-    with pytest.raises(RuntimeError, match="the device is gone"):
-        embed(texts, tmp_path / "out", pipeline)
+    with pytest.raises(ValueError, match="EL297.*record [05].*(device is gone|disk full)"):
+        embed(texts, tmp_path / "out", pipeline, batch_chars=1)
+    assert not (tmp_path / "out" / MANIFEST).exists()
     monkeypatch.undo()
-    assert len(embed(texts, tmp_path / "out", pipeline, resume=True)) == 18
+    assert len(embed(texts, tmp_path / "out", pipeline, batch_chars=1, resume=True)) == 18
+    assert not (tmp_path / "out" / REJECTS).exists()
+
+
+def test_records_that_need_their_annotations_do_not_stop_the_job(pipeline, tmp_path, monkeypatch):
+    nlp = spacy.load(pipeline)
+    docs = [nlp.make_doc(text) for text in ("Bad one", "Rome", "Green eggs")]
+    for doc in docs:
+        doc.ents = [doc.char_span(0, 4, "FOOD")] if doc.text == "Rome" else []
+    DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
+
+    def make_docs(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        made = call(self, records)
+        if not all(doc.ents for doc in made):
+            raise RuntimeError("no entities")
+        return made
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    (row,) = embed(tmp_path / "x.spacy", tmp_path / "out", pipeline)
+    assert row["text"] == "Rome" and len(read_rejects(tmp_path / "out")) == 2
 
 
 def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_path, monkeypatch):
