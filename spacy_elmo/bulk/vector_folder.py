@@ -68,8 +68,10 @@ class VectorFolder:
         """shard (VectorShard): one of them. RETURNS (List[List[str]]): words of each sentence.
         RAISES (ValueError): EL254 if there are none. RAISES (OSError): if it cannot be read."""
         with self._reading(shard):
-            column = self._read(shard, "words")
-            return column.cast(pa.list_(pa.field("element", pa.string(), False))).to_pylist()
+            column = self._read(shard, "words").cast(pa.list_(pa.string())).combine_chunks()
+            if column.flatten().null_count:
+                raise ValueError("a word is missing")
+            return column.to_pylist()
 
     def read_vectors(self, shard: VectorShard, layer: int) -> NDArray:
         """shard (VectorShard): one of them. layer (int): one that there is. RETURNS (NDArray):
