@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional
@@ -12,6 +13,7 @@ from ..text.text_files import find_files, get_format, open_binary
 from ..util.atomic import atomic_file
 from ..util.checks import require_known
 from .docbin_records import read_docs
+from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
 from .record_readers import Item, Keys, read_json_lines, read_text_lines
 from .records import GIVEN_UP, Place
@@ -37,16 +39,29 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
         folder, so that the job can be resumed.
     output (Path): folder of the job, which may lie among the texts.
     stdin_format (str): one of `STDIN_FORMATS`.
-    RETURNS (List[Path]): at least one file, sorted by name.
-    RAISES (ValueError): EL017 for another format of the standard input, EL157 if nothing comes;
-        else as `find_files`.
+    RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
+        a dot or an underscore are left out, as other programs do, and so are folders of jobs.
+    RAISES (ValueError): EL017 for another format of the standard input, EL157 if nothing comes,
+        EL080 if all files are of the job itself; else as `find_files`.
     RAISES (OSError): if the standard input cannot be saved.
     """
     if text == STDIN:
         require_known("input format", stdin_format, STDIN_FORMATS)
         return [save_stdin(output / f"_stdin.{stdin_format}")]
-    files = find_files(text, sorted(READERS))
-    return [path for path in files if output.resolve() not in path.resolve().parents]
+    known = sorted(READERS)
+    files = find_files(text, known, partial(_is_excluded, Path(text), output.resolve()))
+    files = [path for path in files if output.resolve() not in path.resolve().parents]
+    if not files:
+        raise ValueError(Errors.EL080.format(path=text, known=", ".join(known)))
+    return files
+
+
+def _is_excluded(folder: Path, output: Path, path: Path) -> bool:
+    """RETURNS (bool): Whether a file below a folder is no text that was meant: it is hidden, or
+    what this job or another one has written."""
+    parents = [folder / parent for parent in path.relative_to(folder).parents][:-1]
+    is_marked = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return is_marked or output in path.resolve().parents or any(map(is_job_folder, parents))
 
 
 def save_stdin(path: Path, stdin: Optional[IO[bytes]] = None) -> Path:

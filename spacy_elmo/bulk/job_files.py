@@ -34,6 +34,11 @@ def describe_job(
     return json.loads(json.dumps({"version": _VERSION, **job}))
 
 
+def is_job_folder(folder: Path) -> bool:
+    """folder (Path): any. RETURNS (bool): Whether a job writes there, or has done so."""
+    return any((folder / name).is_file() for name in (JOB, MANIFEST))
+
+
 def start_job(folder: Path, job: Dict[str, Any]) -> None:
     """folder (Path): of a new job. job (Dict[str, Any]): see `describe_job`. RAISES (OSError): if
     it cannot be written."""

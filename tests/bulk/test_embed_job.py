@@ -199,6 +199,40 @@ def test_a_word_that_is_missing_is_told(pipeline, texts, tmp_path):
         folder.read_words(shard)
 
 
+# ---- what is read
+
+
+def test_what_is_hidden_or_of_a_job_is_no_input(pipeline, texts, tmp_path, monkeypatch):
+    expected = embed(texts, tmp_path / "expected", pipeline)
+    for name in (".hidden.txt", ".git/x.txt", "_x.txt", "_trash/x.txt", "sub/_x/y/z.txt"):
+        (texts / name).parent.mkdir(parents=True, exist_ok=True)
+        (texts / name).write_text("No text.\n")
+    (texts / "_SUCCESS.done").touch()
+    embed(texts, texts / "sub/finished", pipeline)
+    embed(texts / "b.txt", texts / "stopped", pipeline)
+    (texts / "stopped" / MANIFEST).rename(texts / "stopped" / JOB)
+
+    assert_same(embed(texts, texts / "out", pipeline), expected)
+    assert_same(embed(texts, texts / "out", pipeline, resume=True), expected)
+    # What is named is read.
+    assert len(embed(texts / "_x.txt", tmp_path / "a", pipeline)) == 1
+    assert len(embed(texts / "_trash", tmp_path / "b", pipeline)) == 1
+    assert len(embed(texts / "sub/finished", tmp_path / "c", pipeline)) == 18
+    monkeypatch.chdir(texts)
+    assert_same(strip_folders(embed(".", texts / "out2", pipeline)), strip_folders(expected))
+
+
+def strip_folders(found):
+    return [{**row, "source": os.path.basename(row["source"])} for row in found]
+
+
+def test_the_job_itself_is_no_input(pipeline, texts, tmp_path):
+    embed(texts, tmp_path / "out", pipeline)
+    for text in (tmp_path / "out", tmp_path / "out/*.parquet"):
+        with pytest.raises(ValueError, match="EL080"):
+            embed(text, tmp_path / "out", pipeline, resume=True)
+
+
 # ---- bad records
 
 
