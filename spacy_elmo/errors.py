@@ -563,8 +563,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "and its shards would not fit together. Use the same, or another folder."
     )
     EL246 = (
-        "The job in '{path}' cannot be resumed: its input has changed since ({names}). Restore it, "
-        "or embed it into another folder."
+        "The job in '{path}' cannot be resumed: its input is not what it was ({names}). Restore "
+        "it, or embed it into another folder."
     )
     EL247 = (
         "There are no finished vectors in '{path}'. Make them with `python -m spacy elmo embed`, "

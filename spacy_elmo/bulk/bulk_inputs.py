@@ -3,9 +3,8 @@
 import shutil
 import sys
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional
+from typing import IO, Callable, Dict, Iterator, List, Optional, Sequence
 
 from ..errors import Errors
 from ..text.stdin import STDIN
@@ -15,7 +14,7 @@ from ..util.checks import require_known
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
-from .record_readers import Item, Keys, read_json_lines, read_text_lines
+from .record_readers import Item, Keys, read_json_lines, read_text_lines, show_path
 from .records import GIVEN_UP, Place
 
 Reader = Callable[[Path, Place, Keys], Iterator[Item]]
@@ -27,9 +26,6 @@ READERS: Dict[str, Reader] = {
 }
 # Formats that the standard input can have.
 STDIN_FORMATS = ("txt", "jsonl")
-# Pieces of a large file that are compared, all over it.
-_N_PIECES = 64
-_PIECE = 1 << 16
 
 
 def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path]:
@@ -92,29 +88,15 @@ def require_readable(files: List[Path], keys: Keys) -> None:
             open_binary(path).close()
 
 
-def describe_inputs(files: List[Path]) -> List[Dict[str, Any]]:
-    """files (List[Path]): of a job. RETURNS (List[Dict[str, Any]]): their paths, sizes and
-    digests, in JSON's types. RAISES (OSError): if one cannot be read."""
-    return [{"path": str(f), "size": f.stat().st_size, "digest": _sample(f)} for f in files]
-
-
-def _sample(path: Path) -> str:
-    """A digest of pieces all over a file: a corpus may have terabytes."""
-    size, running = path.stat().st_size, blake2b(digest_size=16)
-    step = max(_PIECE, (size - _PIECE) // (_N_PIECES - 1))
-    with path.open("rb") as file:
-        for start in range(0, size, step):
-            file.seek(min(start, max(0, size - _PIECE)))
-            running.update(file.read(_PIECE))
-    return running.hexdigest()
-
-
-def read_all(files: List[Path], start: Place, keys: Keys) -> Iterator[Item]:
+def read_all(
+    files: List[Path], start: Place, keys: Keys, sources: Sequence[str] = ()
+) -> Iterator[Item]:
     """Read files one after the other.
 
     files (List[Path]): of a job.
     start (Place): where to begin.
     keys (Keys): of texts and ids.
+    sources (Sequence[str]): what records have as their source, file by file; their paths if empty.
     YIELDS (Item): records, each with the place after it.
     RAISES: as the readers.
     """
@@ -124,5 +106,13 @@ def read_all(files: List[Path], start: Place, keys: Keys) -> Iterator[Item]:
         first = start if number == start.file else Place(number)
         if first.offset < GIVEN_UP:
             reader = READERS[get_format(path)]
-            yield from reader(path, first._replace(file=number, n_bytes=n_before), keys)
+            items = reader(path, first._replace(file=number, n_bytes=n_before), keys)
+            if sources and sources[number] != show_path(path):
+                items = _rename(items, sources[number])
+            yield from items
         n_before += path.stat().st_size
+
+
+def _rename(items: Iterator[Item], source: str) -> Iterator[Item]:
+    for record, place in items:
+        yield record._replace(source=source), place

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 from ..errors import Errors
 from ..util.locks import lock_folder
 from .arrow import require_arrow
-from .bulk_inputs import describe_inputs, find_inputs, require_readable
+from .bulk_inputs import find_inputs, require_readable
 from .bulk_settings import BulkSettings
 from .job_files import (
     JOB,
@@ -21,6 +21,7 @@ from .job_files import (
     require_same_job,
     start_job,
 )
+from .job_inputs import describe_inputs, list_sources
 from .journal import REJECTS, Journal, State, read_state, write_rejects
 from .planning import plan_tasks
 from .record_readers import Keys
@@ -90,7 +91,10 @@ def embed_files(
             return
         state = State({})
         if (output / JOB).exists():
-            require_same_job(output, read_job(output), job)
+            before = read_job(output)
+            require_same_job(output, before, job)
+            # With the paths that the first shards have.
+            job = before
             state = read_state(output)
         else:
             start_job(output, job)
@@ -130,8 +134,14 @@ def _run(
     total = sum(path.stat().st_size for path in files)
     progress = Progress(state.start.n_bytes, total, 0, 0, 0)
     yield progress
-    done, place = {*state.results}, {"first": state.first, "start": state.start}
-    tasks = plan_tasks(files, worker.settings, done=done, **place)
+    tasks = plan_tasks(
+        files,
+        worker.settings,
+        first=state.first,
+        start=state.start,
+        done={*state.results},
+        sources=list_sources(job["inputs"]),
+    )
     with (
         closing(Journal(output)) as journal,
         closing(engine(tasks, worker, Retries(output))) as results,

@@ -1,15 +1,15 @@
 """What a job is (_job.json), and what it was in the end (_manifest.json), in its folder."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, List
 
 from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.showing import show_names, show_value
+from ..util.showing import show_value
 from .bulk_settings import BulkSettings
+from .job_inputs import require_same_inputs
 from .journal import JOURNAL, State, is_file_name
 from .records import Result
 
@@ -78,22 +78,7 @@ def require_same_job(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) 
             if old != value and not (part == "settings" and key in _PLACES):
                 shown = {"key": key, "before": show_value(old), "now": show_value(value)}
                 raise ValueError(Errors.EL245.format(path=folder, **shown))
-    old_inputs, new_inputs = (_by_path(job["inputs"]) for job in (before, now))
-    names = [n for n in {**old_inputs, **new_inputs} if old_inputs.get(n) != new_inputs.get(n)]
-    if names or list(old_inputs) != list(new_inputs):
-        names = names or list(new_inputs)
-        shown_names = show_names(Path(name).name for name in names)
-        raise ValueError(Errors.EL246.format(path=folder, names=shown_names))
-
-
-def _by_path(inputs: List[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
-    """RETURNS (Dict[str, Dict[str, Any]]): Real path -> what tells of the content."""
-    return {
-        file.get("resolved", os.path.realpath(file["path"])): {
-            key: value for key, value in file.items() if key not in ("path", "resolved")
-        }
-        for file in inputs
-    }
+    require_same_inputs(folder, before["inputs"], now["inputs"])
 
 
 def finish_job(folder: Path, job: Dict[str, Any], state: State) -> None:

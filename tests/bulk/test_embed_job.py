@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -487,9 +488,66 @@ def test_only_the_same_job_is_resumed(pipeline, texts, tmp_path):
     with pytest.raises(ValueError, match="EL245.*biLM"):
         embed(texts, output, pipeline, resume=True)
     make_nlp().to_disk(pipeline)
-    (texts / "b.txt").write_text("Something else.\n")
-    with pytest.raises(ValueError, match="EL246.*b.txt"):
+    (texts / "c.txt").write_text("Something else.\n")
+    with pytest.raises(ValueError, match="EL246.*c.txt: new"):
         embed(texts, output, pipeline, resume=True)
+    (texts / "c.txt").rename(texts / "b.txt")
+    with pytest.raises(ValueError, match="EL246.*b.txt: changed"):
+        embed(texts, output, pipeline, resume=True)
+    (texts / "b.txt").unlink()
+    with pytest.raises(ValueError, match="EL246.*b.txt: missing"):
+        embed(texts, output, pipeline, resume=True)
+
+
+def stop_after(n_tasks):
+    """An engine that is interrupted."""
+
+    def run(tasks, worker, retries):
+        yield from islice(run_here(tasks, worker, retries), n_tasks)
+        raise KeyboardInterrupt
+
+    return run
+
+
+def test_a_large_file_that_was_changed_anywhere_is_noticed(pipeline, tmp_path):
+    (tmp_path / "x.txt").write_text("Ham.\n" + " " * 6_000_000 + "\nEggs.\n")
+    (tmp_path / "y.txt").write_text("Tea.\n")
+    work = partial(embed, tmp_path / "?.txt", tmp_path / "out", pipeline, shard_chars=1)
+    with pytest.raises(KeyboardInterrupt):
+        work(engine=stop_after(1))
+    # Of a small one all is compared.
+    os.utime(tmp_path / "y.txt", (0, 0))
+    with (tmp_path / "x.txt").open("r+b") as file:
+        file.seek(70_000)
+        file.write(b"Bread.")
+    os.utime(tmp_path / "x.txt", (0, 0))
+    with pytest.raises(ValueError, match="EL246.*x.txt: changed[^y]*$"):
+        work(resume=True)
+
+
+def test_the_same_files_may_be_given_by_another_path(pipeline, texts, tmp_path, monkeypatch):
+    expected = embed(texts, tmp_path / "expected", pipeline)
+    others = [tmp_path / "link", "texts", "other/../texts", f"{texts}/*.txt"]
+    (tmp_path / "link").symlink_to(texts)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        embed(texts, tmp_path / "out", pipeline, engine=stop_after(1))
+    for n, path in enumerate(others[:-1]):
+        with pytest.raises(KeyboardInterrupt):
+            embed(path, tmp_path / "out", pipeline, engine=stop_after(n % 2), resume=True)
+    for path in (others[-1], texts, "link"):
+        assert_same(embed(path, tmp_path / "out", pipeline, resume=True), expected)
+    files = read_manifest(tmp_path / "out")["inputs"]
+    assert [file["path"] for file in files] == [str(texts / name) for name in ("a.txt", "b.txt")]
+
+
+def test_a_file_that_comes_twice_is_not_one_that_comes_once(pipeline, texts, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        embed(texts, tmp_path / "out", pipeline, engine=stop_after(1))
+    (texts / "0.txt").symlink_to(texts / "b.txt")
+    with pytest.raises(ValueError, match="EL246.*another order"):
+        embed(texts, tmp_path / "out", pipeline, resume=True)
 
 
 # ---- mistakes
