@@ -624,6 +624,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "The pipeline failed with record {record} of '{source}', and then with other text, too: "
         "{error}. Mend the pipeline or its device, and add `--resume`."
     )
+    EL298 = (
+        "The standard input is not what the job in '{path}' began with (its file '{name}'). Give "
+        "the same again, or nothing (`< /dev/null`); or embed it into another folder."
+    )
     EL299 = (
         "'{path}' is none of the files that `python -m spacy elmo embed` writes. Restore it, or "
         "embed the text into another folder."

@@ -1,21 +1,18 @@
 """The files of a job, and whether they are the same as when it began."""
 
-import shutil
-import sys
 from functools import partial
 from pathlib import Path
-from typing import IO, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Sequence
 
 from ..errors import Errors
 from ..text.stdin import STDIN
 from ..text.text_files import find_files, get_format, open_binary
-from ..util.atomic import atomic_file
-from ..util.checks import require_known
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
 from .record_readers import Item, Keys, read_json_lines, read_text_lines, show_path
 from .records import GIVEN_UP, Place
+from .saved_stdin import save_stdin
 
 Reader = Callable[[Path, Place, Keys], Iterator[Item]]
 READERS: Dict[str, Reader] = {
@@ -24,26 +21,22 @@ READERS: Dict[str, Reader] = {
     "spacy": read_docs,
     "txt": read_text_lines,
 }
-# Formats that the standard input can have.
-STDIN_FORMATS = ("txt", "jsonl")
 
 
 def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path]:
     """Find what a job reads.
 
-    text (str): file, folder or glob; "-" for the standard input, which is saved in the job's
-        folder, so that the job can be resumed.
+    text (str): file, folder or glob; "-" for the standard input.
     output (Path): folder of the job, which may lie among the texts.
-    stdin_format (str): one of `STDIN_FORMATS`.
+    stdin_format (str): its format, see `save_stdin`.
     RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
         a dot or an underscore are left out, as other programs do, and so are folders of jobs.
-    RAISES (ValueError): EL017 for another format of the standard input, EL157 if nothing comes,
-        EL080 if all files are of the job itself; else as `find_files`.
+    RAISES (ValueError): EL080 if all files are of the job itself; else as `save_stdin` and
+        `find_files`.
     RAISES (OSError): if the standard input cannot be saved.
     """
     if text == STDIN:
-        require_known("input format", stdin_format, STDIN_FORMATS)
-        return [save_stdin(output / f"_stdin.{stdin_format}")]
+        return [save_stdin(output, stdin_format)]
     known = sorted(READERS)
     files = find_files(text, known, partial(_is_excluded, Path(text), output.resolve()))
     files = [path for path in files if output.resolve() not in path.resolve().parents]
@@ -58,18 +51,6 @@ def _is_excluded(folder: Path, output: Path, path: Path) -> bool:
     parents = [folder / parent for parent in path.relative_to(folder).parents][:-1]
     is_marked = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return is_marked or output in path.resolve().parents or any(map(is_job_folder, parents))
-
-
-def save_stdin(path: Path, stdin: Optional[IO[bytes]] = None) -> Path:
-    """path (Path): where; what is there already is kept. stdin (Optional[IO[bytes]]): what to
-    read; the process's own if None. RETURNS (Path): the same. RAISES: see `find_inputs`."""
-    if not path.exists():
-        with atomic_file(path) as partial:
-            with partial.open("wb") as file:
-                shutil.copyfileobj(stdin or sys.stdin.buffer, file)
-            if not partial.stat().st_size:
-                raise ValueError(Errors.EL157)
-    return path
 
 
 def require_readable(files: List[Path], keys: Keys) -> None:

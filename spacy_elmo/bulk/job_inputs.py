@@ -56,7 +56,9 @@ def require_same_inputs(folder: Path, before: Inputs, now: Inputs) -> None:
     """
     old, new = ({_resolve(file): file for file in files} for files in (before, now))
     problems = {name: _compare(old.get(name), new.get(name)) for name in {**old, **new}}
-    shown = [f"{Path(show_path(Path(name))).name}: {what}" for name, what in problems.items() if what]
+    shown = [
+        f"{Path(show_path(Path(name))).name}: {what}" for name, what in problems.items() if what
+    ]
     if not shown and [*map(_resolve, before)] != [*map(_resolve, now)]:
         shown = ["they come in another order or number"]
     if shown:

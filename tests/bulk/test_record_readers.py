@@ -6,7 +6,6 @@ import lzma
 import subprocess
 import sys
 from decimal import Decimal
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.bulk import parquet_records, record_readers
-from spacy_elmo.bulk.bulk_inputs import READERS, read_all, save_stdin
+from spacy_elmo.bulk.bulk_inputs import READERS, read_all
 from spacy_elmo.bulk.parquet_records import require_columns
 from spacy_elmo.bulk.record_readers import Keys
 from spacy_elmo.bulk.records import START
@@ -257,11 +256,3 @@ def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         n, n_bytes = map(int, done.stdout.split())
         assert n == 300 * 3_000_000 and n_bytes < 120_000_000
-
-
-def test_the_standard_input_is_saved_once(tmp_path):
-    path = tmp_path / "_stdin.txt"
-    with pytest.raises(ValueError, match="EL157"):
-        save_stdin(path, BytesIO())
-    assert save_stdin(path, BytesIO(b"one\n")).read_bytes() == b"one\n"
-    assert save_stdin(path, BytesIO(b"two\n")).read_bytes() == b"one\n"

@@ -49,6 +49,21 @@ def test_the_standard_input_is_read(weights, tmp_path):
     assert row["text"] == "Ham"
 
 
+def test_a_job_of_the_standard_input_is_resumed_by_the_same_text(weights, tmp_path):
+    command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
+    command = [str(each) for each in [*command, "--input-format", "jsonl"]]
+    given = '{"text": "Ham"}\n'
+    assert CliRunner().invoke(app, command, input=given).exit_code == 0
+    for again in (given, ""):
+        done = CliRunner().invoke(app, [*command, "--resume"], input=again)
+        assert done.exit_code == 0 and "1 row" in done.output
+    done = CliRunner().invoke(app, [*command, "--resume"], input=given + given)
+    assert done.exit_code == 1 and "EL298" in done.output
+    done = CliRunner().invoke(app, [*command[:-1], "txt", "--resume"], input=given)
+    assert done.exit_code == 1 and "EL245" in done.output
+    assert not (tmp_path / "out/_stdin.txt").exists()
+
+
 def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
     assert "EL249" in run(*command, "--layers", "top", exit_code=1)
