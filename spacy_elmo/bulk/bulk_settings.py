@@ -7,6 +7,7 @@ from typing import Tuple
 from spacy.util import is_package
 
 from ..errors import Errors
+from ..text.corpus import make_tokenizer
 from ..util.checks import require_known, require_least
 
 UNITS = ("tokens", "sentences", "documents")
@@ -50,7 +51,7 @@ class BulkSettings:
 
     def check(self) -> None:
         """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
-        EL249 for layers that are not named."""
+        EL249 for layers that are not named, EL161 and EL089 for a language without a pipeline."""
         require_known("unit", self.unit, UNITS)
         require_known("dtype", self.dtype, DTYPES)
         require_known("format", self.format, tuple(FORMATS))
@@ -59,6 +60,8 @@ class BulkSettings:
         is_named = all(name == MIX or name.isdecimal() for name in self.layers)
         if not self.layers or not is_named or len({*self.layers}) < len(self.layers):
             raise ValueError(Errors.EL249.format(value=",".join(self.layers)))
+        if not self.pipeline:
+            make_tokenizer(self.lang, {})
 
     def resolve(self) -> "BulkSettings":
         """RETURNS (BulkSettings): The same, with the absolute paths of folders: processes elsewhere
