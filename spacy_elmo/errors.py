@@ -635,6 +635,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL300 = (
         "Nothing was embedded: the input is empty ({n} files, the first '{path}'). Check the path."
     )
+    EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
     # The page of `elmo explore`
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "

@@ -12,6 +12,7 @@ import typer
 
 from .common import exit_on_error
 from .console import Console
+from .option_conflicts import require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class EngineName(str, Enum):
 
 
 def embed(
+    ctx: typer.Context,
     text: str = typer.Argument(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
@@ -73,6 +75,7 @@ def embed(
 
     interrupted = Warnings.WL058.format(how=" with --resume")
     with exit_on_error(quiet, interrupted) as console:
+        require_no_conflicts(ctx)
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,

@@ -74,6 +74,21 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
 
 
+CONFLICTS = [
+    ["--pipeline", "x", "--weights", "y"], ["--pipeline", "x", "--lang", "en"],
+    ["--component", "elmo"], ["--input-format", "txt"], ["--address", "auto"],
+    ["--worker-cpus", "1"], ["--format", "spacy", "--no-text"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", CONFLICTS, ids=lambda options: options[-2])
+def test_an_option_without_an_effect_is_refused(text, tmp_path, options):
+    printed = run("elmo", "embed", text, tmp_path / "out", *options, exit_code=1)
+    option = options[-1] if options[-1].startswith("--") else options[-2]
+    assert "EL301" in printed and f"`{option}`" in printed
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "weighting, layers", [("mean", "0"), ("sif", "0"), ("whitened", "0"), ("whitened", "mix")]
 )
