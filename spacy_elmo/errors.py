@@ -550,8 +550,9 @@ class Errors(metaclass=ErrorsWithCodes):
         "on all nodes of the cluster."
     )
     EL242 = (
-        "The pipeline '{pipeline}' has no single component '{name}' of the factory \"elmo\"; those "
-        "that it has: {known}. If they are several, choose one with `--component`."
+        'The vectors are those of one component of the factory "elmo", and {asked} in the '
+        "pipeline '{pipeline}' (such components: {known}). Choose one with `--component`, or give "
+        "another pipeline."
     )
     EL243 = (
         "'{path}' holds a job that {state}. Add `--resume` to go on with it, or give another "
@@ -636,6 +637,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "Nothing was embedded: the input is empty ({n} files, the first '{path}'). Check the path."
     )
     EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
+    EL302 = (
+        "'{path}' is Parquet compressed once more, of which no part can be read alone. Decompress "
+        "it to '{name}': Parquet compresses its columns itself."
+    )
     # The page of `elmo explore`
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "

@@ -58,8 +58,8 @@ def require_readable(files: List[Path], keys: Keys) -> None:
 
     files (List[Path]): of a job.
     keys (Keys): of texts and ids.
-    RAISES (ValueError): EL250 and EL296 for Parquet without fitting columns, EL240 and EL082 if a
-        package is missing.
+    RAISES (ValueError): EL250 and EL296 for Parquet without fitting columns, EL302 if it is
+        compressed as a whole, EL240 and EL082 if a package is missing.
     RAISES (OSError): if a file cannot be opened.
     """
     for path in files:

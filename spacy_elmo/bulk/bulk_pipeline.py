@@ -98,8 +98,10 @@ def _find_elmo(nlp: Language, settings: BulkSettings) -> Any:
     names = [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "elmo"]
     chosen = [name for name in names if settings.component in ("", name)]
     if len(chosen) != 1:
-        name, known = settings.component or "elmo", ", ".join(names) or "none"
-        raise ValueError(Errors.EL242.format(pipeline=settings.pipeline, name=name, known=known))
+        asked = f"'{settings.component}' is none" if settings.component else "there is none"
+        asked = "there are several" if chosen else asked
+        shown = {"asked": asked, "known": ", ".join(names) or "none"}
+        raise ValueError(Errors.EL242.format(pipeline=settings.pipeline, **shown))
     return nlp.get_pipe(chosen[0])
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from ..errors import Errors
+from ..text.text_files import COMPRESSIONS
 from ..util.showing import show_names
 from .arrow import pa, pc, pq, require_arrow
 from .record_readers import (
@@ -55,10 +56,13 @@ def require_columns(path: Path, keys: Keys) -> None:
 
     path (Path): the file. One that is damaged passes: `read_parquet` tells of it.
     keys (Keys): columns.
-    RAISES (ValueError): EL240 without pyarrow, EL250 if there is no column of texts, EL296 if it
-        does not hold texts, or that of ids nothing that can name a record.
+    RAISES (ValueError): EL302 for one that is compressed as a whole, EL240 without pyarrow, EL250
+        if there is no column of texts, EL296 if it does not hold texts, or that of ids nothing that
+        can name a record.
     RAISES (OSError): if it cannot be opened.
     """
+    if path.suffix in COMPRESSIONS:
+        raise ValueError(Errors.EL302.format(path=path, name=path.stem))
     require_arrow(path)
     path.open("rb").close()
     try:

@@ -556,8 +556,15 @@ def test_a_file_that_comes_twice_is_not_one_that_comes_once(pipeline, texts, tmp
 def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatch):
     pq.write_table(pa.table({"body": ["x"]}), tmp_path / "x.parquet")
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ValueError, match="EL242"):
+    with pytest.raises(ValueError, match="EL242.*there is none.*components: none"):
         embed(texts, tmp_path / "out", tmp_path / "blank")
+    with pytest.raises(ValueError, match="EL242.*'elmo2' is none.*components: elmo\\)"):
+        embed(texts, tmp_path / "out", pipeline, component="elmo2")
+    two = make_nlp()
+    two.add_pipe("elmo", name="other", source=make_nlp())
+    two.to_disk(tmp_path / "two")
+    with pytest.raises(ValueError, match="EL242.*there are several.*components: elmo, other"):
+        embed(texts, tmp_path / "out", tmp_path / "two")
     with pytest.raises(ValueError, match="EL171"):
         embed(texts, tmp_path / "out", tmp_path / "nothing")
     with pytest.raises(ValueError, match="EL250.*body"):

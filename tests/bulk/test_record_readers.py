@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.bulk import parquet_records, record_readers
-from spacy_elmo.bulk.bulk_inputs import READERS, read_all
+from spacy_elmo.bulk.bulk_inputs import READERS, read_all, require_readable
 from spacy_elmo.bulk.parquet_records import require_columns
 from spacy_elmo.bulk.record_readers import Keys
 from spacy_elmo.bulk.records import START
@@ -256,3 +256,11 @@ def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         n, n_bytes = map(int, done.stdout.split())
         assert n == 300 * 3_000_000 and n_bytes < 120_000_000
+
+
+@pytest.mark.parametrize("compression", ["gz", "xz", "zst"])
+def test_parquet_that_is_compressed_as_a_whole_is_refused(tmp_path, compression):
+    path = tmp_path / f"x.parquet.{compression}"
+    path.write_bytes(gzip.compress(write(tmp_path / "x.parquet").read_bytes()))
+    with pytest.raises(ValueError, match="EL302.*Decompress it to 'x.parquet'"):
+        require_readable([path], KEYS)
