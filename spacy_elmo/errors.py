@@ -555,8 +555,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "another pipeline."
     )
     EL243 = (
-        "'{path}' holds a job that {state}. Add `--resume` to go on with it, or give another "
-        "folder."
+        "'{path}' holds a job that {state}. Add `--resume` to resume it, or give another folder."
     )
     EL244 = "'{path}' holds other things, such as {examples}. Give a new folder for the vectors."
     EL245 = (
@@ -600,8 +599,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "spacy elmo embed TEXT FOLDER --unit sentences --layers 0`."
     )
     EL255 = (
-        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, and that `ray "
-        "status` shows its nodes."
+        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, that `ray "
+        "status` shows its nodes, and, if it asks for a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN."
     )
     EL256 = (
         "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "

@@ -63,7 +63,7 @@ def embed_files(
     output (Path): the folder.
     settings (BulkSettings): what to compute.
     engine (Engine): where to compute it.
-    resume (bool): whether to go on with a job that was stopped, if there is one.
+    resume (bool): whether to resume a job that was stopped, if there is one.
     input_format (str): of the standard input.
     gpu (bool): whether to compute on a GPU.
     YIELDS (Progress): at the start and after each shard. At the end the manifest is written.

@@ -23,7 +23,7 @@ from .task_worker import TaskWorker
 
 try:
     import ray
-    from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
+    from ray.exceptions import OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 except ImportError:
     ray = None  # type: ignore[assignment]
 
@@ -57,7 +57,8 @@ def run_ray(
     n_cpus (float), n_gpus (float): of each actor.
     YIELDS (Result): of each task once.
     RAISES (ValueError): EL241 without Ray, EL252 if a node does not see the output folder, EL295
-        if it has another pipeline, EL255 if the cluster cannot be reached; else as `Scheduler`.
+        if it has another pipeline, EL255 if the cluster cannot be reached, or wants another token;
+        else as `Scheduler`.
     """
     require_ray()
     is_own = not ray.is_initialized()
@@ -76,9 +77,10 @@ def _connect(address: Optional[str]) -> None:
     try:
         _knock(address or "")
         ray.init(address=address, include_dashboard=False, log_to_driver=False)
-    except (OSError, ValueError, RuntimeError) as err:
+    # Ray's own: it has no token for the cluster, or another one.
+    except (OSError, ValueError, RuntimeError, RayError) as err:
         error = show_reason(err)
-        raise ValueError(Errors.EL255.format(address=address, error=error)) from err
+        raise ValueError(Errors.EL255.format(address=address or "local", error=error)) from err
 
 
 def _knock(address: str) -> None:

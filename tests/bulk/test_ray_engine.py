@@ -129,3 +129,12 @@ def test_a_cluster_that_is_not_there_is_said(pipeline, texts, tmp_path):
     engine = partial(run_ray, n_workers=1, address="127.0.0.1:1")
     with pytest.raises(ValueError, match="EL255"):
         embed(texts, tmp_path / "out", pipeline, engine=engine)
+
+
+def test_a_cluster_without_its_token_is_said(pipeline, texts, tmp_path, monkeypatch):
+    def refuse(**settings):
+        raise ray.exceptions.RayError("RAY_AUTH_TOKEN_PATH is set but file cannot be opened")
+
+    monkeypatch.setattr(ray_engine.ray, "init", refuse)
+    with pytest.raises(ValueError, match="EL255.*AUTH_TOKEN"):
+        embed(texts, tmp_path / "out", pipeline, engine=partial(run_ray, n_workers=1))
