@@ -10,7 +10,7 @@ _NO_PIPELINE = "without `--pipeline`: a new pipeline has one elmo"
 _PIPELINE = "beside `--pipeline`, which has a biLM and a language of its own"
 _FILES = "for files: the endings of their names say which format they have"
 _NO_RAY = "without `--engine ray`"
-_DOCS = "beside `--format spacy`, since docs always have their text"
+_DOCS = "beside `--format spacy`: docs have their text, and vectors in float32"
 
 
 def require_no_conflicts(ctx: typer.Context) -> None:
@@ -32,5 +32,7 @@ def _list_idle(given: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
         yield "input_format", "--input-format", _FILES
     if given["engine"] == "local":
         yield from (("address", "--address", _NO_RAY), ("worker_cpus", "--worker-cpus", _NO_RAY))
-    if given["format"] == "spacy" and not given["has_text"]:
-        yield "has_text", "--no-text", _DOCS
+    if given["format"] == "spacy":
+        yield "dtype", "--dtype", _DOCS
+        if not given["has_text"]:
+            yield "has_text", "--no-text", _DOCS

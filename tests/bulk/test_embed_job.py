@@ -354,6 +354,9 @@ def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_pat
     (reject,) = read_rejects(tmp_path / "out")
     assert "none that float16 can hold" in reject["reason"] and reject["record"] == 3
     assert np.isfinite([row["mix"] for row in found]).all() and len(found) == 16
+    # Docs have float32.
+    embed(texts, tmp_path / "docs", pipeline, dtype="float16", format="spacy")
+    assert read_manifest(tmp_path / "docs")["n_rejects"] == 0
 
 
 def test_rejects_do_not_stay_in_memory(pipeline, tmp_path):
