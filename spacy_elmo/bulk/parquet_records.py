@@ -147,16 +147,18 @@ def _list_groups(file: Any, first: int) -> Iterator[_Group]:
 def _count_rows(file: Any, path: Path, number: int, columns: List[str]) -> int:
     """RETURNS (int): Rows of a group to decode at a time. Those that refer to a dictionary are as
     long as its longest entry, at most, and the others as long as the size of the column says."""
-    group = file.metadata.row_group(number)
-    n_bytes = 0
-    for i in range(group.num_columns):
-        if group.column(i).path_in_schema in columns:
-            n_bytes += group.column(i).total_uncompressed_size // max(1, group.num_rows)
     texts = [name for name in columns if _is_string(file.schema_arrow.field(name).type)]
     with pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER) as encoded:
-        batch = next(encoded.iter_batches(1, row_groups=[number], columns=texts), None)
-    for column in batch.columns if batch is not None else ():
-        n_bytes += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+        batch = next(encoded.iter_batches(1, row_groups=[number], columns=columns), None)
+    n_bytes = 0
+    for name, column in zip(columns, batch.select(columns).columns if batch is not None else ()):
+        if name in texts:
+            n_bytes += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+    # After a row could be read, and of these columns alone: of damaged ones, to ask is to abort.
+    group = file.metadata.row_group(number)
+    for i in range(len(file.schema)):
+        if file.schema.column(i).path in columns:
+            n_bytes += group.column(i).total_uncompressed_size // max(1, group.num_rows)
     return max(1, min(_N_ROWS, _N_BYTES // max(1, n_bytes)))
 
 
