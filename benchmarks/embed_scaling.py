@@ -16,7 +16,7 @@ from wasabi import table
 from spacy_elmo.bulk.bulk_inputs import find_inputs
 from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.embed_job import Engine, embed_files
-from spacy_elmo.bulk.journal import read_manifest
+from spacy_elmo.bulk.job_files import read_manifest
 from spacy_elmo.bulk.local_engine import run_local
 from spacy_elmo.bulk.planning import plan_tasks
 from spacy_elmo.bulk.ray_engine import run_ray

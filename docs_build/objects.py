@@ -202,7 +202,9 @@ def _read_init(owner: Any, name: str) -> Entry:
 def find_object(name: str, module: Any) -> Any:
     """name (str): of a class or function. module (Any): where it is named. RETURNS (Any): it, from
     this module or another one of the package that is loaded; None if there is none."""
-    for _, other in [("", module), *sorted(sys.modules.items())]:
+    # No others: some warn of names that they have no more.
+    loaded = [sys.modules[key] for key in sorted(sys.modules) if key.startswith("spacy_elmo")]
+    for other in [module, *loaded]:
         thing = getattr(other, name, None)
         own = getattr(thing, "__module__", None) or ""
         if own.startswith("spacy_elmo") and (inspect.isclass(thing) or inspect.isfunction(thing)):

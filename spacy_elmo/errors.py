@@ -558,12 +558,12 @@ class Errors(metaclass=ErrorsWithCodes):
         "on all nodes of the cluster."
     )
     EL242 = (
-        "The pipeline '{pipeline}' has no single component '{name}' of the factory \"elmo\"; those "
-        "that it has: {known}. If they are several, choose one with `--component`."
+        'The vectors are those of one component of the factory "elmo", and {asked} in the '
+        "pipeline '{pipeline}' (such components: {known}). Choose one with `--component`, or give "
+        "another pipeline."
     )
     EL243 = (
-        "'{path}' holds a job that {state}. Add `--resume` to go on with it, or give another "
-        "folder."
+        "'{path}' holds a job that {state}. Add `--resume` to resume it, or give another folder."
     )
     EL244 = "'{path}' holds other things, such as {examples}. Give a new folder for the vectors."
     EL245 = (
@@ -571,16 +571,16 @@ class Errors(metaclass=ErrorsWithCodes):
         "and its shards would not fit together. Use the same, or another folder."
     )
     EL246 = (
-        "The job in '{path}' cannot be resumed: its input has changed since ({names}). Restore it, "
-        "or embed it into another folder."
+        "The job in '{path}' cannot be resumed: its input is not what it was ({names}). Restore "
+        "it, or embed it into another folder."
     )
     EL247 = (
         "There are no finished vectors in '{path}'. Make them with `python -m spacy elmo embed`, "
         "or finish them with `--resume`."
     )
     EL248 = (
-        "Nothing was embedded: {reason}. Records that were set aside: {n}. Check input and "
-        "pipeline."
+        "Nothing was embedded: {reason}. Records that were set aside: {n}, with reasons in "
+        "'{path}'. Check input and pipeline."
     )
     EL249 = (
         "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
@@ -607,8 +607,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "spacy elmo embed TEXT FOLDER --unit sentences --layers 0`."
     )
     EL255 = (
-        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, and that `ray "
-        "status` shows its nodes."
+        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, that `ray "
+        "status` shows its nodes, and, if it asks for a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN."
     )
     EL256 = (
         "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "
@@ -618,6 +618,35 @@ class Errors(metaclass=ErrorsWithCodes):
     EL257 = (
         "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
         "written. Remove this folder to resume from the checkpoint before it."
+    )
+    EL295 = (
+        "The process {process} on the node '{node}' has loaded another pipeline than the caller: "
+        "its {key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put "
+        "the same files there, or on a file system that all nodes share, with the same packages."
+    )
+    EL296 = (
+        "The column '{key}' of '{path}' has the type {types}, expected {expected}. Convert it, or "
+        "name another column with `{option}`."
+    )
+    EL297 = (
+        "The pipeline failed with record {record} of '{source}', and then with other text, too: "
+        "{error}. Mend the pipeline or its device, and add `--resume`."
+    )
+    EL298 = (
+        "The standard input is not what the job in '{path}' began with (its file '{name}'). Give "
+        "the same again, or nothing (`< /dev/null`); or embed it into another folder."
+    )
+    EL299 = (
+        "'{path}' is none of the files that `python -m spacy elmo embed` writes. Restore it, or "
+        "embed the text into another folder."
+    )
+    EL300 = (
+        "Nothing was embedded: the input is empty (files: {n}, the first '{path}'). Check the path."
+    )
+    EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
+    EL302 = (
+        "'{path}' is Parquet compressed once more, of which no part can be read alone. Decompress "
+        "it to '{name}': Parquet compresses its columns itself."
     )
     # The page of `elmo explore`
     EL270 = (

@@ -6,9 +6,10 @@ from ..errors import Errors
 
 try:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 except ImportError:
-    pa = pq = None
+    pa = pc = pq = None
 
 
 def require_arrow(path: Path) -> None:

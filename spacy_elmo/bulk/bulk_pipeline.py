@@ -1,10 +1,11 @@
 """The pipeline of a job: loaded, with nothing in it but what its vectors need."""
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
+from thinc.api import Model
 
 from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
@@ -37,15 +38,22 @@ class BulkPipeline(NamedTuple):
 
     def describe(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): What makes the vectors, in JSON's types: hash of the biLM's
-        weights, digests of the mix and of the config."""
+        weights, digests of the mix, of the config and of the weights of other components."""
         model = self.elmo.model
         return {
             "biLM": get_embedder(model).hash_weights().hex(),
             "mix": digest(model.layers[1].to_bytes()),
             "config": digest(self.nlp.config.to_str().encode("utf-8", "surrogatepass")),
-            "components": self.nlp.pipe_names,
+            "components": list(self.nlp.pipe_names),
+            "others": {name: digest(model.to_bytes()) for name, model in self._list_others()},
             "widths": self.widths,
         }
+
+    def _list_others(self) -> Iterator[Tuple[str, Model]]:
+        for name, pipe in self.nlp.pipeline:
+            model = getattr(pipe, "model", None)
+            if isinstance(model, Model) and pipe is not self.elmo:
+                yield name, model
 
     def make_docs(self, records: List[Record]) -> List[Doc]:
         """records (List[Record]): without problems. RETURNS (List[Doc]): with vectors, see
@@ -88,8 +96,10 @@ def _find_elmo(nlp: Language, settings: BulkSettings) -> Any:
     names = [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "elmo"]
     chosen = [name for name in names if settings.component in ("", name)]
     if len(chosen) != 1:
-        name, known = settings.component or "elmo", ", ".join(names) or "none"
-        raise ValueError(Errors.EL242.format(pipeline=settings.pipeline, name=name, known=known))
+        asked = f"'{settings.component}' is none" if settings.component else "there is none"
+        asked = "there are several" if chosen else asked
+        shown = {"asked": asked, "known": ", ".join(names) or "none"}
+        raise ValueError(Errors.EL242.format(pipeline=settings.pipeline, **shown))
     return nlp.get_pipe(chosen[0])
 
 

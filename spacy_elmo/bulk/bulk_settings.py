@@ -1,10 +1,14 @@
 """`BulkSettings`: what a job computes, and of which text."""
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Tuple
 
+from spacy.util import is_package
+
 from ..errors import Errors
+from ..text.corpus import make_tokenizer
 from ..util.checks import require_known, require_least
 
 UNITS = ("tokens", "sentences", "documents")
@@ -50,7 +54,8 @@ class BulkSettings:
 
     def check(self) -> None:
         """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
-        EL249 for layers that are no names, or named twice."""
+        EL249 for layers that are no names, or named twice, EL161 and EL089 for a language without
+        a pipeline."""
         require_known("unit", self.unit, UNITS)
         require_known("dtype", self.dtype, DTYPES)
         require_known("format", self.format, tuple(FORMATS))
@@ -59,6 +64,8 @@ class BulkSettings:
         are_names = all(name == MIX or _NUMBER.fullmatch(name) for name in self.layers)
         if not self.layers or not are_names or len({*self.layers}) < len(self.layers):
             raise self._refuse_layers("that of the top LSTM layer")
+        if not self.pipeline:
+            make_tokenizer(self.lang, {})
 
     def require_layers(self, n_layers: int) -> None:
         """n_layers (int): of the biLM. RAISES (ValueError): EL249 for a layer that it lacks."""
@@ -68,6 +75,12 @@ class BulkSettings:
     def _refuse_layers(self, top: str) -> ValueError:
         return ValueError(Errors.EL249.format(value=",".join(self.layers), top=top))
 
+    def resolve(self) -> "BulkSettings":
+        """RETURNS (BulkSettings): The same, with the absolute paths of folders: processes elsewhere
+        have another working directory. Names of packages stay, as they are looked up."""
+        pipeline = self.pipeline if is_package(self.pipeline) else _resolve(self.pipeline)
+        return replace(self, pipeline=pipeline, weights=_resolve(self.weights))
+
     @property
     def numbers(self) -> Tuple[int, ...]:
         """RETURNS (Tuple[int, ...]): Layers by number, the mix left out."""
@@ -76,6 +89,10 @@ class BulkSettings:
     def name_shard(self, number: int) -> str:
         """number (int): of a task. RETURNS (str): its file's name."""
         return f"part-{number:06}{FORMATS[self.format]}"
+
+
+def _resolve(name: str) -> str:
+    return os.path.realpath(name) if name and os.path.exists(name) else name
 
 
 def name_column(layer: str) -> str:

@@ -9,23 +9,23 @@ from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 from ..errors import Errors
 from ..util.locks import lock_folder
 from .arrow import require_arrow
-from .bulk_inputs import describe_inputs, find_inputs, require_readable
+from .bulk_inputs import find_inputs, require_readable
 from .bulk_settings import BulkSettings
-from .journal import (
+from .job_files import (
     JOB,
     MANIFEST,
-    Journal,
-    State,
     describe_job,
     finish_job,
+    read_job,
     read_manifest,
-    read_state,
     require_same_job,
     start_job,
 )
+from .job_inputs import describe_inputs, list_sources
+from .journal import REJECTS, Journal, State, read_state, write_rejects
 from .planning import plan_tasks
 from .record_readers import Keys
-from .records import START, Result, Task
+from .records import Result, Task
 from .retries import Retries
 from .task_worker import TaskWorker
 
@@ -63,16 +63,17 @@ def embed_files(
     output (Path): the folder.
     settings (BulkSettings): what to compute.
     engine (Engine): where to compute it.
-    resume (bool): whether to go on with a job that was stopped, if there is one.
+    resume (bool): whether to resume a job that was stopped, if there is one.
     input_format (str): of the standard input.
     gpu (bool): whether to compute on a GPU.
     YIELDS (Progress): at the start and after each shard. At the end the manifest is written.
     RAISES (ValueError): EL240 without pyarrow, EL243 and EL244 for a folder that holds something,
         EL143 if another process writes there, EL245 and EL246 if the job or its input is not what
-        it was, EL248 if nothing can be embedded; else as the parts of the job.
+        it was, EL248 and EL300 if nothing can be embedded; else as the parts of the job.
     RAISES (OSError): if something cannot be read or written. The job can be resumed then.
     """
     settings.check()
+    settings = settings.resolve()
     if settings.format != "spacy":
         require_arrow(output)
     _check_output(output, resume)
@@ -83,13 +84,18 @@ def embed_files(
         files = find_inputs(text, output, input_format)
         require_readable(files, Keys(settings.text_key, settings.id_key))
         worker = TaskWorker(settings, output, gpu=gpu)
-        job = describe_job(settings, worker.load().describe(), describe_inputs(files))
+        worker.description = worker.load().describe()
+        job = describe_job(settings, worker.description, describe_inputs(files))
         if (output / MANIFEST).exists():
             require_same_job(output, read_manifest(output), job)
             return
-        state = State({}, 0, START)
+        state = State({})
         if (output / JOB).exists():
-            state = read_state(output, job)
+            before = read_job(output)
+            require_same_job(output, before, job)
+            # With the paths that the first shards have.
+            job = before
+            state = read_state(output)
         else:
             start_job(output, job)
         # What killed processes left.
@@ -126,17 +132,23 @@ def _run(
     engine: Engine,
 ) -> Iterator[Progress]:
     total = sum(path.stat().st_size for path in files)
-    results, first, start = state
-    progress = Progress(start.n_bytes, total, 0, 0, 0)
+    progress = Progress(state.start.n_bytes, total, 0, 0, 0)
     yield progress
-    tasks = plan_tasks(files, worker.settings, first=first, start=start, done=set(results))
+    tasks = plan_tasks(
+        files,
+        worker.settings,
+        first=state.first,
+        start=state.start,
+        done={*state.results},
+        sources=list_sources(job["inputs"]),
+    )
     with (
         closing(Journal(output)) as journal,
-        closing(engine(tasks, worker, Retries(output))) as done,
+        closing(engine(tasks, worker, Retries(output))) as results,
     ):
-        for result in done:
+        for result in results:
             journal.add(result)
-            results[result.number] = result
+            state = state.add(result)
             progress = Progress(
                 max(progress.n_bytes, result.end.n_bytes),
                 total,
@@ -145,13 +157,11 @@ def _run(
                 progress.n_rejects + len(result.rejects),
             )
             yield progress
-    _require_rows(output, results)
     _remove(output, *_LEFT)
-    finish_job(output, job, results)
-
-
-def _require_rows(output: Path, results: Dict[int, Result]) -> None:
-    if not any(result.n_rows for result in results.values()):
-        reasons = [reject["reason"] for r in results.values() for reject in r.rejects]
-        reason = reasons[0] if reasons else "the input is empty"
-        raise ValueError(Errors.EL248.format(n=len(reasons), reason=reason))
+    reason = write_rejects(output)
+    if not any(result.n_rows for result in state.results.values()):
+        if reason is None:
+            raise ValueError(Errors.EL300.format(n=len(files), path=files[0]))
+        path = output / REJECTS
+        raise ValueError(Errors.EL248.format(n=state.n_rejects, reason=reason, path=path))
+    finish_job(output, job, state)

@@ -1,52 +1,39 @@
-"""The state of a job in its folder: what it is (_job.json), which tasks are done
-(_journal.jsonl), and in the end the manifest (_manifest.json) and the rejects (_rejects.jsonl).
+"""Which tasks of a job are done (_journal.jsonl), and what they have set aside (_rejects.jsonl).
 
 A task is done when its shard is in its place and its line in the journal. A killed job leaves
 shards without a line, which are written again with the same content, and at most a line that was
-not written to its end.
+not written to its end. The rejects stay in the journal: of a bad corpus, they fill the memory.
 """
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
-from ..errors import Errors
-from ..util.atomic import write_file
-from ..util.checked_json import read_checked_json, write_checked_json
+from ..util.atomic import atomic_file
 from ..util.digests import digest
-from ..util.showing import show_names, show_value
-from .bulk_settings import BulkSettings
 from .records import START, Place, Result
 
-# Names that begin with an underscore are no data to those who read whole folders.
-JOB, JOURNAL = "_job.json", "_journal.jsonl"
-MANIFEST, REJECTS = "_manifest.json", "_rejects.jsonl"
-_VERSION = 1
+JOURNAL, REJECTS = "_journal.jsonl", "_rejects.jsonl"
 
 
 class State(NamedTuple):
     """What is done of a job.
 
-    results (Dict[int, Result]): by the number of their task.
+    results (Dict[int, Result]): by the number of their task, without their rejects.
+    n_rejects (int): of all of them.
     first (int), start (Place): the first task that is not done, and where it begins.
     """
 
     results: Dict[int, Result]
-    first: int
-    start: Place
+    n_rejects: int = 0
+    first: int = 0
+    start: Place = START
 
-
-def describe_job(
-    settings: BulkSettings, pipeline: Dict[str, Any], inputs: List[Dict[str, Any]]
-) -> Dict[str, Any]:
-    """settings (BulkSettings): of the job. pipeline (Dict[str, Any]): see `describe` of the
-    pipeline. inputs (List[Dict[str, Any]]): see `describe_inputs`. RETURNS (Dict[str, Any]): what
-    has to be the same for a job to be resumed."""
-    job = {"settings": asdict(settings), "pipeline": pipeline, "inputs": inputs}
-    # As it is when it was read again: JSON has no tuples.
-    return json.loads(json.dumps({"version": _VERSION, **job}))
+    def add(self, result: Result) -> "State":
+        """result (Result): of another task. RETURNS (State): with it, and without its rejects."""
+        self.results[result.number] = result._replace(rejects=[])
+        return self._replace(n_rejects=self.n_rejects + len(result.rejects))
 
 
 class Journal:
@@ -70,49 +57,57 @@ class Journal:
         self._file.close()
 
 
-def start_job(folder: Path, job: Dict[str, Any]) -> None:
-    """folder (Path): of a new job. job (Dict[str, Any]): see `describe_job`. RAISES (OSError): if
-    it cannot be written."""
-    write_checked_json(folder / JOB, job)
-
-
-def read_state(folder: Path, job: Dict[str, Any]) -> State:
+def read_state(folder: Path) -> State:
     """Read what is done, and prepare the journal for what follows.
 
     folder (Path): of a job that was stopped.
-    job (Dict[str, Any]): as it is to go on.
     RETURNS (State): tasks whose shards are there.
-    RAISES (ValueError): EL245 if the job is another one, EL246 if its input has changed, EL142 if
-        its description is damaged.
-    RAISES (OSError): if the journal cannot be written.
+    RAISES (OSError): if the journal cannot be read or written.
     """
-    require_same_job(folder, read_checked_json(folder / JOB, required=True), job)
-    results = {result.number: result for result in _read_results(folder)}
-    first, start = 0, START
-    while first in results:
-        start = results[first].end
-        first += 1
+    state = State({})
     # Without the line that a killed process began.
-    write_file(folder / JOURNAL, b"".join(_to_line(result) for result in results.values()))
-    return State(results, first, start)
+    with atomic_file(folder / JOURNAL) as temporary, temporary.open("wb") as file:
+        for _, result in _read_results(folder):
+            shard = folder / result.shard
+            is_there = shard.is_file() and shard.stat().st_size == result.size
+            if is_there and result.number not in state.results:
+                file.write(_to_line(result))
+                state = state.add(result)
+    first, start = 0, START
+    while first in state.results:
+        start = state.results[first].end
+        first += 1
+    return state._replace(first=first, start=start)
 
 
-def require_same_job(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:
-    """folder (Path): of a job. before, now (Dict[str, Any]): see `describe_job`. RAISES
-    (ValueError): EL245 if they differ, EL246 if their input does."""
-    for part in ("settings", "pipeline"):
-        for key, value in now[part].items():
-            if before.get(part, {}).get(key) != value:
-                old = show_value(before.get(part, {}).get(key))
-                shown = {"key": key, "before": old, "now": show_value(value)}
-                raise ValueError(Errors.EL245.format(path=folder, **shown))
-    old_inputs = {file["path"]: file for file in before["inputs"]}
-    new_inputs = {file["path"]: file for file in now["inputs"]}
-    names = [n for n in {**old_inputs, **new_inputs} if old_inputs.get(n) != new_inputs.get(n)]
-    if names:
-        raise ValueError(
-            Errors.EL246.format(path=folder, names=show_names(Path(name).name for name in names))
-        )
+def write_rejects(folder: Path) -> Optional[str]:
+    """Write what was set aside, in the order of the input.
+
+    folder (Path): of a job, of which all tasks are done.
+    RETURNS (Optional[str]): the first reason, if there is any.
+    RAISES (OSError): if it cannot be written.
+    """
+    # Where the tasks are that have any: results come in any order.
+    places = {result.number: place for place, result in _read_results(folder) if result.rejects}
+    if not places:
+        (folder / REJECTS).unlink(missing_ok=True)
+        return None
+    with (
+        (folder / JOURNAL).open("rb") as journal,
+        atomic_file(folder / REJECTS) as temporary,
+        temporary.open("wb") as file,
+    ):
+        for number in sorted(places):
+            journal.seek(places[number])
+            for reject in json.loads(journal.readline().partition(b" ")[2])["rejects"]:
+                file.write(b"%s\n" % json.dumps(reject).encode("ascii"))
+    return read_first_reject(folder)["reason"]
+
+
+def read_first_reject(folder: Path) -> Dict[str, Any]:
+    """folder (Path): of a job with rejects. RETURNS (Dict[str, Any]): the first."""
+    with (folder / REJECTS).open("rb") as file:
+        return json.loads(file.readline())
 
 
 def _to_line(result: Result) -> bytes:
@@ -120,53 +115,40 @@ def _to_line(result: Result) -> bytes:
     return b"%s %s\n" % (digest(line).encode("ascii"), line)
 
 
-def _read_results(folder: Path) -> Iterator[Result]:
-    """YIELDS (Result): Of whole lines whose shards are there; the others are computed again."""
-    path = folder / JOURNAL
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    for line in lines:
-        known, _, content = line.partition(b" ")
-        if known.decode("ascii", "replace") != digest(content):
-            continue
+def _read_results(folder: Path) -> Iterator[Tuple[int, Result]]:
+    """YIELDS (Tuple[int, Result]): Of whole lines, with the byte that they begin with. What is in
+    no such line is computed again."""
+    path, place = folder / JOURNAL, 0
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            known, _, content = line.rstrip(b"\n").partition(b" ")
+            result = _parse(content) if known == digest(content).encode("ascii") else None
+            if result is not None:
+                yield place, result
+            place += len(line)
+
+
+def _parse(content: bytes) -> Optional[Result]:
+    """RETURNS (Optional[Result]): None for what we have not written."""
+    try:
         values = json.loads(content)
         result = Result(**{**values, "end": Place(*values["end"])})
-        shard = folder / result.shard
-        if shard.is_file() and shard.stat().st_size == result.size:
-            yield result
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    names = ("number", "size", "n_records", "n_rows", "n_tokens")
+    numbers = [*(getattr(result, name) for name in names), *result.end]
+    are_numbers = all(type(number) is int and number >= 0 for number in numbers)
+    has_rejects = isinstance(result.rejects, list) and all(map(_is_reject, result.rejects))
+    is_result = are_numbers and is_file_name(result.shard) and has_rejects
+    return result if is_result and isinstance(result.digest, str) else None
 
 
-def finish_job(folder: Path, job: Dict[str, Any], results: Dict[int, Result]) -> None:
-    """Write the rejects and the manifest, and remove what only a resumed job needs.
-
-    folder (Path): of a job, of which all tasks are done.
-    job (Dict[str, Any]): see `describe_job`.
-    results (Dict[int, Result]): by number.
-    RAISES (OSError): if they cannot be written; the job can be resumed then.
-    """
-    ordered = [results[number] for number in sorted(results)]
-    rejects = [json.dumps(reject) for result in ordered for reject in result.rejects]
-    if rejects:
-        write_file(folder / REJECTS, "".join(f"{line}\n" for line in rejects).encode("ascii"))
-    keys = ("shard", "size", "digest", "n_records", "n_rows", "n_tokens")
-    shards = [{key: getattr(result, key) for key in keys} for result in ordered]
-    totals = {key: sum(shard[key] for shard in shards) for key in keys[3:]}
-    content = {**job, **totals, "n_rejects": len(rejects), "shards": shards}
-    write_checked_json(folder / MANIFEST, content)
-    for name in (JOURNAL, JOB):
-        (folder / name).unlink(missing_ok=True)
+def is_file_name(name: Any) -> bool:
+    """name (Any): what a file says. RETURNS (bool): Whether it can name a file beside it."""
+    return isinstance(name, str) and name == Path(name).name and name.isprintable()
 
 
-def read_manifest(folder: Path) -> Dict[str, Any]:
-    """folder (Path): of a job. RETURNS (Dict[str, Any]): what `finish_job` wrote. RAISES
-    (ValueError): EL247 if the job is not finished, EL142 if the file is damaged, EL100 to EL103 if
-    it cannot be read."""
-    path = folder / MANIFEST
-    if not path.exists():
-        raise ValueError(Errors.EL247.format(path=folder))
-    return read_checked_json(path, required=True)
-
-
-def read_first_reject(folder: Path) -> Dict[str, Any]:
-    """folder (Path): of a finished job with rejects. RETURNS (Dict[str, Any]): the first."""
-    with (folder / REJECTS).open("rb") as file:
-        return json.loads(file.readline())
+def _is_reject(reject: Any) -> bool:
+    return isinstance(reject, dict) and isinstance(reject.get("reason"), str)

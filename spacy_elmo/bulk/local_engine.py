@@ -33,7 +33,8 @@ def run_local(
         yield from map(worker, tasks)
         return
     workers = [
-        LocalWorker(worker.settings, worker.output, gpu=worker.gpu) for _ in range(n_processes)
+        LocalWorker(worker.settings, worker.output, worker.gpu, worker.description)
+        for _ in range(n_processes)
     ]
     yield from Scheduler(workers, retries).run(tasks)
 
@@ -45,12 +46,15 @@ class LocalWorker:
     settings (BulkSettings): of the job.
     output (Path): its folder.
     gpu (bool): whether to compute on a GPU.
+    description (Any): of the job's pipeline.
     """
 
     lost = (BrokenProcessPool,)
 
-    def __init__(self, settings: BulkSettings, output: Path, *, gpu: bool = False) -> None:
-        self._arguments = (settings, output, gpu)
+    def __init__(
+        self, settings: BulkSettings, output: Path, gpu: bool = False, description: Any = None
+    ) -> None:
+        self._arguments = (settings, output, gpu, description)
         self._pool: Optional[ProcessPoolExecutor] = None
         self._ends: Tuple[Connection, ...] = ()
 
@@ -78,10 +82,12 @@ class LocalWorker:
         self._pool, self._ends = None, ()
 
 
-def _set_up(settings: BulkSettings, output: Path, gpu: bool, stopped: Connection) -> None:
+def _set_up(
+    settings: BulkSettings, output: Path, gpu: bool, description: Any, stopped: Connection
+) -> None:
     global _worker
     end_with_parent(stopped)
-    _worker = TaskWorker(settings, output, gpu=gpu)
+    _worker = TaskWorker(settings, output, gpu=gpu, description=description)
 
 
 def _load() -> None:

@@ -1,7 +1,7 @@
 """Cut the input into tasks."""
 
 from pathlib import Path
-from typing import Collection, Iterator, List
+from typing import Collection, Iterator, List, Sequence
 
 from .bulk_inputs import read_all
 from .bulk_settings import BulkSettings
@@ -19,6 +19,7 @@ def plan_tasks(
     first: int = 0,
     start: Place = START,
     done: Collection[int] = (),
+    sources: Sequence[str] = (),
 ) -> Iterator[Task]:
     """Cut the records into tasks of at least `shard_chars` characters.
 
@@ -27,13 +28,15 @@ def plan_tasks(
     first (int): number of the first task.
     start (Place): where it begins.
     done (Collection[int]): numbers of tasks to leave out.
+    sources (Sequence[str]): see `read_all`.
     YIELDS (Task): as they are read: no more than one is held in memory.
     RAISES: as the readers.
     """
     records: List[Record] = []
     n_chars = 0
     end = start
-    for record, end in read_all(files, start, Keys(settings.text_key, settings.id_key)):
+    keys = Keys(settings.text_key, settings.id_key)
+    for record, end in read_all(files, start, keys, sources):
         records.append(record)
         n_chars += len(record.text)
         if n_chars >= settings.shard_chars or len(records) >= _MOST_RECORDS:

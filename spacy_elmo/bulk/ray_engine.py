@@ -15,7 +15,7 @@ from typing import Any, Generator, Iterator, Optional, Union
 from ..errors import Errors
 from ..util.showing import show_reason
 from .bulk_settings import BulkSettings
-from .journal import JOB
+from .job_files import JOB
 from .records import Result, Task
 from .retries import Retries
 from .scheduler import Scheduler
@@ -23,7 +23,7 @@ from .task_worker import TaskWorker
 
 try:
     import ray
-    from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
+    from ray.exceptions import OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 except ImportError:
     ray = None  # type: ignore[assignment]
 
@@ -56,8 +56,9 @@ def run_ray(
     address (Optional[str]): of the cluster; None for that of RAY_ADDRESS, or else this machine.
     n_cpus (float), n_gpus (float): of each actor.
     YIELDS (Result): of each task once.
-    RAISES (ValueError): EL241 without Ray, EL252 if a node does not see the output folder, EL255
-        if the cluster cannot be reached; else as `Scheduler`.
+    RAISES (ValueError): EL241 without Ray, EL252 if a node does not see the output folder, EL295
+        if it has another pipeline, EL255 if the cluster cannot be reached, or wants another token;
+        else as `Scheduler`.
     """
     require_ray()
     is_own = not ray.is_initialized()
@@ -65,7 +66,7 @@ def run_ray(
         _connect(address)
     try:
         resources = {"num_cpus": n_cpus, "num_gpus": n_gpus}
-        workers = [RayWorker(worker.settings, worker.output, resources) for _ in range(n_workers)]
+        workers = [RayWorker(worker, resources) for _ in range(n_workers)]
         yield from Scheduler(workers, retries).run(tasks)
     finally:
         if is_own:
@@ -76,9 +77,10 @@ def _connect(address: Optional[str]) -> None:
     try:
         _knock(address or "")
         ray.init(address=address, include_dashboard=False, log_to_driver=False)
-    except (OSError, ValueError, RuntimeError) as err:
+    # Ray's own: it has no token for the cluster, or another one.
+    except (OSError, ValueError, RuntimeError, RayError) as err:
         error = show_reason(err)
-        raise ValueError(Errors.EL255.format(address=address, error=error)) from err
+        raise ValueError(Errors.EL255.format(address=address or "local", error=error)) from err
 
 
 def _knock(address: str) -> None:
@@ -92,14 +94,14 @@ def _knock(address: str) -> None:
 class RayWorker:
     """An actor, which is made anew if it is lost, wherever there is room.
 
-    settings (BulkSettings): of the job.
-    output (Path): its folder.
+    worker (TaskWorker): of the job.
     resources (Dict[str, float]): of the actor, in Ray's terms.
     """
 
-    def __init__(self, settings: BulkSettings, output: Path, resources: Any) -> None:
+    def __init__(self, worker: TaskWorker, resources: Any) -> None:
         self.lost = (RayActorError, OutOfMemoryError, WorkerCrashedError)
-        self._arguments = (settings, output.resolve(), resources["num_gpus"] > 0)
+        gpu, output = resources["num_gpus"] > 0, worker.output.resolve()
+        self._arguments = (worker.settings.resolve(), output, gpu, worker.description)
         self._resources = resources
         self._actor: Any = None
 
@@ -125,8 +127,8 @@ class RayWorker:
 class _Actor:
     """Runs in a process of a node."""
 
-    def __init__(self, settings: BulkSettings, output: Path, gpu: bool) -> None:
-        self.worker = TaskWorker(settings, output, gpu=gpu)
+    def __init__(self, settings: BulkSettings, output: Path, gpu: bool, description: Any) -> None:
+        self.worker = TaskWorker(settings, output, gpu=gpu, description=description)
 
     def load(self) -> Union[int, Exception]:
         """RETURNS (Union[int, Exception]): Its process, or what went wrong."""

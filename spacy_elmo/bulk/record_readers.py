@@ -8,9 +8,11 @@ with the place after it; `start` is one of these places.
 import gzip
 import json
 import lzma
+import math
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Tuple, Union
+from uuid import UUID
 
 from ..text.text_files import open_binary, zstd
 from ..util.showing import show_reason
@@ -24,6 +26,7 @@ _DAMAGED = (
     EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *([zstd.ZstdError] if zstd else []),
 )  # fmt: skip
 Item = Tuple[Record, Place]
+Items = Iterator[Item]
 
 
 class Keys(NamedTuple):
@@ -60,22 +63,40 @@ def show_path(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def check_text(text: Any) -> str:
-    """text (Any): of a record. RETURNS (str): the same; half of a pair, which JSON can name and
-    is no character, as "?". RAISES (BadRecord): if it is no text."""
+def give_up(path: Path, place: Place, err: Exception) -> Item:
+    """path (Path): a damaged file. place (Place): before the damage. err (Exception): what is
+    wrong. RETURNS (Item): the rest of the file, as one bad record."""
+    problem = f"the file is damaged from here on: {show_reason(err)}"
+    record = Record(show_path(path), place.number, problem=problem)
+    return record, place._replace(offset=GIVEN_UP, number=place.number + 1)
+
+
+def check_text(text: Any, what: str = "text") -> str:
+    """text (Any): of a record. what (str): for messages. RETURNS (str): the same. RAISES
+    (BadRecord): if it is no text."""
     if not isinstance(text, str):
-        raise BadRecord(f"its text is {type(text).__name__}, expected a string")
+        raise BadRecord(f"its {what} is {type(text).__name__}, expected a string")
     if "\0" in text:
-        raise BadRecord("its text holds NUL (U+0000)")
-    return text.encode("utf-8", "replace").decode("utf-8")
+        raise BadRecord(f"its {what} holds NUL (U+0000)")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as err:
+        half = f"U+{ord(text[err.start]):04X}"
+        raise BadRecord(f"its {what} holds half of a pair ({half}), no character") from err
+    return text
 
 
 def check_id(value: Any) -> Optional[str]:
-    """value (Any): what a record is called. RETURNS (Optional[str]): the same as text. RAISES
-    (BadRecord): if it is neither text nor an integer."""
-    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
-        return None if value is None else check_text(str(value))
-    raise BadRecord(f"its id is {type(value).__name__}, expected a string or an integer")
+    """value (Any): what a record is called. RETURNS (Optional[str]): the same as text; None for
+    none. RAISES (BadRecord): if it is neither text nor a number nor a UUID."""
+    if isinstance(value, float):
+        # Integers of pandas, once one is missing.
+        value = None if math.isnan(value) else int(value) if value.is_integer() else repr(value)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int, UUID)):
+        raise BadRecord(f"its id is {type(value).__name__}, expected a string or a number")
+    return check_text(str(value), "id")
 
 
 def _read_lines(path: Path, start: Place) -> Iterator[Tuple[Union[bytes, str], int, Place]]:
@@ -110,20 +131,21 @@ def _skip_line(file: BinaryIO) -> int:
 
 def _make(path: Path, number: int, line: Union[bytes, str], parse: Any) -> Record:
     """RETURNS (Record): Of a line; with a problem if it is none."""
-    source = show_path(path)
+    source, known = show_path(path), None
     if isinstance(line, str):
         return Record(source, number, problem=line)
     try:
         if len(line) > MOST_BYTES:
             raise BadRecord(f"its line has more than {MOST_BYTES:,} bytes")
         text, name = parse(line.decode("utf-8").strip(f"\r\n{_MARK}"))
-        return Record(source, number, check_id(name), check_text(text))
+        known = check_id(name)
+        return Record(source, number, known, check_text(text))
     except UnicodeDecodeError as err:
         problem = f"it is no text in UTF-8 (byte {err.start} of the line)"
     except (BadRecord, ValueError, RecursionError) as err:
         problem = show_reason(err)
     shown = line[:MOST_BYTES].decode("utf-8", "backslashreplace")
-    return Record(source, number, text=shown[:4096], problem=problem)
+    return Record(source, number, known, shown[:4096], problem=problem)
 
 
 def _parse(line: str, keys: Keys) -> Tuple[Any, Any]:

@@ -64,7 +64,9 @@ def make_rows(pipeline: BulkPipeline, records: Sequence[Record], docs: Sequence[
     if not settings.has_text:
         del values["text"]
     joined = {name: np.concatenate(arrays) for name, arrays in vectors.items()}
-    return Rows(values, _cast(joined, settings.dtype), n_tokens)
+    # Docs have them as they were computed.
+    dtype = "float32" if settings.format == "spacy" else settings.dtype
+    return Rows(values, _cast(joined, dtype), n_tokens)
 
 
 class _Part(NamedTuple):

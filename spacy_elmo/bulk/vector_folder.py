@@ -1,15 +1,17 @@
 """Read the vectors of sentences that a job has written."""
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..util.digests import digest_file
+from ..util.showing import show_reason
 from .arrow import pa, pq, require_arrow
 from .bulk_settings import name_column
-from .journal import MANIFEST, read_manifest
+from .job_files import MANIFEST, read_manifest
 
 
 class VectorShard(NamedTuple):
@@ -64,22 +66,44 @@ class VectorFolder:
 
     def read_words(self, shard: VectorShard) -> List[List[str]]:
         """shard (VectorShard): one of them. RETURNS (List[List[str]]): words of each sentence.
-        RAISES (OSError): if it cannot be read."""
-        return self._read(shard, ["words"])["words"].to_pylist()
+        RAISES (ValueError): EL254 if there are none. RAISES (OSError): if it cannot be read."""
+        with self._reading(shard):
+            column = self._read(shard, "words").cast(pa.list_(pa.string())).combine_chunks()
+            if column.flatten().null_count:
+                raise ValueError("a word is missing")
+            return column.to_pylist()
 
     def read_vectors(self, shard: VectorShard, layer: int) -> NDArray:
         """shard (VectorShard): one of them. layer (int): one that there is. RETURNS (NDArray):
-        float32, shape (n_sentences, width). RAISES (OSError): if it cannot be read."""
-        name = name_column(str(layer))
-        column = self._read(shard, [name])[name].combine_chunks()
-        X = column.flatten().to_numpy(zero_copy_only=False)
-        return X.reshape(len(column), -1).astype("float32")
+        float32, shape (n_sentences, width). RAISES (ValueError): EL254 if there are none.
+        RAISES (OSError): if it cannot be read."""
+        with self._reading(shard):
+            column = self._read(shard, name_column(str(layer))).combine_chunks()
+            X = column.flatten().to_numpy(zero_copy_only=False)  # (n_sentences * width,)
+            return X.reshape(len(column), column.type.list_size).astype("float32")
 
-    def _read(self, shard: VectorShard, columns: List[str]) -> Any:
+    @contextmanager
+    def _reading(self, shard: VectorShard) -> Iterator[None]:
+        """RAISES (ValueError): EL254 instead of whatever Arrow raises for foreign content."""
+        try:
+            yield
+        except Exception as err:
+            if isinstance(err, OSError) and err.errno is not None:
+                raise
+            raise self._make_error(f"{shard.path.name} cannot be read: {show_reason(err)}") from err
+
+    def _read(self, shard: VectorShard, name: str) -> Any:
+        """RETURNS (pyarrow.ChunkedArray): A column. RAISES (ValueError): if a value is missing."""
         if self._is_parquet:
-            return pq.read_table(shard.path, columns=columns)
-        with pa.OSFile(str(shard.path)) as file:
-            return pa.ipc.open_file(file).read_all().select(columns)
+            with pq.ParquetFile(shard.path) as file:
+                table = file.read(columns=[name])
+        else:
+            with pa.OSFile(str(shard.path)) as file:
+                table = pa.ipc.open_file(file).read_all().select([name])
+        table.validate(full=True)
+        if table[name].null_count:
+            raise ValueError(f"a value of {name} is missing")
+        return table[name]
 
 
 def is_vector_folder(path: Path) -> bool:

@@ -13,6 +13,7 @@ import typer
 from ..util.snippets import count_things
 from .common import exit_on_error
 from .console import Console
+from .option_conflicts import require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class EngineName(str, Enum):
 
 
 def embed(
+    ctx: typer.Context,
     text: str = typer.Argument(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
@@ -77,6 +79,7 @@ def embed(
     interrupted = Warnings.WL058.format(how=" with --resume")
     with exit_on_error(quiet, interrupted) as console:
         _require_choices(unit, dtype, format, input_format)
+        require_no_conflicts(ctx)
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,
@@ -110,8 +113,8 @@ def embed(
 
 def _require_choices(unit: str, dtype: str, format: str, input_format: str) -> None:
     """RAISES (ValueError): EL017, which names the option."""
-    from ..bulk.bulk_inputs import STDIN_FORMATS
     from ..bulk.bulk_settings import DTYPES, FORMATS, UNITS
+    from ..bulk.saved_stdin import STDIN_FORMATS
     from ..util.checks import require_known
 
     require_known("--unit", unit, UNITS)
@@ -164,7 +167,8 @@ def _show(steps: "Iterator[Progress]", console: Console) -> None:
 
 
 def _report(output: Path, console: Console) -> None:
-    from ..bulk.journal import REJECTS, read_first_reject, read_manifest
+    from ..bulk.job_files import read_manifest
+    from ..bulk.journal import REJECTS, read_first_reject
     from ..errors import Warnings
 
     manifest = read_manifest(output)

@@ -8,7 +8,7 @@ import sys
 import zlib
 from glob import glob, has_magic
 from pathlib import Path
-from typing import BinaryIO, List, Optional, cast
+from typing import BinaryIO, Callable, List, Optional, cast
 
 from ..errors import Errors, Warnings
 from ..util.reading import require_file
@@ -29,17 +29,25 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if 
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
 
-def find_files(path: str, known: List[str]) -> List[Path]:
+def is_hidden(path: Path) -> bool:
+    """path (Path): a file. RETURNS (bool): Whether its name says that it is no text."""
+    return path.name.startswith(".")
+
+
+def find_files(
+    path: str, known: List[str], is_excluded: Callable[[Path], bool] = is_hidden
+) -> List[Path]:
     """List the files of a corpus.
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
     known (List[str]): endings of known formats, without the dot.
+    is_excluded (Callable[[Path], bool]): which files below a folder are left out.
     RETURNS (List[Path]): at least one file, sorted by name.
     RAISES (ValueError): EL080 if there is nothing, EL081 for a named file of no known
         format, EL101 for a pipe or a device: text is read more than once.
     """
     if os.path.isdir(path):
-        visible = sorted(p for p in Path(path).rglob("*") if p.is_file() and not _is_hidden(p))
+        visible = sorted(p for p in Path(path).rglob("*") if p.is_file() and not is_excluded(p))
         files = [p for p in visible if get_format(p) in known]
         others = [p.name for p in visible if get_format(p) not in known]
         if others:
@@ -62,10 +70,6 @@ def find_files(path: str, known: List[str]) -> List[Path]:
             raise ValueError(Errors.EL081.format(path=file, known=", ".join(known)))
         require_file(file)
     return files
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(".")
 
 
 def get_format(path: Path) -> str:

@@ -38,5 +38,13 @@ def show_reason(error: BaseException) -> str:
     return show_name(text, _N_REASON).rstrip(".")
 
 
+def show_error(error: BaseException) -> str:
+    """error (BaseException): any of a stranger's code. RETURNS (str): as `show_reason`; with its
+    class, unless the text begins with a code in brackets."""
+    reason = show_reason(error)
+    name = type(error).__name__
+    return reason if reason.startswith("[") or reason == name else f"{name}: {reason}"
+
+
 def _shorten(text: str, most: int = _N_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,11 +1,13 @@
 """Jobs in one process: what is written, and that nothing is lost or twice, whatever happens."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.training import Example
 
 from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
 from spacy_elmo.bulk.bulk_settings import BulkSettings
-from spacy_elmo.bulk.journal import JOB, JOURNAL, MANIFEST, REJECTS, read_manifest
+from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
+from spacy_elmo.bulk.journal import JOURNAL, REJECTS
+from spacy_elmo.bulk.records import Result
+from spacy_elmo.bulk.vector_folder import VectorFolder
 from spacy_elmo.util.digests import digest_file
 
 from ..support.bulk_jobs import embed, run_here
@@ -86,6 +92,34 @@ def test_sentences_and_documents_are_means_over_words(pipeline, tmp_path):
     assert document["text"] == record["text"] and document["n_tokens"] == 6
 
 
+def test_a_folder_that_is_named_by_a_relative_path_is_absolute_to_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_nlp().to_disk(tmp_path / "pipe")
+    (tmp_path / "x.txt").write_text("Green eggs.\n")
+    paths = []
+
+    def engine(tasks, worker, retries):
+        paths.append(worker.settings.pipeline)
+        yield from run_here(tasks, worker, retries)
+
+    embed("x.txt", tmp_path / "out", "pipe", engine=engine)
+    assert paths == [str(tmp_path / "pipe")]
+
+
+def test_another_component_that_sets_sentences_is_another_pipeline(tmp_path):
+    nlp = make_nlp()
+    senter = nlp.add_pipe("senter", first=True)
+    senter.initialize(lambda: [Example.from_dict(nlp.make_doc("a b"), {"sent_starts": [1, -1]})])
+    nlp.to_disk(tmp_path / "a")
+    senter.model.get_ref("softmax").get_param("b")[0] += 1
+    nlp.to_disk(tmp_path / "b")
+    one, other = (
+        bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=str(tmp_path / name))).describe()
+        for name in "ab"
+    )
+    assert {key for key in one if one[key] != other[key]} == {"others"}
+
+
 def test_sentences_are_those_that_a_component_sets(texts, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("merge_entities", first=True)
@@ -149,6 +183,57 @@ def test_the_manifest_has_the_shards_and_totals(pipeline, texts, tmp_path):
     assert names == {".lock", MANIFEST} | {shard["shard"] for shard in manifest["shards"]}
 
 
+def test_a_word_that_is_missing_is_told(pipeline, texts, tmp_path):
+    embed(texts / "b.txt", tmp_path / "out", pipeline, shard_chars=1000)
+    folder = VectorFolder(tmp_path / "out")
+    (shard,) = folder.shards
+    words = folder.read_words(shard)
+    assert words[0] == ["I", "do", "not", "like", "it", "."]
+    table = pq.read_table(shard.path)
+    for words[0][0] in ("you", None):
+        column = pa.array(words, table.schema.field("words").type)
+        i = table.schema.get_field_index("words")
+        pq.write_table(table.set_column(i, "words", column), shard.path)
+        if words[0][0]:
+            assert folder.read_words(shard) == words
+    with pytest.raises(ValueError, match="EL254.*a word is missing"):
+        folder.read_words(shard)
+
+
+# ---- what is read
+
+
+def test_what_is_hidden_or_of_a_job_is_no_input(pipeline, texts, tmp_path, monkeypatch):
+    expected = embed(texts, tmp_path / "expected", pipeline)
+    for name in (".hidden.txt", ".git/x.txt", "_x.txt", "_trash/x.txt", "sub/_x/y/z.txt"):
+        (texts / name).parent.mkdir(parents=True, exist_ok=True)
+        (texts / name).write_text("No text.\n")
+    (texts / "_SUCCESS.done").touch()
+    embed(texts, texts / "sub/finished", pipeline)
+    embed(texts / "b.txt", texts / "stopped", pipeline)
+    (texts / "stopped" / MANIFEST).rename(texts / "stopped" / JOB)
+
+    assert_same(embed(texts, texts / "out", pipeline), expected)
+    assert_same(embed(texts, texts / "out", pipeline, resume=True), expected)
+    # What is named is read.
+    assert len(embed(texts / "_x.txt", tmp_path / "a", pipeline)) == 1
+    assert len(embed(texts / "_trash", tmp_path / "b", pipeline)) == 1
+    assert len(embed(texts / "sub/finished", tmp_path / "c", pipeline)) == 18
+    monkeypatch.chdir(texts)
+    assert_same(strip_folders(embed(".", texts / "out2", pipeline)), strip_folders(expected))
+
+
+def strip_folders(found):
+    return [{**row, "source": os.path.basename(row["source"])} for row in found]
+
+
+def test_the_job_itself_is_no_input(pipeline, texts, tmp_path):
+    embed(texts, tmp_path / "out", pipeline)
+    for text in (tmp_path / "out", tmp_path / "out/*.parquet"):
+        with pytest.raises(ValueError, match="EL080"):
+            embed(text, tmp_path / "out", pipeline, resume=True)
+
+
 # ---- bad records
 
 
@@ -197,15 +282,66 @@ def test_a_batch_that_does_not_fit_is_halved(pipeline, texts, tmp_path, monkeypa
     )
 
 
-def test_other_errors_of_the_system_stop_the_job(pipeline, texts, tmp_path, monkeypatch):
-    def fail(self, records):
-        raise RuntimeError("the device is gone")
+ERRORS = [
+    RuntimeError("expected 1 got 2"), NotImplementedError("no"), RecursionError("too deep"),
+    OSError("cache miss"), OSError(28, "No space left"), KeyError("k"), ValueError("[E088] x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda err: type(err).__name__)
+@pytest.mark.parametrize("bad", ["number 0", "number 5"])
+def test_an_error_with_one_record_sets_it_aside(pipeline, texts, tmp_path, monkeypatch, error, bad):
+    def make_docs(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        if any(bad in record.text for record in records):
+            raise error
+        return call(self, records)
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    found = embed(texts, tmp_path / "out", pipeline)
+    (reject,) = read_rejects(tmp_path / "out")
+    assert len(found) == 16 and bad in reject["text"]
+    assert str(error).strip("'") in reject["reason"]
+
+
+@pytest.mark.parametrize("n_good", [0, 5])
+@pytest.mark.parametrize("error", [RuntimeError("the device is gone"), OSError(28, "disk full")])
+def test_an_error_with_every_record_stops_the_job(
+    pipeline, texts, tmp_path, monkeypatch, error, n_good
+):
+    n_left = n_good
+
+    def fail(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        nonlocal n_left
+        n_left -= 1
+        if n_left < 0:
+            raise error
+        return call(self, records)
 
     monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", fail)
-    with pytest.raises(RuntimeError, match="the device is gone"):
-        embed(texts, tmp_path / "out", pipeline)
+    with pytest.raises(ValueError, match="EL297.*record [05].*(device is gone|disk full)"):
+        embed(texts, tmp_path / "out", pipeline, batch_chars=1)
+    assert not (tmp_path / "out" / MANIFEST).exists()
     monkeypatch.undo()
-    assert len(embed(texts, tmp_path / "out", pipeline, resume=True)) == 18
+    assert len(embed(texts, tmp_path / "out", pipeline, batch_chars=1, resume=True)) == 18
+    assert not (tmp_path / "out" / REJECTS).exists()
+
+
+def test_records_that_need_their_annotations_do_not_stop_the_job(pipeline, tmp_path, monkeypatch):
+    nlp = spacy.load(pipeline)
+    docs = [nlp.make_doc(text) for text in ("Bad one", "Rome", "Green eggs")]
+    for doc in docs:
+        doc.ents = [doc.char_span(0, 4, "FOOD")] if doc.text == "Rome" else []
+    DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
+
+    def make_docs(self, records, call=bulk_pipeline.BulkPipeline.make_docs):
+        made = call(self, records)
+        if not all(doc.ents for doc in made):
+            raise RuntimeError("no entities")
+        return made
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "make_docs", make_docs)
+    (row,) = embed(tmp_path / "x.spacy", tmp_path / "out", pipeline)
+    assert row["text"] == "Rome" and len(read_rejects(tmp_path / "out")) == 2
 
 
 def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_path, monkeypatch):
@@ -218,6 +354,39 @@ def test_numbers_that_float16_cannot_hold_are_set_aside(pipeline, texts, tmp_pat
     (reject,) = read_rejects(tmp_path / "out")
     assert "none that float16 can hold" in reject["reason"] and reject["record"] == 3
     assert np.isfinite([row["mix"] for row in found]).all() and len(found) == 16
+    # Docs have float32.
+    embed(texts, tmp_path / "docs", pipeline, dtype="float16", format="spacy")
+    assert read_manifest(tmp_path / "docs")["n_rejects"] == 0
+
+
+def test_rejects_do_not_stay_in_memory(pipeline, tmp_path):
+    lines = ["{}\n"] * 3000 + ['{"text": "Eggs"}\n']
+    (tmp_path / "x.jsonl").write_text("".join(lines))
+    n_tasks = n_held = 0
+
+    def engine(tasks, worker, retries):
+        nonlocal n_tasks, n_held
+        before = {id(each) for each in gc.get_objects() if type(each) is Result}
+        for result in run_here(tasks, worker, retries):
+            yield result
+            n_tasks += 1
+        known = [each for each in gc.get_objects() if type(each) is Result]
+        n_held = sum(bool(each.rejects) for each in known if id(each) not in before)
+
+    embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, engine=engine, shard_chars=500)
+    rejects = read_rejects(tmp_path / "out")
+    assert [reject["record"] for reject in rejects] == [*range(3000)]
+    assert read_manifest(tmp_path / "out")["n_rejects"] == 3000
+    assert n_tasks > 9 and n_held <= 1
+
+
+def test_rejects_are_written_even_if_nothing_else_is(pipeline, tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": null, "id": "n2"}\n')
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="EL248.*NoneType.*set aside: 1, .*_rejects.jsonl"):
+            embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, resume=resume)
+    (reject,) = read_rejects(tmp_path / "out")
+    assert reject["id"] == "n2" and "NoneType" in reject["reason"]
 
 
 def test_words_do_not_collect_in_the_vocab(pipeline, tmp_path):
@@ -322,9 +491,66 @@ def test_only_the_same_job_is_resumed(pipeline, texts, tmp_path):
     with pytest.raises(ValueError, match="EL245.*biLM"):
         embed(texts, output, pipeline, resume=True)
     make_nlp().to_disk(pipeline)
-    (texts / "b.txt").write_text("Something else.\n")
-    with pytest.raises(ValueError, match="EL246.*b.txt"):
+    (texts / "c.txt").write_text("Something else.\n")
+    with pytest.raises(ValueError, match="EL246.*c.txt: new"):
         embed(texts, output, pipeline, resume=True)
+    (texts / "c.txt").rename(texts / "b.txt")
+    with pytest.raises(ValueError, match="EL246.*b.txt: changed"):
+        embed(texts, output, pipeline, resume=True)
+    (texts / "b.txt").unlink()
+    with pytest.raises(ValueError, match="EL246.*b.txt: missing"):
+        embed(texts, output, pipeline, resume=True)
+
+
+def stop_after(n_tasks):
+    """An engine that is interrupted."""
+
+    def run(tasks, worker, retries):
+        yield from islice(run_here(tasks, worker, retries), n_tasks)
+        raise KeyboardInterrupt
+
+    return run
+
+
+def test_a_large_file_that_was_changed_anywhere_is_noticed(pipeline, tmp_path):
+    (tmp_path / "x.txt").write_text("Ham.\n" + " " * 6_000_000 + "\nEggs.\n")
+    (tmp_path / "y.txt").write_text("Tea.\n")
+    work = partial(embed, tmp_path / "?.txt", tmp_path / "out", pipeline, shard_chars=1)
+    with pytest.raises(KeyboardInterrupt):
+        work(engine=stop_after(1))
+    # Of a small one all is compared.
+    os.utime(tmp_path / "y.txt", (0, 0))
+    with (tmp_path / "x.txt").open("r+b") as file:
+        file.seek(70_000)
+        file.write(b"Bread.")
+    os.utime(tmp_path / "x.txt", (0, 0))
+    with pytest.raises(ValueError, match="EL246.*x.txt: changed[^y]*$"):
+        work(resume=True)
+
+
+def test_the_same_files_may_be_given_by_another_path(pipeline, texts, tmp_path, monkeypatch):
+    expected = embed(texts, tmp_path / "expected", pipeline)
+    others = [tmp_path / "link", "texts", "other/../texts", f"{texts}/*.txt"]
+    (tmp_path / "link").symlink_to(texts)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        embed(texts, tmp_path / "out", pipeline, engine=stop_after(1))
+    for n, path in enumerate(others[:-1]):
+        with pytest.raises(KeyboardInterrupt):
+            embed(path, tmp_path / "out", pipeline, engine=stop_after(n % 2), resume=True)
+    for path in (others[-1], texts, "link"):
+        assert_same(embed(path, tmp_path / "out", pipeline, resume=True), expected)
+    files = read_manifest(tmp_path / "out")["inputs"]
+    assert [file["path"] for file in files] == [str(texts / name) for name in ("a.txt", "b.txt")]
+
+
+def test_a_file_that_comes_twice_is_not_one_that_comes_once(pipeline, texts, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        embed(texts, tmp_path / "out", pipeline, engine=stop_after(1))
+    (texts / "0.txt").symlink_to(texts / "b.txt")
+    with pytest.raises(ValueError, match="EL246.*another order"):
+        embed(texts, tmp_path / "out", pipeline, resume=True)
 
 
 # ---- mistakes
@@ -333,8 +559,15 @@ def test_only_the_same_job_is_resumed(pipeline, texts, tmp_path):
 def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatch):
     pq.write_table(pa.table({"body": ["x"]}), tmp_path / "x.parquet")
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ValueError, match="EL242"):
+    with pytest.raises(ValueError, match="EL242.*there is none.*components: none"):
         embed(texts, tmp_path / "out", tmp_path / "blank")
+    with pytest.raises(ValueError, match="EL242.*'elmo2' is none.*components: elmo\\)"):
+        embed(texts, tmp_path / "out", pipeline, component="elmo2")
+    two = make_nlp()
+    two.add_pipe("elmo", name="other", source=make_nlp())
+    two.to_disk(tmp_path / "two")
+    with pytest.raises(ValueError, match="EL242.*there are several.*components: elmo, other"):
+        embed(texts, tmp_path / "out", tmp_path / "two")
     with pytest.raises(ValueError, match="EL171"):
         embed(texts, tmp_path / "out", tmp_path / "nothing")
     with pytest.raises(ValueError, match="EL250.*body"):
@@ -346,8 +579,12 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
         with pytest.raises(ValueError, match="EL249"):
             BulkSettings(layers=layers).check()
     (tmp_path / "blank.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="EL248.*the input is empty"):
+    with pytest.raises(ValueError, match="EL300"):
         embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline)
+    for lang, code in (("qq", "EL161.*'qq'.*'xx'"), ("", "EL161"), ("vi", "EL089")):
+        monkeypatch.setitem(sys.modules, "pyvi", None)
+        with pytest.raises(ValueError, match=code):
+            embed(texts, tmp_path / "new", "", lang=lang)
     monkeypatch.setattr(arrow, "pa", None)
     with pytest.raises(ValueError, match="EL240"):
         embed(texts, tmp_path / "new", pipeline)

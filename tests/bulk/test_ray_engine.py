@@ -1,16 +1,23 @@
 """Jobs on a Ray cluster of several nodes, all of them on this machine."""
 
 import os
+import platform
+import re
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from spacy_elmo.bulk import ray_engine
-from spacy_elmo.bulk.ray_engine import require_output, run_ray
+from spacy_elmo.bulk.bulk_pipeline import load_bulk_pipeline
+from spacy_elmo.bulk.bulk_settings import BulkSettings
+from spacy_elmo.bulk.ray_engine import RayWorker, _Actor, require_output, run_ray
+from spacy_elmo.bulk.task_worker import TaskWorker
 
 from ..support.bulk_jobs import embed
+from ..support.helpers import make_nlp
 
 ray = pytest.importorskip("ray")
 
@@ -26,6 +33,27 @@ def test_a_node_has_to_see_the_output(tmp_path):
         require_output(tmp_path)
     (tmp_path / "_job.json").touch()
     require_output(tmp_path)
+
+
+def test_an_actor_with_another_pipeline_is_refused(pipeline, tmp_path, monkeypatch):
+    settings = BulkSettings(pipeline=pipeline)
+    description = load_bulk_pipeline(settings).describe()
+    (tmp_path / "_job.json").touch()
+    assert _Actor(settings, tmp_path, False, description).load() == os.getpid()
+    make_nlp(seed=1).to_disk(pipeline)
+    err = _Actor(settings, tmp_path, False, description).load()
+
+    shown = f"EL295.*'{platform.node()}'.*biLM is .*expected .{description['biLM']}"
+    assert re.search(shown, str(err)), err
+
+
+def test_an_actor_gets_paths_that_are_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_nlp().to_disk(tmp_path / "pipe")
+    worker = RayWorker(TaskWorker(BulkSettings(pipeline="pipe"), Path("out")), {"num_gpus": 0})
+
+    settings, output, _, _ = worker._arguments
+    assert settings.pipeline == str(tmp_path / "pipe") and output == tmp_path / "out"
 
 
 @pytest.fixture
@@ -87,9 +115,26 @@ def test_errors_of_actors_are_those_of_one_process(cluster, pipeline, texts, tmp
 
     with pytest.raises(ValueError, match="^.EL252"):
         embed(texts, tmp_path / "out", pipeline, engine=lose_output)
+    make_nlp(seed=1).to_disk(tmp_path / "other")
+
+    def load_another(tasks, worker, retries):
+        worker.settings = replace(worker.settings, pipeline=str(tmp_path / "other"))
+        yield from engine(tasks, worker, retries)
+
+    with pytest.raises(ValueError, match="^.EL295"):
+        embed(texts, tmp_path / "new", pipeline, engine=load_another)
 
 
 def test_a_cluster_that_is_not_there_is_said(pipeline, texts, tmp_path):
     engine = partial(run_ray, n_workers=1, address="127.0.0.1:1")
     with pytest.raises(ValueError, match="EL255"):
         embed(texts, tmp_path / "out", pipeline, engine=engine)
+
+
+def test_a_cluster_without_its_token_is_said(pipeline, texts, tmp_path, monkeypatch):
+    def refuse(**settings):
+        raise ray.exceptions.RayError("RAY_AUTH_TOKEN_PATH is set but file cannot be opened")
+
+    monkeypatch.setattr(ray_engine.ray, "init", refuse)
+    with pytest.raises(ValueError, match="EL255.*AUTH_TOKEN"):
+        embed(texts, tmp_path / "out", pipeline, engine=partial(run_ray, n_workers=1))

@@ -3,7 +3,9 @@
 import gzip
 import json
 import lzma
-from io import BytesIO
+import subprocess
+import sys
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.bulk import record_readers
-from spacy_elmo.bulk.bulk_inputs import READERS, read_all, save_stdin
+from spacy_elmo.bulk import parquet_records, record_readers
+from spacy_elmo.bulk.bulk_inputs import READERS, read_all, require_readable
+from spacy_elmo.bulk.parquet_records import require_columns
 from spacy_elmo.bulk.record_readers import Keys
 from spacy_elmo.bulk.records import START
 from spacy_elmo.text.text_files import get_format
@@ -73,6 +76,8 @@ BAD_LINES = {
     b'{"t": "x"}': "no JSON object with a 'text'",
     b'{"text": 3}': "its text is int",
     b'{"text": null}': "its text is NoneType",
+    b'{"text": "half \\ud83d"}': "its text holds half of a pair (U+D83D)",
+    b'{"text": "a", "id": "\\u0000"}': "its id holds NUL",
     b'{"text": "a\\u0000b"}': "NUL",
     b'{"text": "x", "id": [1]}': "its id is list",
     b'{"text": "x", "id": true}': "its id is bool",
@@ -126,6 +131,43 @@ def test_the_rest_of_a_damaged_file_is_set_aside(tmp_path, name):
     assert "damaged" in records[-5].problem and len([r for r in records if r.problem]) == 1
 
 
+def test_a_damaged_footer_is_for_the_reader_to_tell(tmp_path):
+    path = tmp_path / "x.parquet"
+    content = write(path, ["eggs"] * 9).read_bytes()
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x80
+        path.write_bytes(damaged)
+        try:
+            require_columns(path, KEYS)
+        except ValueError as err:
+            assert "[EL250]" in str(err) or "[EL296]" in str(err)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        require_columns(path, KEYS)
+
+
+def test_a_damaged_schema_does_not_end_the_process(tmp_path):
+    # As of a column that is no longer optional: its statistics do not fit, and Arrow aborts if
+    # it is asked for them.
+    code = (
+        "import sys; from pathlib import Path; path = Path(sys.argv[1])\n"
+        "from spacy_elmo.bulk.parquet_records import read_parquet\n"
+        "from spacy_elmo.bulk.record_readers import Keys\n"
+        "from spacy_elmo.bulk.records import START\n"
+        "content = path.read_bytes()\n"
+        "start = len(content) - 8 - int.from_bytes(content[-8:-4], 'little')\n"
+        "for place in range(start, len(content)):\n"
+        "    damaged = bytearray(content); damaged[place] ^= 2; path.write_bytes(damaged)\n"
+        "    list(read_parquet(path, START, Keys('text', 'id')))"
+    )
+    rows = {"other": [1.5, 2.5], "text": ["a", "b"], "id": [1, 2]}
+    pq.write_table(pa.table(rows), tmp_path / "x.parquet")
+    command = [sys.executable, "-c", code, str(tmp_path / "x.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.spacy", "x.jsonl.xz", "x.txt.gz"])
 def test_flipped_bits_stop_nothing(tmp_path, name):
     content = write(tmp_path / name, [f"{i} eggs" for i in range(200)]).read_bytes()
@@ -159,9 +201,87 @@ def test_a_table_without_texts_in_a_row(tmp_path):
     assert "its text is NoneType" in second.problem and "NUL" in third.problem
 
 
-def test_the_standard_input_is_saved_once(tmp_path):
-    path = tmp_path / "_stdin.txt"
-    with pytest.raises(ValueError, match="EL157"):
-        save_stdin(path, BytesIO())
-    assert save_stdin(path, BytesIO(b"one\n")).read_bytes() == b"one\n"
-    assert save_stdin(path, BytesIO(b"two\n")).read_bytes() == b"one\n"
+def test_a_bad_record_keeps_its_id(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": null, "id": "n2"}\n{"text": "a", "id": []}\n')
+    pq.write_table(pa.table({"text": [None, "a"], "id": ["n2", "z"]}), tmp_path / "x.parquet")
+    for name, ids in (("x.jsonl", ["n2", None]), ("x.parquet", ["n2", "z"])):
+        assert [record.id for record, _ in read(tmp_path / name)] == ids
+
+
+IDS = {
+    "floats": (pa.array([1.0, None, 0.5, 2.0**60]), ["1", None, "0.5", str(2**60)]),
+    "nan": (pa.array([1.0, float("nan")]), ["1", None]),
+    "uuids": (pa.array([bytes(16)], pa.uuid()), ["00000000-0000-0000-0000-000000000000"]),
+    "times": (pa.array([1], pa.timestamp("ns")), ["1970-01-01 00:00:00.000000001"]),
+    "decimals": (pa.array([Decimal("1.50")]), ["1.50"]),
+    "categories": (pa.array(["a", None]).dictionary_encode(), ["a", None]),
+    "nothing": (pa.nulls(2), [None, None]),
+}
+
+
+@pytest.mark.parametrize("ids, expected", IDS.values(), ids=IDS)
+def test_ids_of_other_types_are_exact(tmp_path, ids, expected):
+    rows = {"text": ["a"] * len(ids), "id": ids}
+    pq.write_table(pa.table(rows), tmp_path / "x.parquet")
+
+    require_columns(tmp_path / "x.parquet", KEYS)
+    records = [record for record, _ in read(tmp_path / "x.parquet")]
+    assert [record.id for record in records] == expected
+    assert not any(record.problem for record in records)
+
+
+@pytest.mark.parametrize(
+    "value", [b"x", 3, ["x"], {"a": "x"}], ids=["binary", "int", "list", "struct"]
+)
+def test_columns_of_other_types_are_refused(tmp_path, value):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": [value], "id": [1]}), path)
+    with pytest.raises(ValueError, match="EL296.*'text'.*one of texts.*--text-key"):
+        require_columns(path, KEYS)
+    if value != 3:
+        pq.write_table(pa.table({"text": ["x"], "id": [value]}), path)
+        with pytest.raises(ValueError, match="EL296.*'id'.*numbers.*--id-key"):
+            require_columns(path, KEYS)
+    pq.write_table(pa.Table.from_arrays([pa.array(["x"])] * 2, ["text", "text"]), path)
+    with pytest.raises(ValueError, match="EL296.*string, string"):
+        require_columns(path, KEYS)
+
+
+def test_a_text_of_a_table_that_is_none_or_too_long_is_set_aside_alone(tmp_path, monkeypatch):
+    bad = pa.array([b"a", b"\xff", b"c" * 30, b"d"]).view(pa.string())
+    monkeypatch.setattr(parquet_records, "MOST_BYTES", 20)
+    for column in (bad, bad.dictionary_encode()):
+        pq.write_table(pa.table({"text": column, "id": list("abcd")}), tmp_path / "x.parquet")
+        records = [record for record, _ in read(tmp_path / "x.parquet")]
+        assert [(r.id, r.text) for r in records if not r.problem] == [("a", "a"), ("d", "d")]
+        assert "no text in UTF-8" in records[1].problem and records[1].id == "b"
+        assert "more than 20 bytes" in records[2].problem
+
+
+def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; import tracemalloc, pyarrow as pa\n"
+        "from spacy_elmo.bulk.parquet_records import read_parquet\n"
+        "from spacy_elmo.bulk.record_readers import Keys\n"
+        "from spacy_elmo.bulk.records import START\n"
+        "from spacy_elmo.util.memory import read_peak_memory\n"
+        "before = read_peak_memory()\n"
+        "items = read_parquet(Path(sys.argv[1]), START, Keys('text', 'id'))\n"
+        "n = sum(len(record.text) for record, _ in items)\n"
+        "print(n, read_peak_memory() - before)"
+    )
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300), pa.array(["word " * 600_000]))
+    for column in (texts, texts.cast(pa.string())):
+        pq.write_table(pa.table({"text": column}), tmp_path / "x.parquet", compression="zstd")
+        command = [sys.executable, "-c", code, str(tmp_path / "x.parquet")]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        n, n_bytes = map(int, done.stdout.split())
+        assert n == 300 * 3_000_000 and n_bytes < 120_000_000
+
+
+@pytest.mark.parametrize("compression", ["gz", "xz", "zst"])
+def test_parquet_that_is_compressed_as_a_whole_is_refused(tmp_path, compression):
+    path = tmp_path / f"x.parquet.{compression}"
+    path.write_bytes(gzip.compress(write(tmp_path / "x.parquet").read_bytes()))
+    with pytest.raises(ValueError, match="EL302.*Decompress it to 'x.parquet'"):
+        require_readable([path], KEYS)

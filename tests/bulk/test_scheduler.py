@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from spacy_elmo.bulk.scheduler import Scheduler
 from spacy_elmo.bulk.task_worker import name_marker
 
 from ..support.bulk_jobs import embed
+from ..support.helpers import make_nlp
 
 
 class Killed(Exception):
@@ -164,6 +166,18 @@ def test_a_killed_process_of_this_machine_loses_nothing(pipeline, tmp_path):
 
     found = embed(tmp_path / "x.txt", tmp_path / "b", pipeline, shard_chars=1000, engine=engine)
     assert found == expected and killed
+
+
+@pytest.mark.slow
+def test_a_process_with_another_pipeline_is_refused(pipeline, texts, tmp_path):
+    make_nlp(seed=1).to_disk(tmp_path / "other")
+
+    def engine(tasks, worker, retries):
+        worker.settings = replace(worker.settings, pipeline=str(tmp_path / "other"))
+        yield from run_local(tasks, worker, retries, n_processes=2)
+
+    with pytest.raises(ValueError, match="EL295.*biLM"):
+        embed(texts, tmp_path / "out", pipeline, engine=engine)
 
 
 def kill_a_child():

@@ -59,6 +59,21 @@ def test_the_standard_input_is_read(weights, tmp_path):
     assert row["text"] == "Ham"
 
 
+def test_a_job_of_the_standard_input_is_resumed_by_the_same_text(weights, tmp_path):
+    command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
+    command = [str(each) for each in [*command, "--input-format", "jsonl"]]
+    given = '{"text": "Ham"}\n'
+    assert CliRunner().invoke(app, command, input=given).exit_code == 0
+    for again in (given, ""):
+        done = CliRunner().invoke(app, [*command, "--resume"], input=again)
+        assert done.exit_code == 0 and "1 row" in done.output
+    done = CliRunner().invoke(app, [*command, "--resume"], input=given + given)
+    assert done.exit_code == 1 and "EL298" in done.output
+    done = CliRunner().invoke(app, [*command[:-1], "txt", "--resume"], input=given)
+    assert done.exit_code == 1 and "EL245" in done.output
+    assert not (tmp_path / "out/_stdin.txt").exists()
+
+
 def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
     for layers in ("top", "mix,9", "mix,-1"):
@@ -70,6 +85,22 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
     assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
     monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)
     assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
+
+
+CONFLICTS = [
+    ["--pipeline", "x", "--weights", "y"], ["--pipeline", "x", "--lang", "en"],
+    ["--component", "elmo"], ["--input-format", "txt"], ["--address", "auto"],
+    ["--worker-cpus", "1"], ["--format", "spacy", "--no-text"],
+    ["--format", "spacy", "--dtype", "float32"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", CONFLICTS, ids=lambda options: options[-2])
+def test_an_option_without_an_effect_is_refused(text, tmp_path, options):
+    printed = run("elmo", "embed", text, tmp_path / "out", *options, exit_code=1)
+    option = options[-1] if options[-1].startswith("--") else options[-2]
+    assert "EL301" in printed and f"`{option}`" in printed
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

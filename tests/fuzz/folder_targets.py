@@ -36,7 +36,7 @@ from .target import Job, read_folder, write_files
 _META = "index.json"
 
 
-def _seal(content: bytes) -> bytes:
+def seal(content: bytes) -> bytes:
     """JSON with its digest before it, as `write_checked_json` writes it."""
     body = content.lstrip().removeprefix(b"{").removeprefix(b"\n")
     return b'{\n  "digest": "%s",\n%s' % (digest(body).encode(), body)
@@ -74,7 +74,7 @@ def _name_by_digests(files: Dict[str, bytes]) -> Dict[str, bytes]:
         new = digest(content)
         meta = meta.replace(old.encode(), new.encode())
         named[f"{kind}-{new}{SUFFIXES.get(kind, '')}"] = content
-    return {**named, _META: _seal(meta)}
+    return {**named, _META: seal(meta)}
 
 
 def activation_store(folder: Path) -> Job:

@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from . import checkpoint_targets, component_targets, folder_targets, text_targets
+from . import bulk_targets, checkpoint_targets, component_targets, folder_targets, text_targets
 from .target import Target
 
 TARGETS: Dict[str, Target] = {
@@ -27,4 +27,5 @@ TARGETS: Dict[str, Target] = {
     "sense_text": text_targets.sense_text,
     "wordnet": text_targets.wordnet,
     **text_targets.DATA_TARGETS,
+    **bulk_targets.TARGETS,
 }

@@ -57,7 +57,7 @@ def read_conll2005(nlp: Language, path: Path) -> Iterator[Doc]:
 
 
 def read_conll2012(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
-    """Read the columns of CoNLL-2012 (OntoNotes 5, `_gold_conll`).
+    """Read the columns of CoNLL-2012 (OntoNotes 5, files `*.v4_gold_conll`).
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
