@@ -18,7 +18,7 @@ from spacy_elmo.bulk.job_files import JOB, MANIFEST, describe_job, read_job, req
 from spacy_elmo.bulk.journal import JOURNAL, read_first_reject, read_state, write_rejects
 from spacy_elmo.bulk.planning import plan_tasks
 from spacy_elmo.bulk.record_readers import Keys
-from spacy_elmo.bulk.records import Place, Record, Result, make_reject
+from spacy_elmo.bulk.records import Place, Record, Result, Task, make_reject
 from spacy_elmo.bulk.vector_folder import VectorFolder
 from spacy_elmo.text.text_files import zstd
 from spacy_elmo.util.digests import digest, digest_file
@@ -43,17 +43,23 @@ def _read_input(name: str, contents: List[bytes]) -> Target:
         def run(data: bytes) -> object:
             path.write_bytes(data)
             require_readable([path], Keys("text", "id"))
-            tasks = list(plan_tasks([path], _SETTINGS))
+            tasks = _plan(path)
             for task in tasks:
                 json.dumps([make_reject(r, r.problem) for r in task.records]).encode("ascii")
                 "".join(record.text for record in task.records).encode("utf-8")
             if tasks:
-                rest = list(plan_tasks([path], _SETTINGS, first=1, start=tasks[0].end))
+                rest = _plan(path, first=1, start=tasks[0].end)
                 assert rest == tasks[1:], "a resumed job reads something else"
 
         return Job(contents, run)
 
     return make
+
+
+def _plan(path: Path, **start: Any) -> List[Task]:
+    tasks = plan_tasks([path], _SETTINGS, **start)
+    # How many bytes were read is for the progress bar, and an estimate in compressed files.
+    return [task._replace(end=task.end._replace(n_bytes=0)) for task in tasks]
 
 
 def _make_tables() -> List[bytes]:
