@@ -13,7 +13,7 @@ from ..util.reading import read_file
 from ..util.templates import read_template
 from .settings import check_keys
 
-PRETRAINING_PRESETS = ("standard", "kim_5m", "kim_19m")
+PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
 # More is no config.
 _MOST_BYTES = 10_000_000
