@@ -43,6 +43,7 @@ NOT_RUN = {
     "docs/install.md": "they fetch packages; .ci/run installs",
     "docs/security.md": "it takes an hour; tests/test_fuzz.py takes moments",
     "docs/tasks.md": "it needs a pipeline with all tasks; tests/cli has one",
+    "docs/tour.md": "they fetch a treebank",
 }
 LANGUAGES = {"", "python", "python skip", "python theirs", "bash", "bash skip", "bash curl", "ini"}
 # What is printed somewhere.

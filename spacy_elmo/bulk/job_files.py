@@ -1,6 +1,7 @@
 """What a job is (_job.json), and what it was in the end (_manifest.json), in its folder."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, List
@@ -65,8 +66,18 @@ def _require_job(path: Path, job: Dict[str, Any]) -> None:
 
 def _is_input(file: Any) -> bool:
     return isinstance(file, dict) and all(
-        isinstance(file.get(key, file.get("path")), str) for key in ("path", "resolved")
+        _is_path(file.get(key, file.get("path"))) for key in ("path", "resolved")
     )
+
+
+def _is_path(path: Any) -> bool:
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def require_same_job(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ def require_same_inputs(folder: Path, before: Inputs, now: Inputs) -> None:
 
 
 def _resolve(file: Dict[str, Any]) -> str:
-    return file.get("resolved", os.path.realpath(file["path"]))
+    return file["resolved"] if "resolved" in file else os.path.realpath(file["path"])
 
 
 def _compare(before: Any, now: Any) -> str:

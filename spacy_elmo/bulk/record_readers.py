@@ -105,7 +105,10 @@ def _read_lines(path: Path, start: Place) -> Iterator[Tuple[Union[bytes, str], i
     offset, number = start.offset, start.number
     with path.open("rb") as raw, open_binary(path, raw) as file:
         try:
-            file.seek(offset)
+            if file is raw:
+                file.seek(offset)
+            else:
+                _pass_over(file, offset)
             while line := file.readline(MOST_BYTES + 1):
                 offset += len(line)
                 if len(line) > MOST_BYTES and not line.endswith(b"\n"):
@@ -117,6 +120,13 @@ def _read_lines(path: Path, start: Place) -> Iterator[Tuple[Union[bytes, str], i
         except _DAMAGED as err:
             problem = f"the file is damaged from here on: {show_reason(err)}"
             yield problem, number, Place(start.file, GIVEN_UP, number + 1, start.n_bytes)
+
+
+def _pass_over(file: BinaryIO, n_bytes: int) -> None:
+    """Read what was read before, line by line as it was then: what comes out of a compressed file
+    before its damage depends on the pieces in which it is read."""
+    while n_bytes > 0 and (line := file.readline(min(MOST_BYTES + 1, n_bytes))):
+        n_bytes -= len(line)
 
 
 def _skip_line(file: BinaryIO) -> int:

@@ -23,6 +23,7 @@ from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
 from spacy_elmo.bulk.journal import JOURNAL, REJECTS
 from spacy_elmo.bulk.records import Result
 from spacy_elmo.bulk.vector_folder import VectorFolder
+from spacy_elmo.util.checked_json import write_checked_json
 from spacy_elmo.util.digests import digest_file
 
 from ..support.bulk_jobs import embed, run_here
@@ -606,3 +607,19 @@ def test_without_pyarrow_and_ray_the_rest_works(tmp_path):
         env=dict(os.environ),
     )
     assert "EL241" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": None}, {"pipeline": []}, {"inputs": {}}, {"inputs": [{"path": 3}]},
+        {"inputs": [{"path": "x\0"}]}, {"inputs": [{"path": "x", "resolved": "\ud800"}]},
+        {"n_rows": "9"}, {"shards": [{}]},
+    ],
+)  # fmt: skip
+def test_a_manifest_of_another_kind_is_refused(pipeline, texts, tmp_path, change):
+    embed(texts, tmp_path / "out", pipeline)
+    manifest = read_manifest(tmp_path / "out")
+    write_checked_json(tmp_path / "out" / MANIFEST, {**manifest, **change})
+    with pytest.raises(ValueError, match="EL299.*_manifest.json"):
+        read_manifest(tmp_path / "out")

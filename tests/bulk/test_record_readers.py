@@ -21,7 +21,7 @@ from spacy_elmo.bulk.bulk_inputs import READERS, read_all, require_readable
 from spacy_elmo.bulk.parquet_records import require_columns
 from spacy_elmo.bulk.record_readers import Keys
 from spacy_elmo.bulk.records import START
-from spacy_elmo.text.text_files import get_format
+from spacy_elmo.text.text_files import get_format, zstd
 
 KEYS = Keys("text", "id")
 TEXTS = ["Green eggs.", "Ham é ｡", "x" * 50, "one two"]
@@ -49,6 +49,22 @@ def write(path, texts=TEXTS):
     else:
         path.write_bytes(content.encode())
     return path
+
+
+@pytest.mark.parametrize("at", [0.5, 0.9])
+@pytest.mark.parametrize("name", ["x.txt.gz", "x.txt.xz", "x.txt.zst"])
+def test_damage_is_met_at_the_same_place_wherever_reading_begins(tmp_path, name, at):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(map(str, rng.integers(0, 9999, rng.integers(1, 40)))) for _ in range(3000)]
+    pack = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstd.compress}[name[6:]]
+    content = bytearray(pack("".join(f"{text}\n" for text in texts).encode()))
+    content[int(at * len(content))] ^= 0xFF
+    (tmp_path / name).write_bytes(content)
+
+    items = read(tmp_path / name)
+    for i in range(0, len(items) - 1, 97):
+        rest = read(tmp_path / name, items[i][1])
+        assert [record for record, _ in rest] == [record for record, _ in items[i + 1 :]]
 
 
 NAMES = ["x.txt", "x.txt.gz", "x.jsonl", "x.jsonl.xz", "x.parquet", "x.spacy"]
