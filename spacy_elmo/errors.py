@@ -927,5 +927,9 @@ class Warnings(metaclass=ErrorsWithCodes):
         "No worker could be started for {seconds} seconds: the cluster has no room for one. "
         "Waiting; `ray status` shows what it has."
     )
+    WL054 = (
+        "The preset {preset} reads static vectors, and none are named: add `--vectors PIPELINE`, "
+        "or give `--paths.vectors PIPELINE` to `spacy train`."
+    )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."

@@ -8,6 +8,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from ..text.docbins import load_docbin
+from ..util.reading import is_system_error
 from ..util.showing import show_reason
 from .record_readers import BadRecord, Items, Keys, check_text, give_up, show_path
 from .records import Place, Record
@@ -29,14 +30,10 @@ def read_docs(path: Path, start: Place, keys: Keys) -> Items:
     try:
         docs = load_docbin(path)
         vocab = Vocab(strings=list(docs.strings))
-    except OSError as err:
-        # Those of a damaged compression have no number of the system.
-        if err.errno is not None:
-            raise
-        yield give_up(path, start, err)
-        return
     # Any error may come of a file of another kind.
     except Exception as err:
+        if is_system_error(err):
+            raise
         yield give_up(path, start, err)
         return
     size = path.stat().st_size / max(1, len(docs))

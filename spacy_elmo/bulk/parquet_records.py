@@ -6,6 +6,7 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from ..errors import Errors
 from ..text.text_files import COMPRESSIONS
+from ..util.reading import is_system_error
 from ..util.showing import show_names
 from .arrow import pa, pc, pq, require_arrow
 from .record_readers import (
@@ -41,13 +42,10 @@ def read_parquet(path: Path, start: Place, keys: Keys) -> Items:
         with pq.ParquetFile(path, buffer_size=_BUFFER) as file:
             for record, end in _read_rows(file, path, start, keys):
                 yield record, end
-    except OSError as err:
-        # Arrow raises these for damaged content, too, without the number of a system's error.
-        if err.errno is not None:
-            raise
-        yield give_up(path, end, err)
-    # Arrow's own errors are ValueErrors, NotImplementedErrors and others.
+    # Arrow's own errors are OSErrors, ValueErrors, NotImplementedErrors and others.
     except Exception as err:
+        if is_system_error(err):
+            raise
         yield give_up(path, end, err)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..util.digests import digest_file
+from ..util.reading import is_system_error
 from ..util.showing import show_reason
 from .arrow import pa, pq, require_arrow
 from .bulk_settings import name_column
@@ -88,7 +89,7 @@ class VectorFolder:
         try:
             yield
         except Exception as err:
-            if isinstance(err, OSError) and err.errno is not None:
+            if is_system_error(err):
                 raise
             raise self._make_error(f"{shard.path.name} cannot be read: {show_reason(err)}") from err
 

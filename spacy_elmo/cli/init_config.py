@@ -97,13 +97,11 @@ def _require_kind(preset: Optional[str], pretraining: bool) -> None:
 
 def _warn_of_vectors(console: "Console", preset: Optional[str], vectors: Optional[str]) -> None:
     """Or training would be the first to miss them (EL186)."""
+    from ..errors import Warnings
     from ..pipeline.presets import STATIC_VECTORS
 
     if preset == STATIC_VECTORS and vectors is None:
-        console.warn(
-            f"The preset {preset} reads static vectors, and none are named: add `--vectors "
-            "PIPELINE`, or give `--paths.vectors PIPELINE` to `spacy train`"
-        )
+        console.warn(Warnings.WL054.format(preset=preset))
 
 
 def _make_pretraining(

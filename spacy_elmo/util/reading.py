@@ -99,3 +99,9 @@ def parse_json_object(content: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} stands for a number")
+
+
+def is_system_error(err: BaseException) -> bool:
+    """err (BaseException): of a library that reads a file. RETURNS (bool): Whether the system
+    raised it. Libraries raise OSErrors for damaged content, too, but without an error number."""
+    return isinstance(err, OSError) and err.errno is not None

@@ -135,6 +135,7 @@ def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
     config = tmp_path / "config.cfg"
     init = ["init-config", config, "--weights", toy_folder, "--preset", "static_vectors"]
     warned = " ".join(run("elmo", *init).split())
+    assert "[WL054] The preset static_vectors reads static vectors" in warned
     assert "add `--vectors PIPELINE`, or give `--paths.vectors PIPELINE`" in warned
     run("init", "fill-config", config, config)
 
