@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Callable, List, Tuple, cast
+from typing import Callable, Iterable, List, Tuple, cast
 
 import torch
 import torch.nn.functional as F
 from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from ...errors import Errors
 from ...util.checks import require_least
+from .sequence_lstm import order_sequences, run_lstm
 from .torch_layer import run_rows, torch_layer
 
 EncoderModel = Model[List[Floats2d], List[Floats2d]]
@@ -34,8 +34,8 @@ class Dropout:
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM over sequences of any lengths, packed: what a row becomes does not
-    depend on how long the other sequences of the batch are.
+    """A bidirectional LSTM over sequences of any lengths: what a row becomes does not depend on
+    how long the other sequences of the batch are.
 
     nI (int): width of the input.
     nO (int): width of the output, half for each direction.
@@ -55,9 +55,11 @@ class BiLSTM(nn.Module):
         kept = [length for length in lengths if length]
         if not kept:
             return X.new_zeros(0, self.nO)
-        for layer in self.layers:
-            packed, _ = layer(pack_sequence(list(X.split(kept)), enforce_sorted=False))
-            X = torch.cat(unpack_sequence(packed))  # (n_tokens, nO)
+        order = order_sequences(kept, X)
+        for layer in cast(Iterable[nn.LSTM], self.layers):
+            ahead = run_lstm(layer, X, order, backward=False)  # (n_tokens, nO // 2)
+            back = run_lstm(layer, X, order, backward=True)
+            X = torch.cat([ahead, back], dim=1)  # (n_tokens, nO)
             X = F.dropout(X, dropout) if dropout else X
         return X
 

@@ -97,7 +97,7 @@ def test_given_predicates_are_used(trained):
 def test_given_predicates_come_from_a_corpus(trained, tmp_path):
     nlp = copy.deepcopy(trained)
     nlp.get_pipe("elmo_srl").predicates = "given"
-    nlp.get_pipe("elmo_srl").threshold = 0.999999
+    nlp.get_pipe("elmo_srl").threshold = 1 - 1e-12
     DocBin(docs=make_corpus(nlp.vocab, seed=1)).to_disk(tmp_path / "x.spacy")
     corpus = build_span_corpus_v1(tmp_path / "x.spacy", ["srl_predicates"])
     scores = nlp.evaluate(list(corpus(nlp)))
@@ -118,7 +118,7 @@ def test_an_earlier_run_leaves_nothing(trained):
     assert "srl_2" in doc.spans
 
     nlp = copy.deepcopy(trained)
-    nlp.get_pipe("elmo_srl").threshold = 0.999999
+    nlp.get_pipe("elmo_srl").threshold = 1 - 1e-12
     nlp(doc)
     assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
 

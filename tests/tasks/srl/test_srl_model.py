@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from spacy.util import fix_random_seed
 
 from spacy_elmo.tasks.srl.clauses import Clause
-from spacy_elmo.tasks.srl.role_encoder import RoleEncoder, make_order
+from spacy_elmo.tasks.srl.role_encoder import RoleEncoder
 from spacy_elmo.tasks.srl.srl_tagger import build_srl_tagger_v1
 
 from ...support.helpers import assert_close
@@ -94,22 +94,6 @@ def test_gradients_are_those_of_finite_differences(model, places):
                 sums.append(get_sum())
             X[place] = value
             np.testing.assert_allclose(dX[place], (sums[0] - sums[1]) / (2 * eps), atol=0.01)
-
-
-@pytest.mark.parametrize("sizes", [[1], [3, 5, 1], [2, 2], [1, 4, 4, 2]])
-def test_clauses_are_packed_and_flipped(sizes):
-    order = make_order(sizes)
-    n = sum(sizes)
-    ends = np.cumsum(sizes)
-    reversed_rows = np.concatenate([np.arange(e - 1, e - s - 1, -1) for s, e in zip(sizes, ends)])
-
-    assert sorted(order.rows.tolist()) == list(range(n))
-    assert order.rows[order.places].tolist() == list(range(n))
-    assert order.rows[order.flipped][order.places].tolist() == reversed_rows.tolist()
-    assert order.batch_sizes.tolist() == [sum(s > t for s in sizes) for t in range(max(sizes))]
-    which = np.repeat(np.arange(len(sizes)), sizes)[order.rows.numpy()]
-    pairs = set(zip(which.tolist(), order.clauses.tolist(), strict=True))
-    assert len(pairs) == len(sizes) == len({clause for _, clause in pairs})
 
 
 @pytest.mark.parametrize("n_past", [0, 2])
