@@ -9,25 +9,37 @@ import typer
 
 
 class Source(NamedTuple):
-    """format (str): of `convert-data`. files (dict[str, str]): of each split. is_divided (bool):
-    whether the splits are parts of one file, by article."""
+    """format (str): of `convert-data`. files (dict[str, str]): of each split, and further test
+    sets. parts (dict[str, str] | None): of splits that are a part of their file, by article."""
 
     format: str
     files: dict[str, str]
-    is_divided: bool = False
+    parts: dict[str, str] | None = None
 
 
 SPLITS = ("train", "dev", "test")
 SNLI, PROPBANK = "entailment/snli/small", "srl/propbank_ewt_spans/ewt-propbank"
-ONTOGUM, SQUAD = "coref/ontogum/ontogum", "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json"
+MNLI = "entailment/mnli_dev_matched/mnli-dev-matched.jsonl"
+ONTOGUM, LITBANK = "coref/ontogum/ontogum", "coref/litbank/litbank"
+SQUAD, XQUAD = "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json", "qa/xquad_en/xquad.en.json"
 SOURCES = {
     # Made of SNLI's official dev set; its test set is the official one.
-    "snli": Source("snli", {split: f"{SNLI}/{split}.jsonl" for split in SPLITS}),
-    "propbank": Source(
-        "propbank_spans", {split: f"{PROPBANK}-{split}.gold_conll" for split in SPLITS}
-    ),
-    "ontogum": Source("ontogum", {split: f"{ONTOGUM}-{split}.conllu" for split in SPLITS}),
-    "squad": Source("squad", dict.fromkeys(SPLITS, SQUAD), is_divided=True),
+    "snli": [
+        Source("snli", {split: f"{SNLI}/{split}.jsonl" for split in SPLITS}),
+        Source("snli", {"mnli": MNLI}),
+    ],
+    "propbank": [
+        Source("propbank_spans", {split: f"{PROPBANK}-{split}.gold_conll" for split in SPLITS})
+    ],
+    "ontogum": [
+        Source("ontogum", {split: f"{ONTOGUM}-{split}.conllu" for split in SPLITS}),
+        Source("litbank_coref", {"litbank": f"{LITBANK}-test.conll"}),
+    ],
+    "squad": [
+        Source("squad", dict.fromkeys(SPLITS, SQUAD), {split: split for split in SPLITS}),
+        # Of the same articles: XQuAD's paragraphs are some of SQuAD's dev set.
+        Source("squad", {"xquad": XQUAD}, {"xquad": "test"}),
+    ],
 }
 
 
@@ -36,13 +48,15 @@ def main(
     output: Path = typer.Argument(..., help="Folder to write"),
 ) -> None:
     """Write OUTPUT/<data set>/<split>.spacy."""
-    for name, source in SOURCES.items():
-        for split, file in source.files.items():
-            command = ["convert-data", source.format, find(data / file)]
-            command.append(output / name / f"{split}.spacy")
-            if source.is_divided:
-                command += ["--part", split]
-            subprocess.run([sys.executable, "-m", "spacy", "elmo", *map(str, command)], check=True)
+    for name, sources in SOURCES.items():
+        for source in sources:
+            for split, file in source.files.items():
+                command = ["convert-data", source.format, find(data / file)]
+                command.append(output / name / f"{split}.spacy")
+                if source.parts:
+                    command += ["--part", source.parts[split]]
+                command = [sys.executable, "-m", "spacy", "elmo", *map(str, command)]
+                subprocess.run(command, check=True)
 
 
 def find(path: Path) -> Path:

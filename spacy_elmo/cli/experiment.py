@@ -24,7 +24,9 @@ def experiment(
         "(table 1, beside static vectors) or tuned",
     ),
     corpus: Path = typer.Argument(
-        ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
+        ...,
+        help="Folder with train.spacy, dev.spacy and perhaps test.spacy; other .spacy files are "
+        "further test sets",
     ),
     output: Path = typer.Argument(..., help="Folder for the results; those there are kept"),
     component: str = typer.Option("tagger", help="Factory of the component to train"),
@@ -147,15 +149,17 @@ def _read_shares(text: str) -> List[float]:
 
 def _tabulate(summary: Dict[str, Any]) -> Tuple[List[List[str]], List[str]]:
     """RETURNS (Tuple[List[List[str]], List[str]]): Rows and header of the table."""
-    from ..experiments.summary import format_scores
+    from ..experiments.summary import format_scores, list_further
 
-    header = [summary["title"], "docs", f"{summary['score']}, dev", "test"]
+    further = list_further(summary["rows"])
+    header = [summary["title"], "docs", f"{summary['score']}, dev", "test", *further]
     rows = [
         [
             row["title"],
             f"{row['n_docs']:,.0f}",
             format_scores(row["dev"]),
             format_scores(row["test"]),
+            *(format_scores(row["further"][name]) for name in further),
         ]
         for row in summary["rows"]
     ]

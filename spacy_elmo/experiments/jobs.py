@@ -26,7 +26,7 @@ from .progress import Progress, Report
 from .results import Result
 from .run_settings import RunSettings, hash_vectors
 from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
-from .subsets import find_splits, read_docs
+from .subsets import find_further, find_splits, read_docs
 from .variants import get_score
 
 logger = logging.getLogger("spacy_elmo")
@@ -84,7 +84,8 @@ def _check(runs: Sequence[Run], settings: RunSettings) -> None:
         require_seed(run.seed)
     for run in {run.variant.name: run for run in runs}.values():
         make_run_config(run, settings)
-    for path in find_splits(Path(settings.corpus)).values():
+    corpus = Path(settings.corpus)
+    for path in (*find_splits(corpus).values(), *find_further(corpus).values()):
         read_docs(path)
 
 
@@ -97,7 +98,10 @@ def _read_done(path: Path, run: Run) -> Optional[Result]:
     except ValueError:
         result = {}
     wanted = {"variant": run.variant.name, "share": run.share, "seed": run.seed}
-    if set(result) == RESULT_KEYS and wanted.items() <= {k: result[k] for k in wanted}.items():
+    if (
+        set(result) - {"further"} == RESULT_KEYS
+        and wanted.items() <= {k: result[k] for k in wanted}.items()
+    ):
         return result
     logger.warning(Warnings.WL023.format(path=path))
     return None

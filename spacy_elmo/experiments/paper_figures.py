@@ -8,8 +8,8 @@ _PAPER = {
         "accuracy 51.4 and 54.7: 6 to 25 % fewer errors."
     ),
     "vectors": (
-        "Table 1, whose baselines all have static vectors (GloVe, or such as them), as the last "
-        "two rows here have."
+        "Table 1, whose baselines all have static vectors (GloVe, or such as them), as the rows "
+        "here that name them."
     ),
     "weighting": (
         "Table 2, dev: baseline, last layer only, all layers with λ = 1, with λ = 0.001: SQuAD "

@@ -2,9 +2,10 @@
 
 import re
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 import srsly
 
@@ -21,10 +22,12 @@ from .figures import (
 )
 from .heat_maps import plot_weights
 from .paper_figures import describe_paper
+from .paper_table1 import compare, describe_task, make_table1
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .results import Result
-from .summary import find_passing, format_scores
+from .summary import find_passing, format_scores, list_further
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
+from .variants import find_baseline
 
 _TITLES = {
     "gain": "With ELMo and without",
@@ -65,18 +68,35 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
         paths = [path for path, result in results.items() if result["experiment"] == source]
         if paths:
             blocks: List[Block] = [Text(describe_paper(kind))]
+            if kind == "vectors":
+                blocks.append(_join_tasks({path: results[path] for path in paths}))
             for path in paths:
                 blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
     return sections
 
 
+def _join_tasks(results: Mapping[Path, Result]) -> Table:
+    tasks = []
+    for path, result in results.items():
+        with _naming(path):
+            tasks.append(describe_task(result))
+    return make_table1(tasks)
+
+
 def _make_blocks(kind: str, path: Path, result: Result, folder: Path) -> List[Block]:
-    try:
+    with _naming(path):
         blocks = _MAKERS[kind](result, folder)
         blocks = [Heading(result["title"]), *blocks, Text(_describe(result))]
         require_texts(blocks)
-        return blocks
+    return blocks
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """RAISES (ValueError): EL149 with the path for a result that lacks something."""
+    try:
+        yield
     except _INCOMPLETE as err:
         error = f"{type(err).__name__}: {err}"
         raise ValueError(Errors.EL149.format(path=path, error=error)) from err
@@ -111,26 +131,21 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
     plot_scores(result, path)
     rows = result["rows"]
     split = "test" if rows[0]["test"] else "dev"
-    header = ("", f"{result['score']}, dev", "test", f"fewer errors, {split}", "ratio", "seeds")
-    plain = mean(rows[0][split])
-    cells = [
-        (
-            row["title"],
-            format_scores(row["dev"]),
-            format_scores(row["test"]),
-            *(_compare(mean(row[split]), plain) if row is not rows[0] else ("-", "-")),
-            str(len(row["seeds"])),
-        )
-        for row in rows
-    ]
+    further = list_further(rows)
+    by_name = {row["variant"]: row for row in rows}
+    header = (
+        "", f"{result['score']}, dev", "test", *further, f"fewer errors, {split}", "ratio", "seeds"
+    )  # fmt: skip
+    cells = []
+    for row in rows:
+        baseline = by_name.get(find_baseline(row["variant"]), rows[0])
+        gain = compare(mean(row[split]), mean(baseline[split]))
+        if row is baseline:
+            gain = ("-", "-")
+        scores = (row["dev"], row["test"], *(row["further"][name] for name in further))
+        shown = (format_scores(values) for values in scores)
+        cells.append((row["title"], *shown, *gain, str(len(row["seeds"]))))
     return [Table(header, cells), Picture(path, f"{result['title']}: mean, and each seed")]
-
-
-def _compare(score: float, plain: float) -> Tuple[str, str]:
-    """RETURNS (Tuple[str, str]): Share of errors that are gone, and ratio of the scores; a
-    perfect or an empty score has nothing to compare with."""
-    fewer = f"{(score - plain) / (100 - plain):.0%}" if plain < 100 else "-"
-    return fewer, f"{score / plain:.2f}" if plain else "-"
 
 
 def _make_samples(result: Result, folder: Path) -> List[Block]:

@@ -12,7 +12,7 @@ from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
 from ..util.digests import digest, digest_file
 from ..util.showing import show_reason
-from .subsets import find_splits
+from .subsets import find_further, find_splits
 
 SETTINGS_FILE = "settings.json"
 # Known by their content.
@@ -24,7 +24,7 @@ class RunSettings:
     """What all runs of a folder share.
 
     corpus (str): folder with train.spacy, dev.spacy and, if the runs are to be tested,
-        test.spacy.
+        test.spacy; its other .spacy files are further test sets.
     component (str): factory of the component to train.
     lang (str): language code.
     weights (str): folder of the biLM; "" for the bundled one.
@@ -55,7 +55,9 @@ class RunSettings:
         if not path.exists():
             write_checked_json(path, settings)
         stored = read_settings(output)
-        for key, value in settings.items():
+        # A test set that is gone changes what the runs say, too.
+        gone = {key: None for key in stored if key.startswith("test") and key not in settings}
+        for key, value in {**settings, **gone}.items():
             if key not in _PATHS and stored.get(key) != value:
                 raise ValueError(
                     Errors.EL065.format(
@@ -71,6 +73,8 @@ class RunSettings:
         """Digests of the files, which may change under the same path."""
         splits = find_splits(Path(self.corpus))
         digests = {split: digest_file(path) for split, path in splits.items()}
+        for name, path in find_further(Path(self.corpus)).items():
+            digests[f"test set {name}"] = digest_file(path)
         if self.config:
             digests["config file"] = digest_file(Path(self.config))
         if self.vectors:

@@ -24,11 +24,11 @@ from ..util.showing import show_reason
 from .progress import Report, RunLog
 from .results import get_origin
 from .run_settings import RunSettings
-from .subsets import find_splits, write_subset
+from .subsets import find_further, find_splits, write_subset
 from .variant_configs import make_variant
 from .variants import Variant, get_score
 
-# Of the result of a run.
+# Of the result of a run, but for "further", which is there if there are further test sets.
 RESULT_KEYS = {
     "variant", "share", "seed", "score", "dev", "test", "curve", "mixes", "n_docs", "seconds",
     "date", "versions", "settings",
@@ -71,7 +71,8 @@ def run_one(
 
     report (Callable[[Progress], None]): called with the progress.
     RETURNS (Dict[str, Any]): what is written, with `RESULT_KEYS`: "score" is the key of the
-        score, "dev" and "test" hold scores; test is None without test.spacy.
+        score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
+        those of further test sets, by name.
     """
     start = time.perf_counter()
     splits = find_splits(Path(settings.corpus))
@@ -99,6 +100,9 @@ def run_one(
         **get_origin(),
         "settings": asdict(settings),
     }
+    further = find_further(Path(settings.corpus))
+    if further:
+        result["further"] = {name: _test(best, nlp.config, further[name]) for name in further}
     write_checked_json(output / f"{run.name}.json", result)
     shutil.rmtree(path, ignore_errors=True)
     return result

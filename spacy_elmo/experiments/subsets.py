@@ -11,15 +11,25 @@ from spacy.tokens import DocBin
 from ..errors import Errors
 from ..util.atomic import write_file
 
+_SPLITS = ("train", "dev", "test")
+
 
 def find_splits(corpus: Path) -> Dict[str, Path]:
     """corpus (Path): a folder. RETURNS (Dict[str, Path]): files of "train", "dev" and, if
     there is one, "test". RAISES (ValueError): EL066 if one of the first two is missing."""
-    paths = {split: corpus / f"{split}.spacy" for split in ("train", "dev", "test")}
+    paths = {split: corpus / f"{split}.spacy" for split in _SPLITS}
     for split in ("train", "dev"):
         if not paths[split].is_file():
             raise ValueError(Errors.EL066.format(path=paths[split]))
     return {split: path for split, path in paths.items() if path.is_file()}
+
+
+def find_further(corpus: Path) -> Dict[str, Path]:
+    """corpus (Path): a folder. RETURNS (Dict[str, Path]): its other .spacy files, by name: further
+    test sets, such as of another domain. Hidden ones are left out: systems write such beside
+    files that are copied."""
+    paths = {path.stem: path for path in sorted(corpus.glob("[!.]*.spacy")) if path.is_file()}
+    return {name: path for name, path in paths.items() if name not in _SPLITS}
 
 
 def read_docs(path: Path) -> DocBin:

@@ -1,7 +1,7 @@
 """Runs -> rows of a table: mean and spread over the seeds."""
 
 from statistics import mean, stdev
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from .results import Result
 from .variants import Variant
@@ -38,7 +38,8 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
     results (Sequence[Result]): from `run_all`.
     RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
         "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
-        by seed; test is empty without one), "curve" (of each evaluation on dev: "step",
+        by seed; test is empty without one), "further" (scores by seed of each further test set,
+        if there are any), "curve" (of each evaluation on dev: "step",
         "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
@@ -52,23 +53,38 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
             ]
             if not group:
                 continue
-            rows.append(
-                {
-                    "variant": variant.name,
-                    "title": variant.title,
-                    "share": share,
-                    "seeds": [result["seed"] for result in group],
-                    "n_docs": mean(result["n_docs"] for result in group),
-                    **{split: _get_scores(group, split) for split in ("dev", "test")},
-                    "curve": _join_curves(group),
-                    "mixes": [result["mixes"] for result in group],
+            row = {
+                "variant": variant.name,
+                "title": variant.title,
+                "share": share,
+                "seeds": [result["seed"] for result in group],
+                "n_docs": mean(result["n_docs"] for result in group),
+                **{
+                    split: _get_scores(group, [result[split] for result in group])
+                    for split in ("dev", "test")
+                },
+                "curve": _join_curves(group),
+                "mixes": [result["mixes"] for result in group],
+            }
+            if "further" in group[0]:
+                row["further"] = {
+                    name: _get_scores(group, [result["further"][name] for result in group])
+                    for name in group[0]["further"]
                 }
-            )
+            rows.append(row)
     return rows
 
 
-def _get_scores(group: Sequence[Result], split: str) -> List[float]:
-    scores = [(result[split] or {}).get(result["score"]) for result in group]
+def list_further(rows: Sequence[Dict[str, Any]]) -> List[str]:
+    """rows (Sequence[Dict[str, Any]]): from `summarise`. RETURNS (List[str]): names of the further
+    test sets."""
+    return list(rows[0].get("further", ()))
+
+
+def _get_scores(group: Sequence[Result], found: Sequence[Optional[Result]]) -> List[float]:
+    """found (Sequence[Optional[Result]]): scores of each result of a group. RETURNS (List[float]):
+    those that the runs are compared by."""
+    scores = [(scores or {}).get(result["score"]) for result, scores in zip(group, found)]
     # A split without labels has no score.
     return [100 * score for score in scores if score is not None]
 

@@ -34,6 +34,12 @@ class Variant(NamedTuple):
     has_vectors: bool = False
 
 
+def find_baseline(name: str) -> str:
+    """name (str): of a variant. RETURNS (str): of the one without ELMo that it is compared with:
+    with static vectors, the one that has them, too."""
+    return "vectors" if name == "elmo_vectors" else "plain"
+
+
 def choose_variants(suite: str, depth: int) -> List[Variant]:
     """List what a suite compares (Peters et al. 2018: weighting is table 2, placement table
     3, samples figure 1, gain the rows of table 1, and vectors with static vectors beside, which

@@ -1,0 +1,124 @@
+"""Further test sets of a corpus, and table 1 beside the paper's."""
+
+import pytest
+from spacy.tokens import DocBin
+
+from spacy_elmo.experiments.jobs import run_all
+from spacy_elmo.experiments.paper_report import make_sections
+from spacy_elmo.experiments.paper_table1 import describe_task, make_table1
+from spacy_elmo.experiments.report_blocks import Table
+from spacy_elmo.experiments.run_settings import RunSettings, read_settings
+from spacy_elmo.experiments.runs import Run
+from spacy_elmo.experiments.subsets import find_further
+from spacy_elmo.experiments.summary import describe_suite, list_further
+from spacy_elmo.experiments.variants import choose_variants
+
+from ..support.toy_corpora import make_docs
+
+PLAIN = Run(choose_variants("gain", 2)[0], 1.0, 0)
+
+
+def make_settings(corpus):
+    return RunSettings(str(corpus), "tagger", max_steps=2, eval_frequency=1)
+
+
+def test_runs_are_tested_on_further_sets(tagged_corpus, tmp_path):
+    (tagged_corpus / "._train.spacy").write_bytes(b"of macOS")
+    assert find_further(tagged_corpus) == {}
+    # The same docs, so the same score.
+    (tagged_corpus / "web.spacy").write_bytes((tagged_corpus / "test.spacy").read_bytes())
+    DocBin(docs=make_docs(5, 9), store_user_data=True).to_disk(tagged_corpus / "news.spacy")
+    settings, output = make_settings(tagged_corpus), tmp_path / "out"
+    (result,) = run_all([PLAIN], settings, output)
+
+    assert list(result["further"]) == ["news", "web"]
+    assert result["further"]["web"]["tag_acc"] == result["test"]["tag_acc"]
+    assert list(run_all([PLAIN], settings, output)) == [result]
+    summary = describe_suite("toy", [PLAIN.variant], [result], read_settings(output))
+    (row,) = summary["rows"]
+    assert list_further(summary["rows"]) == ["news", "web"] and row["further"]["web"] == row["test"]
+
+
+@pytest.mark.parametrize("change", ["gone", "new", "other"])
+def test_runs_of_other_further_sets_are_not_mixed(tagged_corpus, tmp_path, change):
+    path = tagged_corpus / "web.spacy"
+    DocBin(docs=make_docs(5, 9)).to_disk(path)
+    settings, output = make_settings(tagged_corpus), tmp_path / "out"
+    assert list(run_all([], settings, output)) == []
+    if change == "gone":
+        path.unlink()
+    else:
+        name = "news" if change == "new" else "web"
+        DocBin(docs=make_docs(4, 3)).to_disk(tagged_corpus / f"{name}.spacy")
+
+    with pytest.raises(ValueError, match="EL065.*test set"):
+        list(run_all([], settings, output))
+
+
+def test_a_further_set_that_cannot_be_read_is_refused_before_anything_is_trained(
+    tagged_corpus, tmp_path
+):
+    (tagged_corpus / "web.spacy").write_bytes(b"x")
+    with pytest.raises(ValueError, match="EL148.*web.spacy"):
+        list(run_all([PLAIN], make_settings(tagged_corpus), tmp_path / "out"))
+
+
+def make_result(component, scores, title):
+    rows = [
+        {
+            "variant": variant, "title": variant, "seeds": [0, 1], "n_docs": 3, "dev": values,
+            "test": values, "further": {"web": values}, "curve": [], "mixes": [],
+        }
+        for variant, values in scores.items()
+    ]  # fmt: skip
+    settings = {"component": component, "max_steps": 1, "eval_frequency": 1, "patience": 0}
+    return {
+        "experiment": "vectors", "title": title, "score": "f", "rows": rows, "seconds": 1.0,
+        "settings": settings, "date": "2020-01-01", "versions": {"spacy": "3"},
+    }  # fmt: skip
+
+
+SCORES = {
+    "plain": [40.0, 60.0],
+    "all": [60.0, 60.0],
+    "vectors": [60.0, 60.0],
+    "elmo_vectors": [70.0, 70.0],
+}
+
+
+def test_table_1_compares_like_with_like_in_the_papers_order():
+    results = [
+        make_result("spancat", {"plain": [50.0], "all": [40.0]}, "Spans"),
+        make_result("ner", SCORES, "Names"),
+        make_result("elmo_qa", {"plain": [50.0]}, "Questions"),
+    ]
+    table = make_table1([describe_task(result) for result in results])
+
+    assert [row[0] for row in table.rows] == [
+        "the paper: SQuAD, F1",
+        "Names",
+        "Names, static vectors",
+        "the paper: entities, F1",
+        "Spans",
+    ]
+    assert table.rows[1][1:] == ("50.00", "60.00", "+10.00", "20%", "2")
+    assert table.rows[2][1:] == ("60.00", "70.00", "+10.00", "25%", "2")
+    assert table.rows[3][1:] == ("90.15", "92.22", "+2.07", "21%", "5")
+    assert table.rows[4][1:] == ("50.00", "40.00", "-10.00", "-20%", "2")
+
+
+def test_the_report_has_table_1_and_each_further_set(tmp_path):
+    result = make_result("ner", SCORES, "Names")
+    (section,) = make_sections({tmp_path / "x.json": result}, tmp_path / "figures")
+    overview, own = (block for block in section.blocks if isinstance(block, Table))
+
+    assert overview == make_table1([describe_task(result)])
+    assert own.header == ("", "f, dev", "test", "web", "fewer errors, test", "ratio", "seeds")
+    assert [row[4] for row in own.rows] == ["-", "20%", "20%", "25%"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"component": []}, 3])
+def test_a_result_of_no_component_is_named(tmp_path, settings):
+    result = {**make_result("ner", SCORES, "Names"), "settings": settings}
+    with pytest.raises(ValueError, match="EL149.*x.json"):
+        make_sections({tmp_path / "x.json": result}, tmp_path / "figures")
