@@ -2,6 +2,7 @@
 
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from spacy.tokens import DocBin
 from spacy_elmo.senses.wordnet import read_wordnet
 
 from .support.toy import make_options, make_weights, write_model
+from .support.toy_pipelines import write_vectors_pipeline
+from .support.toy_task_data import write_task_data
 from .support.toy_wordnet import write_wordnet
 
 ROOT = Path(__file__).parent.parent
@@ -170,6 +173,37 @@ def test_all_runs_on_toy_data(papers):
     ]
     rated = list(DocBin().from_disk(corpus / "polarity/dev.spacy").get_docs(vocab))
     assert [(doc[-1].text, doc.cats["pos"]) for doc in rated] == [("café", 1.0), ("café", 0.0)]
+
+
+def test_table_1_has_every_config_and_every_data_set():
+    project = srsly.read_yaml(ROOT / "project.yml")
+    scripts = {
+        command["name"]: " ".join(command["script"])
+        for command in project["commands"]
+        if command["name"].startswith("table1-")
+    }
+    found = {name for script in scripts.values() for name in re.findall(r"\w+\.cfg", script)}
+    assert found == {path.name for path in (ROOT / "projects/table1").glob("*.cfg")}
+    workflow = project["workflows"]["table1"]
+    assert [name for name in workflow if name.startswith("table1-")] == list(scripts)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_tables_1_and_3_run_on_toy_data(project):
+    write_task_data(project / "assets")
+    write_vectors_pipeline(project / "vectors")
+    quick = [*QUICK, "--vars.table1_steps", "1", "--vars.weights", "weights"]
+    for name in ("convert-table1", "table1-nested", "table3-roles", "report"):
+        run(project, name, *quick, "--vars.vectors", "vectors")
+
+    corpora = {path.parent.name for path in (project / "work/corpus").rglob("train.spacy")}
+    assert corpora == {"gum", "litbank", "ontogum", "propbank", "snli", "squad"}
+    (table1,) = read_results(project, "table1_*/vectors.json")
+    assert [row["variant"] for row in table1["rows"]] == ["plain", "all", "vectors", "elmo_vectors"]
+    (table3,) = read_results(project, "table3_*/placement.json")
+    assert [row["variant"] for row in table3["rows"]] == ["plain", "input", "output", "both"]
+    check_report(project, ("LitBank, nested entities", "PropBank on EWT, roles"))
 
 
 @pytest.mark.slow

@@ -21,8 +21,10 @@ SPLITS = ("train", "dev", "test")
 SNLI, PROPBANK = "entailment/snli/small", "srl/propbank_ewt_spans/ewt-propbank"
 MNLI = "entailment/mnli_dev_matched/mnli-dev-matched.jsonl"
 ONTOGUM, LITBANK = "coref/ontogum/ontogum", "coref/litbank/litbank"
+GUM, NESTED = "ner/gum_named/gum-named", "ner/litbank_entities/litbank-entities"
 SQUAD, XQUAD = "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json", "qa/xquad_en/xquad.en.json"
 SOURCES = {
+    "gum": [Source("conll2003", {split: f"{GUM}-{split}.conll" for split in SPLITS})],
     # Made of SNLI's official dev set; its test set is the official one.
     "snli": [
         Source("snli", {split: f"{SNLI}/{split}.jsonl" for split in SPLITS}),
@@ -35,6 +37,7 @@ SOURCES = {
         Source("ontogum", {split: f"{ONTOGUM}-{split}.conllu" for split in SPLITS}),
         Source("litbank_coref", {"litbank": f"{LITBANK}-test.conll"}),
     ],
+    "litbank": [Source("litbank_entities", {split: f"{NESTED}-{split}.tsv" for split in SPLITS})],
     "squad": [
         Source("squad", dict.fromkeys(SPLITS, SQUAD), {split: split for split in SPLITS}),
         # Of the same articles: XQuAD's paragraphs are some of SQuAD's dev set.

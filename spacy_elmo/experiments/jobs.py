@@ -115,7 +115,7 @@ def _run_missing(
     n_jobs: int,
     report: Report,
 ) -> Iterator[Result]:
-    n_threads = max(1, (os.cpu_count() or 1) // n_jobs)
+    n_threads = max(1, _count_processors() // n_jobs)
     # Spawned: torch's threads do not survive a fork.
     context = get_context("spawn")
     queue: Queue[Progress] = context.Queue()
@@ -139,6 +139,12 @@ def _run_missing(
             stopped.close()
             for run in runs:
                 shutil.rmtree(get_workplace(output, run), ignore_errors=True)
+
+
+def _count_processors() -> int:
+    """RETURNS (int): Those that this process may use, where the system can tell."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def _follow(

@@ -31,35 +31,34 @@ _HEADER = ("", "baseline", "+ ELMo", "absolute", "fewer errors", "seeds")
 
 
 class TaskRows(NamedTuple):
-    """place (int): of a task in the paper's table; behind it for others. rows
-    (List[Tuple[str, ...]]): what the task gains."""
+    """component (str): that does a task. rows (List[Tuple[str, ...]]): what it gains."""
 
-    place: int
+    component: str
     rows: List[Tuple[str, ...]]
 
 
 def make_table1(tasks: Sequence[TaskRows]) -> Table:
     """tasks (Sequence[TaskRows]): from `describe_task`. RETURNS (Table): all of them, in the
-    order of the paper."""
-    ordered = sorted(tasks, key=lambda task: task.place)
-    return Table(_HEADER, [row for task in ordered for row in task.rows])
+    order of the paper; behind those of a component the paper's row, whose baselines all have
+    static vectors."""
+    rows: List[Tuple[str, ...]] = []
+    for component, paper in _PAPER.items():
+        ours = [task for task in tasks if task.component == component]
+        if ours:
+            gain = _format_gain(paper.baseline, paper.with_elmo)
+            rows += [row for task in ours for row in task.rows]
+            rows.append((f"the paper: {paper.task}", *gain, str(paper.seeds)))
+    rows += [row for task in tasks if task.component not in _PAPER for row in task.rows]
+    return Table(_HEADER, rows)
 
 
 def describe_task(result: Result) -> TaskRows:
     """Gather what a task gains.
 
     result (Result): of the suite "vectors".
-    RETURNS (TaskRows): our gain over word features, that over static vectors, and the paper's,
-        whose baselines all have static vectors.
+    RETURNS (TaskRows): our gain over word features, and that over static vectors.
     """
-    component = result["settings"]["component"]
-    rows = _make_rows(result)
-    if component not in _PAPER:
-        return TaskRows(len(_PAPER), rows)
-    paper = _PAPER[component]
-    gain = _format_gain(paper.baseline, paper.with_elmo)
-    rows.append((f"the paper: {paper.task}", *gain, str(paper.seeds)))
-    return TaskRows(list(_PAPER).index(component), rows)
+    return TaskRows(str(result["settings"]["component"]), _make_rows(result))
 
 
 def _make_rows(result: Result) -> List[Tuple[str, ...]]:

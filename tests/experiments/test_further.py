@@ -91,6 +91,7 @@ def test_table_1_compares_like_with_like_in_the_papers_order():
         make_result("spancat", {"plain": [50.0], "all": [40.0]}, "Spans"),
         make_result("ner", SCORES, "Names"),
         make_result("elmo_qa", {"plain": [50.0]}, "Questions"),
+        make_result("ner", {"plain": [50.0], "all": [60.0]}, "More names"),
     ]
     table = make_table1([describe_task(result) for result in results])
 
@@ -98,13 +99,14 @@ def test_table_1_compares_like_with_like_in_the_papers_order():
         "the paper: SQuAD, F1",
         "Names",
         "Names, static vectors",
+        "More names",
         "the paper: entities, F1",
         "Spans",
     ]
     assert table.rows[1][1:] == ("50.00", "60.00", "+10.00", "20%", "2")
     assert table.rows[2][1:] == ("60.00", "70.00", "+10.00", "25%", "2")
-    assert table.rows[3][1:] == ("90.15", "92.22", "+2.07", "21%", "5")
-    assert table.rows[4][1:] == ("50.00", "40.00", "-10.00", "-20%", "2")
+    assert table.rows[4][1:] == ("90.15", "92.22", "+2.07", "21%", "5")
+    assert table.rows[5][1:] == ("50.00", "40.00", "-10.00", "-20%", "2")
 
 
 def test_the_report_has_table_1_and_each_further_set(tmp_path):

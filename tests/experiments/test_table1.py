@@ -14,6 +14,7 @@ from ..support.pipelines import add_vectors
 
 CONFIGS = {
     "entities": ("ner", "ents_f"),
+    "nested": ("spancat", "spans_sc_f"),
     "sentiment": ("textcat", "cats_score"),
     "entailment": ("elmo_entailment", "entailment_acc"),
     "roles": ("elmo_srl", "srl_f"),
