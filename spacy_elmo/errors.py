@@ -30,8 +30,8 @@ class Errors(metaclass=ErrorsWithCodes):
         '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
     )
     EL005 = (
-        "spacy-elmo.ElmoTok2Vec.v2 has neither `embed` nor `input`: nothing for `encode` to "
-        "read. Add one of the two blocks."
+        "spacy-elmo.ElmoTok2Vec.v2 has neither `embed` nor `input` nor `vectors`: nothing for "
+        "`encode` to read. Add one of the three blocks."
     )
     EL006 = (
         "The model of the component '{name}' has the layers {found}, expected elmo_layers "
@@ -509,9 +509,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
     )
     EL186 = (
-        "The component '{name}' reads static vectors (`include_static_vectors = true`), but the "
-        "pipeline has none. Give a pipeline that has them in [paths] vectors, such as "
-        "`--paths.vectors en_core_web_md`, or take the preset word_features."
+        "The component '{name}' reads static vectors (`spacy-elmo.StaticVectors.v1` or "
+        "`include_static_vectors = true`), but the pipeline has none. Give a pipeline that has "
+        "them in [paths] vectors, such as `--paths.vectors en_core_web_md`, or take the preset "
+        "word_features."
     )
     EL187 = (
         "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "

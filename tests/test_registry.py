@@ -39,6 +39,7 @@ NAMES = {
         "spacy-elmo.EntailmentESIM.v1",
         "spacy-elmo.QABiDAF.v1",
         "spacy-elmo.SRLTagger.v1",
+        "spacy-elmo.StaticVectors.v1",
         "spacy-elmo.TextCatBCN.v1",
     ],
     "spacy_misc": [
@@ -154,7 +155,9 @@ ARGUMENTS = {
     },
     "spacy-elmo.ElmoTok2Vec.v2": {
         "encode": None, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
+        "vectors": None,
     },
+    "spacy-elmo.StaticVectors.v1": {"width": 96},
     "spacy-elmo.ElmoTok2Vec.v1": {
         "encode": REQUIRED, "embed": None, "input": None, "output": None, "word_dropout": 0.0,
     },

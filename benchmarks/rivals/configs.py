@@ -55,12 +55,14 @@ def make_plain(component: str, inputs: Inputs | None = None) -> Config:
 
 
 def with_vectors(make: Make, name: str) -> Make:
-    """RETURNS (Make): The same, with static vectors among the word features."""
+    """RETURNS (Make): The same, with static vectors: where a preset has no block for them, among
+    the word features."""
 
     def make_with(component: str, inputs: Inputs) -> Config:
         config = make(component, inputs)
         tok2vec = config["components"][component]["model"]["tok2vec"]
-        tok2vec["embed"]["include_static_vectors"] = True
+        if "vectors" not in tok2vec:
+            tok2vec["embed"]["include_static_vectors"] = True
         config["paths"]["vectors"] = str(inputs.find(name))
         return config
 
@@ -91,9 +93,12 @@ def make_transformer(depth: int) -> Make:
 
     def make(component: str, inputs: Inputs) -> Config:
         config = _add_transformer(make_plain(component, inputs), inputs, depth)
-        tok2vec = config["components"][component]["model"]["tok2vec"]
-        tok2vec["@architectures"] = "spacy-elmo.ElmoTok2Vec.v2"
-        tok2vec.update(input=_make_transformer_listener(), output=None)
+        preset = make_config("word_features", [component])
+        ours = preset["components"][component]["model"]["tok2vec"]
+        config["components"][component]["model"]["tok2vec"] = {
+            **ours,
+            "input": _make_transformer_listener(),
+        }
         config["training"]["frozen_components"] = ["transformer"]
         # Listeners of a frozen transformer read what it has written to the doc.
         config["training"]["annotating_components"] = ["transformer"]

@@ -8,8 +8,9 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
-from ..pipeline.presets import make_config
+from ..pipeline.presets import STATIC_VECTORS, make_config
 from ..text.corpus import TOKENIZER
+from ..util.templates import read_template
 from .variants import Variant
 
 
@@ -72,8 +73,10 @@ def _make_tok2vec(
     """block (Dict[str, Any]): an `ElmoTok2Vec`. listener (Dict[str, Any]): an `ElmoListener`, of
     which all but the mix is taken. RETURNS (Dict[str, Any]): what the variant has there."""
     embed, encode = deepcopy(block["embed"]), block.get("encode")
-    if variant.has_vectors or "include_static_vectors" in embed:
-        embed["include_static_vectors"] = variant.has_vectors
+    # Without ELMo where spaCy has them, else where the preset does.
+    inside = variant.has_vectors and not variant.places
+    if inside or "include_static_vectors" in embed:
+        embed["include_static_vectors"] = inside
     if not variant.places:
         # Without an encoder, spaCy has no such thing.
         name = "spacy.Tok2Vec.v2" if encode else "spacy-elmo.ElmoTok2Vec.v2"
@@ -83,9 +86,13 @@ def _make_tok2vec(
         place: {**listener, **variant.mix} if place in variant.places else None
         for place in ("input", "output")
     }
-    return Config({**block, "embed": embed, "encode": encode, **places}).merge(
-        variant.tok2vec or {}
-    )
+    vectors = (block.get("vectors") or _read_vectors_block()) if variant.has_vectors else None
+    made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
+    return Config(made).merge(variant.tok2vec or {})
+
+
+def _read_vectors_block() -> Dict[str, Any]:
+    return read_template(STATIC_VECTORS)["tok2vec"]["vectors"]
 
 
 def _remove_elmo(config: Config) -> None:

@@ -55,7 +55,9 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     plain = Variant("plain", "without ELMo", (), {})
     learned = _at("input", "input", f"learned, λ = {_WEAK}", mix_l2=_WEAK)
     # As the preset has it.
-    every = _at("input", "all", "all, side by side", output="all")
+    every = _at(
+        "input", "all", "all, side by side", output="all", mix_layer_norm=True, mix_dropout=0.3
+    )
     if suite == "weighting":
         fixed = [_at("input", f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
         return [

@@ -2,8 +2,9 @@
 
 from typing import Any, Callable, List, Optional, Tuple
 
+from spacy.ml.staticvectors import StaticVectors
 from spacy.tokens import Doc
-from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
+from thinc.api import LayerNorm, Linear, Model, chain, concatenate, ragged2list, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors
@@ -23,8 +24,9 @@ def elmo_tok2vec(
     input: Optional[Tok2VecModel],
     output: Optional[Tok2VecModel],
     word_dropout: float = 0.0,
+    vectors: Optional[Tok2VecModel] = None,
 ) -> Tok2VecModel:
-    """Join word features, ELMo and an encoder. See `build_elmo_tok2vec_v2`."""
+    """Join word features, static vectors, ELMo and an encoder. See `build_elmo_tok2vec_v2`."""
     for place, listener in (("input", input), ("output", output)):
         if listener is not None:
             listener.attrs[PLACE] = place
@@ -32,13 +34,15 @@ def elmo_tok2vec(
         raise ValueError(Errors.EL019.format(value=word_dropout))
     if embed is not None and word_dropout:
         embed = drop_words(embed, word_dropout)
-    sources = [source for source in (embed, input) if source is not None]
+    # Word dropout is not for static vectors: they know words that were never trained on.
+    sources = [source for source in (embed, vectors, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)
     if encode is not None:
-        encoded = _encode(_join(*sources), encode, maps=input is not None)
+        # spaCy's own word features are as wide as its encoder.
+        encoded = _encode(_join(*sources), encode, maps=sources != [embed])
     else:
-        hidden = [] if embed is None else [_hide_target(embed)]
+        hidden = [_hide_target(source) for source in (embed, vectors) if source is not None]
         encoded = _join(*hidden, *([] if input is None else [input]))
     if output is None:
         return encoded
@@ -46,6 +50,13 @@ def elmo_tok2vec(
     if encode is None:
         joined.set_ref(PAST, output)
     return joined
+
+
+def static_vectors(width: int) -> Tok2VecModel:
+    """See `build_static_vectors_v1`."""
+    vectors: Tok2VecModel = chain(StaticVectors(nO=width), ragged2list())
+    vectors.set_dim("nO", width, force=True)
+    return vectors
 
 
 def get_past_width(tok2vec: Tok2VecModel) -> int:

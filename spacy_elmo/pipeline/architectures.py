@@ -6,7 +6,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..bilm.config import BiLMConfig
-from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec
+from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, static_vectors
 from ..layers.scalar_mix import MixOutput
 from ..layers.spans import SpanGetter
 from .making import make_elmo, make_elmo_listener
@@ -111,6 +111,7 @@ def build_elmo_tok2vec_v2(
     input: Optional[Tok2VecModel] = None,
     output: Optional[Tok2VecModel] = None,
     word_dropout: float = 0.0,
+    vectors: Optional[Tok2VecModel] = None,
 ) -> Tok2VecModel:
     """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
 
@@ -128,11 +129,28 @@ def build_elmo_tok2vec_v2(
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.
-    RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed` and
-        `input`) and `output` together.
+    vectors (Optional[Tok2VecModel]): spacy-elmo.StaticVectors.v1, concatenated with the others
+        before the encoder; null for none. Word dropout leaves them as they are, as they know
+        words that were never trained on; those among the features of `embed` it takes, too.
+    RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed`, `vectors`
+        and `input`) and `output` together.
     RAISES (ValueError): EL005 if nothing comes in, EL019 for a `word_dropout` out of range or
         without `embed`.
     """
     return elmo_tok2vec(
-        embed=embed, encode=encode, input=input, output=output, word_dropout=word_dropout
+        embed=embed,
+        encode=encode,
+        input=input,
+        output=output,
+        word_dropout=word_dropout,
+        vectors=vectors,
     )
+
+
+def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
+    """Map the static vectors of the pipeline (`vocab.vectors`, default or floret) to a width.
+
+    width (int): numbers a token. RETURNS (Tok2VecModel): docs -> arrays of shape
+        (n_tokens, width), without a bias: zeros for a word that has no vector.
+    """
+    return static_vectors(width)

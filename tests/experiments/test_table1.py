@@ -45,7 +45,11 @@ def test_variants_differ_in_the_tok2vec_alone(name, tmp_path):
         model = config["components"][component]["model"]
         tok2vec = model.pop("tok2vec")
         widths[variant.name] = "input" in tok2vec and tok2vec["input"] is not None
-        assert tok2vec["embed"]["include_static_vectors"] == variant.has_vectors
+        # With ELMo beside the word features, without it among them, as spaCy has it.
+        found = tok2vec["embed"]["include_static_vectors"], bool(tok2vec.get("vectors"))
+        with_elmo = bool(variant.places)
+        expected = (not with_elmo, with_elmo) if variant.has_vectors else (False, False)
+        assert found == expected
         rest.append((model, config["training"], config["corpora"]))
 
     assert widths == {"plain": False, "all": True, "vectors": False, "elmo_vectors": True}

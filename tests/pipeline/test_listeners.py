@@ -45,6 +45,8 @@ EMBED = {
     "rows": [50, 50],
     "include_static_vectors": False,
 }
+# Narrower than the word features, so that nobody takes one for the other.
+STATIC = {"@architectures": "spacy-elmo.StaticVectors.v1", "width": 3}
 
 
 def tok2vec(embed=EMBED, encode=ENCODE, input=ELMO, output=None, **more):
@@ -193,6 +195,48 @@ def test_static_vectors_can_join():
     add_task(nlp, "tagger", tok2vec(embed=embed))
 
     assert train(nlp)["tagger"] > 0
+
+
+def test_static_vectors_are_not_dropped():
+    """They know words that were never trained on; the word features do not."""
+    nlp = make_nlp()
+    nlp.vocab.vectors = spacy.vectors.Vectors(shape=(4, 4))
+    for i, word in enumerate(("eggs", "spam", "bacon")):
+        nlp.vocab.set_vector(word, np.eye(4, dtype="float32")[i])
+    block = tok2vec(encode=None, input=None, vectors=STATIC, word_dropout=0.5)
+    tagger = add_task(nlp, "tagger", block)
+    train(nlp)
+    layer = tagger.model.get_ref("tok2vec")
+    assert layer.get_dim("nO") == 6 + 3
+
+    known, new, unknown = layer.predict([nlp.make_doc("eggs bacon cheese")])[0]
+
+    assert known[:6].any() and known[6:].any()
+    assert not new[:6].any() and new[6:].any()
+    assert not unknown.any()
+    Ys, backprop = layer.begin_update([nlp.make_doc("eggs bacon eggs bacon eggs bacon")])
+    (table,) = [node for node in layer.walk() if node.name == "static_vectors"]
+    backprop([np.ones_like(Y) for Y in Ys])
+    # One row of the table for each word: three times each, none was left out.
+    np.testing.assert_allclose(table.get_grad("W")[:, [0, 2]], 3.0)
+
+
+@pytest.mark.parametrize("place", [{"encode": ENCODE}, {"encode": None}, {"embed": None}])
+def test_static_vectors_beside_elmo_survive_a_round_trip(place, tmp_path):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    add_task(nlp, "tagger", tok2vec(vectors=STATIC, **place))
+    assert train(nlp)["tagger"] > 0
+    nlp.to_disk(tmp_path / "pipeline")
+
+    again = spacy.load(tmp_path / "pipeline")
+
+    docs = [nlp("green eggs and ham"), again("green eggs and ham")]
+    rows = [
+        pipe.get_pipe("tagger").model.get_ref("tok2vec").predict([doc])[0]
+        for pipe, doc in zip((nlp, again), docs)
+    ]
+    np.testing.assert_allclose(*rows, atol=1e-6)
 
 
 @pytest.mark.parametrize(
