@@ -158,10 +158,10 @@ def test_all_runs_on_toy_data(papers):
     results = read_results(papers, "*/gain.json")
     assert [len(row["test"]) for result in results for row in result["rows"]] == [1] * 6
     check_report(papers, TASKS)
-    quick = ["--vars.tuned_steps", "2", "--vars.tuned_frequency", "1", "--vars.seeds", "0"]
-    run(papers, "tuned", "--vars.weights", "weights", *quick)
-    [tuned] = read_results(papers, "*/tuned.json")
-    assert [row["variant"] for row in tuned["rows"]] == ["plain", "tuned"]
+    quick = ["--vars.long_steps", "2", "--vars.long_frequency", "1", "--vars.seeds", "0"]
+    run(papers, "tagging-long", "--vars.weights", "weights", *quick)
+    [long] = read_results(papers, "ewt_long/gain.json")
+    assert [row["variant"] for row in long["rows"]] == ["plain", "all"]
     corpus = papers / "work/corpus"
     vocab = spacy.blank("en").vocab
     tagged = list(DocBin().from_disk(corpus / "ewt/train.spacy").get_docs(vocab))

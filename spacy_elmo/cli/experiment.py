@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def experiment(
     suite: str = typer.Argument(
         ...,
-        help="gain, weighting (table 2), placement (table 3), samples (figure 1), vectors "
-        "(table 1, beside static vectors) or tuned",
+        help="gain, weighting (table 2), placement (table 3), samples (figure 1) or "
+        "vectors (table 1, beside static vectors)",
     ),
     corpus: Path = typer.Argument(
         ...,

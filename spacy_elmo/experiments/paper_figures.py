@@ -48,10 +48,6 @@ _PAPER = {
 }
 # By experiment of our own: what it is.
 _OURS = {
-    "tuned": (
-        "the comparison above, after long training: all layers side by side, no word features for "
-        "words that were not trained on, a wider encoder."
-    ),
     "sense_map": (
         "a vector of a word alone is one point for all of its contexts; those of the biLM should "
         "lie near others of their sense."

@@ -32,7 +32,6 @@ from .variants import find_baseline
 _TITLES = {
     "gain": "With ELMo and without",
     "vectors": "With ELMo and without, beside static vectors",
-    "tuned": "With ELMo and without, trained for long",
     "weighting": "How to weigh the layers",
     "placement": "Where to put ELMo",
     "weights": "What the tasks take from the layers",
@@ -287,7 +286,6 @@ def _make_search(result: Result, folder: Path) -> List[Block]:
 _MAKERS: Dict[str, Callable[[Result, Path], List[Block]]] = {
     "gain": _make_scores,
     "vectors": _make_scores,
-    "tuned": _make_scores,
     "weighting": _make_scores,
     "placement": _make_scores,
     "weights": _make_weights,

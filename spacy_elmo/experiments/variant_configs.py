@@ -87,8 +87,7 @@ def _make_tok2vec(
         for place in ("input", "output")
     }
     vectors = (block.get("vectors") or _read_vectors_block()) if variant.has_vectors else None
-    made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
-    return Config(made).merge(variant.tok2vec or {})
+    return {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
 
 
 def _read_vectors_block() -> Dict[str, Any]:

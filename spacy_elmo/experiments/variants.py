@@ -1,16 +1,14 @@
 """What the experiments compare: where ELMo stands, and how its layers are weighted."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from spacy.language import Language
 
 from ..errors import Errors
 
-SUITES = ("gain", "weighting", "placement", "samples", "tuned", "vectors")
+SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
-# For many updates on much data, chosen on dev of UD English EWT.
-_TUNED = {"word_dropout": 0.6, "encode": {"width": 256, "depth": 2}}
 
 
 class Variant(NamedTuple):
@@ -21,8 +19,6 @@ class Variant(NamedTuple):
     places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
         (behind it); none for spaCy's plain tok2vec.
     mix (Dict[str, Any]): keys of the listener's mix.
-    tok2vec (Optional[Dict[str, Any]]): keys of the `ElmoTok2Vec` that differ from the
-        preset's.
     has_vectors (bool): whether static vectors are among the word features.
     """
 
@@ -30,7 +26,6 @@ class Variant(NamedTuple):
     title: str
     places: Tuple[str, ...]
     mix: Dict[str, Any]
-    tok2vec: Optional[Dict[str, Any]] = None
     has_vectors: bool = False
 
 
@@ -43,7 +38,7 @@ def find_baseline(name: str) -> str:
 def choose_variants(suite: str, depth: int) -> List[Variant]:
     """List what a suite compares (Peters et al. 2018: weighting is table 2, placement table
     3, samples figure 1, gain the rows of table 1, and vectors with static vectors beside, which
-    all of the paper's have; tuned is what long training gets).
+    all of the paper's have).
 
     suite (str): one of `SUITES`.
     depth (int): LSTM layers of the biLM.
@@ -77,10 +72,6 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             Variant("output", "output", ("output",), mix),
             Variant("both", "input and output", ("input", "output"), mix),
         ]
-    if suite == "tuned":
-        title = "with ELMo, tuned"
-        wide = _at("input", suite, title, output="all", mix_dropout=0.3, mix_layer_norm=True)
-        return [plain, wide._replace(tok2vec=_TUNED)]
     elmo = every._replace(title="with ELMo")
     if suite == "vectors":
         static = [

@@ -9,7 +9,7 @@ from spacy_elmo.experiments.paper_report import _TITLES
 
 from ..support.helpers import ROOT
 
-OURS = {"tuned", "sense_map", "search"}
+OURS = {"sense_map", "search"}
 
 
 @pytest.mark.parametrize("kind", _TITLES)
