@@ -156,7 +156,8 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         "All sides train in one thread with NumPy's matrix products, in batches of about 1,000 "
         "words, with early stopping on dev. The rows without ELMo or a transformer have spaCy's "
         "hashed word features and convolutions of width 96, as `word_features` has beside ELMo, "
-        "and as the frozen transformer has here: it stands in ELMo's place.",
+        "and as the frozen transformer has here: it stands in ELMo's place, with the same word "
+        "dropout. The listener of the transformer has no dropout and no norm of its own.",
         "Frozen MiniLM-L6 is cut after a layer (spacy-transformers' listeners read the last one); "
         "of those that were run, the one that is best on dev with the first seed is shown: "
         f"{_list_choices(work, lines)}.",
@@ -184,7 +185,8 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     return f"## Conditions\n\n{body}\n\n{_REPRODUCE}"
 
 
-_REPRODUCE = """To make it anew, with the task data as in `project.yml`, and the packages named in
+_REPRODUCE = """What each run gave is in `benchmarks/results/rivals`; where that folder is copied to the
+`results` of `--vars.rivals`, only runs that are missing are made. To make all anew, with the task data as in `project.yml`, and the packages named in
 `benchmarks/rivals.py`:
 
 ```bash skip

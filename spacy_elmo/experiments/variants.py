@@ -19,7 +19,7 @@ class Variant(NamedTuple):
     places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
         (behind it); none for spaCy's plain tok2vec.
     mix (Dict[str, Any]): keys of the listener's mix.
-    has_vectors (bool): whether static vectors are among the word features.
+    has_vectors (bool): whether static vectors are there, too.
     """
 
     name: str
