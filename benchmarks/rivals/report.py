@@ -185,9 +185,9 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     return f"## Conditions\n\n{body}\n\n{_REPRODUCE}"
 
 
-_REPRODUCE = """What each run gave is in `benchmarks/results/rivals`; where that folder is copied to the
-`results` of `--vars.rivals`, only runs that are missing are made. To make all anew, with the task data as in `project.yml`, and the packages named in
-`benchmarks/rivals.py`:
+_REPRODUCE = """What each run gave is in `benchmarks/results/rivals`; where that folder is copied to
+the `results` of `--vars.rivals`, only runs that are missing are made. To make all anew, with the
+task data as in `project.yml`, and the packages named in `benchmarks/rivals.py`:
 
 ```bash skip
 python -m spacy project run rivals . --vars.data DATA --vars.english_text TEXT \\
