@@ -1,7 +1,6 @@
 """What word dropout, normalised layers and the place of static vectors bring to the presets
 `word_features` and `static_vectors`: dev and test scores under the same settings."""
 
-import io
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -12,14 +11,14 @@ import typer
 from common import describe_machine, print_table
 from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from thinc.api import Config, NumpyOps, set_current_ops
 
 from spacy_elmo.experiments.progress import RunLog
+from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.experiments.variants import get_score
 from spacy_elmo.pipeline.presets import make_config
 
-NO_DROPOUT = {"mix_layer_norm": False, "mix_dropout": 0.0}
+PLAIN_LAYERS = {"mix_layer_norm": False, "mix_dropout": 0.0}
 
 
 class Choice(NamedTuple):
@@ -41,10 +40,11 @@ class Choice(NamedTuple):
 
 WIDE = {"encode": {"width": 256, "depth": 2}}
 CHOICES = [
-    Choice("neither", "word_features", {"word_dropout": 0.0}, NO_DROPOUT),
-    Choice("word dropout", "word_features", None, NO_DROPOUT),
+    Choice("neither", "word_features", {"word_dropout": 0.0}, PLAIN_LAYERS),
+    Choice("word dropout", "word_features", None, PLAIN_LAYERS),
     Choice("word dropout, layers normalised and dropped: the preset", "word_features"),
     Choice("the same, encoder 256 wide, half as deep", "word_features", WIDE),
+    Choice("that encoder without word dropout", "word_features", {**WIDE, "word_dropout": 0.0}),
     Choice("static vectors beside: the preset", "static_vectors"),
     Choice("static vectors beside, that encoder", "static_vectors", WIDE),
     Choice(
@@ -99,8 +99,7 @@ def train_one(config: Config, corpus: Path, component: str) -> tuple[str, str, s
     config["paths"].update(train=str(corpus / "train.spacy"), dev=str(corpus / "dev.spacy"))
     with TemporaryDirectory() as folder:
         nlp = init_nlp(spacy.util.load_config_from_str(config.to_str(interpolate=False)))
-        train(nlp, Path(folder), stdout=io.StringIO(), stderr=io.StringIO())
-        best = spacy.load(Path(folder) / "model-best")
+        best = train_best(nlp, Path(folder))
     test = best.evaluate(list(Corpus(corpus / "test.spacy")(best)))
     top = max(log.curve, key=lambda point: point["score"])
     return f"{100 * top['score']:.2f}", f"{100 * test[score]:.2f}", f"{top['step']:,}"

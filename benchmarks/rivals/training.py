@@ -1,6 +1,5 @@
 """One training run, in a process of its own."""
 
-import io
 import shutil
 import time
 from contextlib import suppress
@@ -8,16 +7,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import spacy
 import torch
 from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
 from spacy.util import load_config
 from thinc.api import NumpyOps, set_current_ops
 
 from spacy_elmo.experiments.progress import Progress, RunLog
 from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 # Packages whose versions are noted, too, if they are installed.
@@ -42,8 +40,7 @@ def run_job(folder: Path) -> None:
     config = load_config(folder / CONFIG, interpolate=False)
     config["training"]["logger"] = log.register()
     (folder / "out").mkdir(exist_ok=True)
-    train(init_nlp(config), folder / "out", stdout=io.StringIO(), stderr=io.StringIO())
-    best = spacy.load(folder / "out" / "model-best")
+    best = train_best(init_nlp(config), folder / "out")
     result: dict[str, Any] = {
         **{key: job[key] for key in ("row", "task", "seed", "score", "settings")},
         "dev": best.meta["performance"],

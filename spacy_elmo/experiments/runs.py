@@ -83,9 +83,7 @@ def run_one(
     (path / "out").mkdir(parents=True)
     n_docs = write_subset(splits["train"], path / "train.spacy", run.share, run.seed)
     nlp = init_nlp(_make_config(run, settings, path, cache, log))
-    # Its table is discarded: the log has all of it.
-    train(nlp, path / "out", stdout=io.StringIO(), stderr=io.StringIO())
-    best = spacy.load(path / "out" / "model-best")
+    best = train_best(nlp, path / "out")
     result = {
         "variant": run.variant.name,
         "share": run.share,
@@ -106,6 +104,17 @@ def run_one(
     write_checked_json(output / f"{run.name}.json", result)
     shutil.rmtree(path, ignore_errors=True)
     return result
+
+
+def train_best(nlp: Language, output: Path) -> Language:
+    """Train an initialized pipeline as `spacy train` does, silently: the logger of its config has
+    all that spaCy would print.
+
+    output (Path): existing folder for model-best and model-last.
+    RETURNS (Language): model-best, loaded.
+    """
+    train(nlp, output, stdout=io.StringIO(), stderr=io.StringIO())
+    return spacy.load(output / "model-best")
 
 
 def get_workplace(output: Path, run: Run) -> Path:

@@ -10,7 +10,6 @@ from ..errors import Errors
 from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
 from ..pipeline.presets import STATIC_VECTORS, make_config
 from ..text.corpus import TOKENIZER
-from ..util.templates import read_template
 from .variants import Variant
 
 
@@ -39,16 +38,16 @@ def make_variant(
     """
     if variant.has_vectors and not vectors:
         raise ValueError(Errors.EL231.format(variant=variant.title))
-    config = make_config("word_features", [component], lang=lang, shape=shape, loader=loader)
+    config = make_config(STATIC_VECTORS, [component], lang=lang, shape=shape, loader=loader)
     # spaCy's own for some languages needs more packages; the data is tokenized.
     config["nlp"]["tokenizer"] = dict(TOKENIZER)
-    listener = config["components"][component]["model"]["tok2vec"]["input"]
+    preset = config["components"][component]["model"]["tok2vec"]
     if base is not None:
         config = _merge(config, base, component)
     if vectors:
         config["paths"]["vectors"] = vectors
     model = config["components"][component]["model"]
-    model["tok2vec"] = _make_tok2vec(model["tok2vec"], listener, variant)
+    model["tok2vec"] = _make_tok2vec(model["tok2vec"], preset, variant)
     if not variant.places:
         _remove_elmo(config)
     return config
@@ -68,10 +67,11 @@ def _merge(preset: Config, base: Config, component: str) -> Config:
 
 
 def _make_tok2vec(
-    block: Dict[str, Any], listener: Dict[str, Any], variant: Variant
+    block: Dict[str, Any], preset: Dict[str, Any], variant: Variant
 ) -> Dict[str, Any]:
-    """block (Dict[str, Any]): an `ElmoTok2Vec`. listener (Dict[str, Any]): an `ElmoListener`, of
-    which all but the mix is taken. RETURNS (Dict[str, Any]): what the variant has there."""
+    """block (Dict[str, Any]): an `ElmoTok2Vec`. preset (Dict[str, Any]): another one, of whose
+    listener all but the mix is taken, and whose static vectors if the block has none. RETURNS
+    (Dict[str, Any]): what the variant has there."""
     embed, encode = deepcopy(block["embed"]), block.get("encode")
     # Without ELMo where spaCy has them, else where the preset does.
     inside = variant.has_vectors and not variant.places
@@ -81,17 +81,13 @@ def _make_tok2vec(
         # Without an encoder, spaCy has no such thing.
         name = "spacy.Tok2Vec.v2" if encode else "spacy-elmo.ElmoTok2Vec.v2"
         return {"@architectures": name, "embed": embed, "encode": encode}
-    listener = {key: value for key, value in listener.items() if key not in MIX_KEYS}
+    listener = {key: value for key, value in preset["input"].items() if key not in MIX_KEYS}
     places = {
         place: {**listener, **variant.mix} if place in variant.places else None
         for place in ("input", "output")
     }
-    vectors = (block.get("vectors") or _read_vectors_block()) if variant.has_vectors else None
+    vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
     return {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
-
-
-def _read_vectors_block() -> Dict[str, Any]:
-    return read_template(STATIC_VECTORS)["tok2vec"]["vectors"]
 
 
 def _remove_elmo(config: Config) -> None:

@@ -5,6 +5,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple, Union
 from spacy.language import Language
 
 from ..errors import Errors
+from ..layers.listener import MIX_KEYS
+from ..util.templates import read_template
 
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
@@ -49,10 +51,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
         raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
     plain = Variant("plain", "without ELMo", (), {})
     learned = _at("input", "input", f"learned, λ = {_WEAK}", mix_l2=_WEAK)
-    # As the preset has it.
-    every = _at(
-        "input", "all", "all, side by side", output="all", mix_layer_norm=True, mix_dropout=0.3
-    )
+    every = _at("input", "all", "all, side by side", **_read_preset_mix())
     if suite == "weighting":
         fixed = [_at("input", f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
         return [
@@ -84,6 +83,11 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
 
 def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
     return Variant(name, title, (place,), mix)
+
+
+def _read_preset_mix() -> Dict[str, Any]:
+    listener = read_template("word_features")["tok2vec"]["input"]
+    return {key: listener[key] for key in MIX_KEYS if key in listener}
 
 
 def _name_layer(i: int) -> str:
