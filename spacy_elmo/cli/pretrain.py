@@ -63,15 +63,15 @@ def pretrain(
         torch.set_num_threads(threads)
     with exit_on_error(is_quiet) as console, closing(RunLines(console)) as lines:
         settings = read_pretraining_config(config, ctx.args)
-        stopper = _Stopper(max_minutes, console)
-        progress = run(
-            settings,
-            output,
-            resume=resume,
-            device=device,
-            on_report=report,
-            should_stop=stopper,
-        )
+        with _Stopper(max_minutes, console) as stopper:
+            progress = run(
+                settings,
+                output,
+                resume=resume,
+                device=device,
+                on_report=report,
+                should_stop=stopper,
+            )
         is_stopped = stopper.is_over and progress.step < log.total_steps
         rest = f" of {log.total_steps}, stopped: continue with `--resume`" if is_stopped else ""
         console.finish(output / "model-last", summary=f"Step {progress.step}{rest}")
@@ -81,7 +81,8 @@ def pretrain(
 
 class _Stopper:
     """Whether training should stop, asked after every step: after a signal, or when the time is
-    up. A signal before the first step ends the command at once: there is nothing to save.
+    up. A signal before the first step ends the command at once: there is nothing to save. A
+    context manager, which tells so.
 
     max_minutes (float): from now; 0 for no end.
     console (Console): of the command.
@@ -95,12 +96,19 @@ class _Stopper:
         self.signal = 0
         self.has_trained = False
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._tell)
+            signal.signal(number, self._listen)
 
-    def _tell(self, number: int, frame: Any) -> None:
+    def __enter__(self) -> "_Stopper":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, SystemExit):
+            self.console.fail(Warnings.WL010)
+
+    def _listen(self, number: int, frame: Any) -> None:
+        # Nothing is printed here: a stream that is being written to cannot be written to.
         self.signal = number
         if not self.has_trained:
-            self.console.fail(Warnings.WL010)
             raise SystemExit(128 + number)
 
     def __call__(self) -> bool:

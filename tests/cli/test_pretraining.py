@@ -1,5 +1,6 @@
 """The commands around pretraining, through spaCy's own command line."""
 
+import io
 import signal
 
 import h5py
@@ -178,12 +179,40 @@ def test_impossible_runs_are_refused(texts, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_signal_before_the_first_step_ends_the_command(monkeypatch, capsys):
+@pytest.fixture
+def stopper(monkeypatch):
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
-    stopper = _Stopper(0, Console())
+    return _Stopper(0, Console())
 
-    with pytest.raises(SystemExit) as ended:
-        stopper._tell(signal.SIGTERM, None)
+
+def test_a_signal_before_the_first_step_ends_the_command(stopper, capsys):
+    with pytest.raises(SystemExit) as ended, stopper:
+        stopper._listen(signal.SIGTERM, None)
 
     assert ended.value.code == 128 + signal.SIGTERM
     assert "WL010" in capsys.readouterr().err
+
+
+def test_a_signal_while_a_message_is_printed_ends_the_command(stopper, monkeypatch):
+    class Screen(io.RawIOBase):
+        text, is_told = b"", False
+
+        def writable(self):
+            return True
+
+        def write(self, part):
+            self.text += bytes(part)
+            if not self.is_told:
+                self.is_told = True
+                stopper._listen(signal.SIGTERM, None)
+            return len(part)
+
+    screen = Screen()
+    stream = io.TextIOWrapper(io.BufferedWriter(screen), line_buffering=True)
+    monkeypatch.setattr("sys.stderr", stream)
+
+    # Python's streams are not to be entered twice: that would be a RuntimeError.
+    with pytest.raises(SystemExit), stopper:
+        print("Started from step 12", file=stream)
+
+    assert b"WL010" in screen.text

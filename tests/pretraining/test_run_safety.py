@@ -373,10 +373,10 @@ def test_a_run_killed_at_any_write_goes_on_to_the_same_bits(
 
 # As above; the parent sends signals, again and again, until the run has come to its end.
 SIGNALS = """
-import os, random, signal, sys, time
+import os, random, signal, sys, time, traceback
 from pathlib import Path
 
-import torch
+import torch, typer
 from spacy.cli._util import app, registry
 from spacy_elmo.pretraining.run_folder import has_checkpoints
 from tests.support import faults
@@ -399,8 +399,10 @@ def start(name):
             code = 0
         except SystemExit as err:
             code = err.code or 0
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             code = 1
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     return child
