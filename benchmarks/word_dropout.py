@@ -42,7 +42,7 @@ WIDE = {"encode": {"width": 256, "depth": 2}}
 CHOICES = [
     Choice("neither", "word_features", {"word_dropout": 0.0}, PLAIN_LAYERS),
     Choice("word dropout", "word_features", None, PLAIN_LAYERS),
-    Choice("word dropout, layers normalised and dropped: the preset", "word_features"),
+    Choice("word dropout, layers normalised, with dropout: the preset", "word_features"),
     Choice("the same, encoder 256 wide, half as deep", "word_features", WIDE),
     Choice("that encoder without word dropout", "word_features", {**WIDE, "word_dropout": 0.0}),
     Choice("static vectors beside: the preset", "static_vectors"),

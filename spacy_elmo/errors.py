@@ -30,8 +30,8 @@ class Errors(metaclass=ErrorsWithCodes):
         '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
     )
     EL005 = (
-        "spacy-elmo.ElmoTok2Vec.v2 has neither `embed` nor `input` nor `vectors`: nothing for "
-        "`encode` to read. Add one of the three blocks."
+        "ElmoTok2Vec has nothing for `encode` to read. Add one of the blocks `embed`, `input` "
+        "and, in spacy-elmo.ElmoTok2Vec.v2, `vectors`."
     )
     EL006 = (
         "The model of the component '{name}' has the layers {found}, expected elmo_layers "
@@ -880,7 +880,10 @@ class Warnings(metaclass=ErrorsWithCodes):
         'learn them. In [corpora] take `@readers = "spacy-elmo.CorefCorpus.v1"` with '
         "`gold_tokens = true`."
     )
-    WL023 = "The result '{path}' is damaged or belongs to another run; the run is repeated."
+    WL023 = (
+        "The result '{path}' is damaged, of another run, or of another config, such as an "
+        "earlier version's preset; the run is repeated."
+    )
     WL024 = "Another process is writing to '{path}'; waiting until it ends."
     WL016 = (
         "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "

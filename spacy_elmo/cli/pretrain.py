@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Dict
 
 import typer
 
@@ -81,8 +81,8 @@ def pretrain(
 
 class _Stopper:
     """Whether training should stop, asked after every step: after a signal, or when the time is
-    up. A signal before the first step ends the command at once: there is nothing to save. A
-    context manager, which tells so.
+    up. A signal before the first step ends the command at once: there is nothing to save.
+    Signals are heard while its context is open.
 
     max_minutes (float): from now; 0 for no end.
     console (Console): of the command.
@@ -95,15 +95,18 @@ class _Stopper:
         self.console = console
         self.signal = 0
         self.has_trained = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._listen)
+        self.handlers: Dict[int, Any] = {}
 
     def __enter__(self) -> "_Stopper":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.handlers[number] = signal.signal(number, self._listen)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, SystemExit):
+        if self.signal and isinstance(error, SystemExit):
             self.console.fail(Warnings.WL010)
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
 
     def _listen(self, number: int, frame: Any) -> None:
         # Nothing is printed here: a stream that is being written to cannot be written to.

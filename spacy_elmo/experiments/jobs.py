@@ -25,7 +25,7 @@ from ..util.locks import lock_folder
 from .progress import Progress, Report
 from .results import Result
 from .run_settings import RunSettings, hash_vectors
-from .runs import RESULT_KEYS, Run, get_workplace, make_run_config, run_one
+from .runs import RESULT_KEYS, Run, get_workplace, hash_config, make_run_config, run_one
 from .subsets import find_further, find_splits, read_docs
 from .variants import get_score
 
@@ -68,7 +68,7 @@ def run_all(
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
         settings.fix(output)
-        done = [_read_done(output / f"{run.name}.json", run) for run in runs]
+        done = [_read_done(output / f"{run.name}.json", run, settings) for run in runs]
         yield from (result for result in done if result is not None)
         missing = [run for run, result in zip(runs, done) if result is None]
         if missing:
@@ -89,19 +89,22 @@ def _check(runs: Sequence[Run], settings: RunSettings) -> None:
         read_docs(path)
 
 
-def _read_done(path: Path, run: Run) -> Optional[Result]:
-    """RETURNS (Optional[Result]): Of a run that was made, undamaged."""
+def _read_done(path: Path, run: Run, settings: RunSettings) -> Optional[Result]:
+    """RETURNS (Optional[Result]): Of a run that was made, undamaged, with the config of now."""
     if not path.exists():
         return None
     try:
         result = read_checked_json(path)
     except ValueError:
         result = {}
-    wanted = {"variant": run.variant.name, "share": run.share, "seed": run.seed}
-    if (
-        set(result) - {"further"} == RESULT_KEYS
-        and wanted.items() <= {k: result[k] for k in wanted}.items()
-    ):
+    wanted = {
+        "variant": run.variant.name,
+        "share": run.share,
+        "seed": run.seed,
+        "config": hash_config(run, settings),
+    }
+    is_whole = set(result) - {"further"} == RESULT_KEYS
+    if is_whole and all(result[key] == value for key, value in wanted.items()):
         return result
     logger.warning(Warnings.WL023.format(path=path))
     return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional
 
 import spacy
+import srsly
 from spacy import util
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
@@ -20,6 +21,7 @@ from ..checkpoints.loaders import read_config
 from ..errors import Errors
 from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
+from ..util.digests import digest
 from ..util.showing import show_reason
 from .progress import Report, RunLog
 from .results import get_origin
@@ -31,7 +33,7 @@ from .variants import Variant, get_score
 # Of the result of a run, but for "further", which is there if there are further test sets.
 RESULT_KEYS = {
     "variant", "share", "seed", "score", "dev", "test", "curve", "mixes", "n_docs", "seconds",
-    "date", "versions", "settings",
+    "date", "versions", "settings", "config",
 }  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def run_one(
     report (Callable[[Progress], None]): called with the progress.
     RETURNS (Dict[str, Any]): what is written, with `RESULT_KEYS`: "score" is the key of the
         score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
-        those of further test sets, by name.
+        those of further test sets, by name. "config" is `hash_config`.
     """
     start = time.perf_counter()
     splits = find_splits(Path(settings.corpus))
@@ -97,6 +99,7 @@ def run_one(
         "seconds": round(time.perf_counter() - start, 1),
         **get_origin(),
         "settings": asdict(settings),
+        "config": hash_config(run, settings),
     }
     further = find_further(Path(settings.corpus))
     if further:
@@ -177,6 +180,14 @@ def make_run_config(run: Run, settings: RunSettings) -> Config:
     config["system"]["seed"] = run.seed
     config["paths"]["dev"] = str(Path(settings.corpus) / "dev.spacy")
     return config
+
+
+def hash_config(run: Run, settings: RunSettings) -> str:
+    """RETURNS (str): Digest of what a run trains and how, but for paths: `RunSettings` knows files
+    by their content. It changes with the presets. RAISES (ValueError): as `make_run_config`."""
+    config = make_run_config(run, settings)
+    parts = {key: config[key] for key in ("nlp", "components", "corpora", "training")}
+    return digest(srsly.json_dumps(parts, sort_keys=True).encode("utf8"))
 
 
 def _make_config(

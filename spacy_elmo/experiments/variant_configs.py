@@ -79,7 +79,7 @@ def _make_tok2vec(
         embed["include_static_vectors"] = inside
     if not variant.places:
         # Without an encoder, spaCy has no such thing.
-        name = "spacy.Tok2Vec.v2" if encode else "spacy-elmo.ElmoTok2Vec.v2"
+        name = "spacy.Tok2Vec.v2" if encode else preset["@architectures"]
         return {"@architectures": name, "embed": embed, "encode": encode}
     listener = {key: value for key, value in preset["input"].items() if key not in MIX_KEYS}
     places = {
@@ -87,7 +87,13 @@ def _make_tok2vec(
         for place in ("input", "output")
     }
     vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
-    return {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
+    made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
+    # Of whatever version the block is.
+    made["@architectures"] = preset["@architectures"]
+    if not places["input"]:
+        # Nothing beside the word features makes up for those that are dropped.
+        made["word_dropout"] = 0.0
+    return made
 
 
 def _remove_elmo(config: Config) -> None:

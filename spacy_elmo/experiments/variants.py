@@ -50,26 +50,25 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     if suite not in SUITES:
         raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
     plain = Variant("plain", "without ELMo", (), {})
-    learned = _at("input", "input", f"learned, λ = {_WEAK}", mix_l2=_WEAK)
-    every = _at("input", "all", "all, side by side", **_read_preset_mix())
+    learned = _before_encoder("input", f"learned, λ = {_WEAK}", output="mix", mix_l2=_WEAK)
+    every = _before_encoder("all", "all, side by side")
     if suite == "weighting":
-        fixed = [_at("input", f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
+        fixed = [_before_encoder(f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
         return [
             plain,
-            _at("input", "top", "last layer only", output="top"),
-            _at("input", "average", "plain average", output="average"),
-            _at("input", "strong", f"learned, λ = {_STRONG:g}", mix_l2=_STRONG),
+            _before_encoder("top", "last layer only", output="top"),
+            _before_encoder("average", "plain average", output="average"),
+            _before_encoder("strong", f"learned, λ = {_STRONG:g}", output="mix", mix_l2=_STRONG),
             learned,
             every,
             *fixed,
         ]
     if suite == "placement":
-        mix = {"mix_l2": _WEAK}
         return [
             plain,
             learned._replace(title="input"),
-            Variant("output", "output", ("output",), mix),
-            Variant("both", "input and output", ("input", "output"), mix),
+            learned._replace(name="output", title="output", places=("output",)),
+            learned._replace(name="both", title="input and output", places=("input", "output")),
         ]
     elmo = every._replace(title="with ELMo")
     if suite == "vectors":
@@ -81,13 +80,12 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     return [plain, elmo]
 
 
-def _at(place: str, name: str, title: str, **mix: Union[str, float]) -> Variant:
-    return Variant(name, title, (place,), mix)
-
-
-def _read_preset_mix() -> Dict[str, Any]:
+def _before_encoder(name: str, title: str, **mix: Union[str, float]) -> Variant:
+    """mix (Union[str, float]): keys of the mix that are not as in the preset word_features: norm
+    and dropout are the same in all variants."""
     listener = read_template("word_features")["tok2vec"]["input"]
-    return {key: listener[key] for key in MIX_KEYS if key in listener}
+    preset = {key: listener[key] for key in MIX_KEYS if key in listener}
+    return Variant(name, title, ("input",), {**preset, **mix})
 
 
 def _name_layer(i: int) -> str:

@@ -2,9 +2,8 @@
 
 from typing import Any, Callable, List, Optional, Tuple
 
-from spacy.ml.staticvectors import StaticVectors
 from spacy.tokens import Doc
-from thinc.api import LayerNorm, Linear, Model, chain, concatenate, ragged2list, with_array
+from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors
@@ -50,13 +49,6 @@ def elmo_tok2vec(
     if encode is None:
         joined.set_ref(PAST, output)
     return joined
-
-
-def static_vectors(width: int) -> Tok2VecModel:
-    """See `build_static_vectors_v1`."""
-    vectors: Tok2VecModel = chain(StaticVectors(nO=width), ragged2list())
-    vectors.set_dim("nO", width, force=True)
-    return vectors
 
 
 def get_past_width(tok2vec: Tok2VecModel) -> int:

@@ -6,7 +6,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..bilm.config import BiLMConfig
-from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, static_vectors
+from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec
+from ..layers.pipeline_vectors import pipeline_vectors
 from ..layers.scalar_mix import MixOutput
 from ..layers.spans import SpanGetter
 from .making import make_elmo, make_elmo_listener
@@ -117,7 +118,8 @@ def build_elmo_tok2vec_v2(
 
     encode (Optional[Model[List[Floats2d], List[Floats2d]]]): spacy.MaxoutWindowEncoder.v2,
         spacy-elmo.BiLSTMEncoder.v1 or another encoder of rows; null for none, where the task
-        has an encoder of its own: then `embed` and ELMo stand side by side as they are.
+        has an encoder of its own: then `embed`, `vectors` and ELMo stand side by side as they
+        are.
     embed (Optional[Tok2VecModel]): spaCy's own word features, such as
         spacy.MultiHashEmbed.v2; null for none.
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
@@ -150,7 +152,9 @@ def build_elmo_tok2vec_v2(
 def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
     """Map the static vectors of the pipeline (`vocab.vectors`, default or floret) to a width.
 
-    width (int): numbers a token. RETURNS (Tok2VecModel): docs -> arrays of shape
-        (n_tokens, width), without a bias: zeros for a word that has no vector.
+    width (int): numbers a token, at least 1.
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width), without a bias: zeros for a
+        word that has no vector.
+    RAISES (ValueError): EL012 for a `width` below 1.
     """
-    return static_vectors(width)
+    return pipeline_vectors(width)

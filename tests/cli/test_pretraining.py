@@ -179,21 +179,35 @@ def test_impossible_runs_are_refused(texts, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture
-def stopper(monkeypatch):
-    monkeypatch.setattr("signal.signal", lambda number, handler: None)
-    return _Stopper(0, Console())
+NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
-def test_a_signal_before_the_first_step_ends_the_command(stopper, capsys):
-    with pytest.raises(SystemExit) as ended, stopper:
-        stopper._listen(signal.SIGTERM, None)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_before_the_first_step_ends_the_command(number, capsys):
+    handlers = [signal.getsignal(each) for each in NUMBERS]
 
-    assert ended.value.code == 128 + signal.SIGTERM
+    with pytest.raises(SystemExit) as ended, _Stopper(0, Console()):
+        signal.raise_signal(number)
+
+    assert ended.value.code == 128 + number
     assert "WL010" in capsys.readouterr().err
+    assert [signal.getsignal(each) for each in NUMBERS] == handlers
 
 
-def test_a_signal_while_a_message_is_printed_ends_the_command(stopper, monkeypatch):
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_later_ends_training_after_the_step(number, capsys):
+    handlers = [signal.getsignal(each) for each in NUMBERS]
+
+    with _Stopper(0, Console()) as stopper:
+        assert not stopper()
+        signal.raise_signal(number)
+        assert stopper() and stopper.signal == number
+
+    assert not capsys.readouterr().err
+    assert [signal.getsignal(each) for each in NUMBERS] == handlers
+
+
+def test_a_signal_while_a_message_is_printed_ends_the_command(monkeypatch):
     class Screen(io.RawIOBase):
         text, is_told = b"", False
 
@@ -204,7 +218,7 @@ def test_a_signal_while_a_message_is_printed_ends_the_command(stopper, monkeypat
             self.text += bytes(part)
             if not self.is_told:
                 self.is_told = True
-                stopper._listen(signal.SIGTERM, None)
+                signal.raise_signal(signal.SIGTERM)
             return len(part)
 
     screen = Screen()
@@ -212,7 +226,7 @@ def test_a_signal_while_a_message_is_printed_ends_the_command(stopper, monkeypat
     monkeypatch.setattr("sys.stderr", stream)
 
     # Python's streams are not to be entered twice: that would be a RuntimeError.
-    with pytest.raises(SystemExit), stopper:
+    with pytest.raises(SystemExit), _Stopper(0, Console()):
         print("Started from step 12", file=stream)
 
     assert b"WL010" in screen.text

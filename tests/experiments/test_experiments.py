@@ -9,6 +9,7 @@ import spacy
 import srsly
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy import util
 from spacy.tokens import DocBin
 
 from spacy_elmo.bilm.config import BiLMConfig
@@ -24,6 +25,7 @@ from spacy_elmo.experiments.variants import SUITES, choose_variants, get_score
 from spacy_elmo.pipeline.presets import make_config
 
 from ..support.helpers import SHAPE, hash_of
+from ..support.pipelines import add_vectors
 from ..support.toy_corpora import make_docs
 
 COMPONENTS = {"tagger": "tag_acc", "ner": "ents_f", "textcat": "cats_score"}
@@ -121,18 +123,62 @@ def check_differences(suite, component, configs):
 
 def test_the_paper_s_tables_are_covered():
     def listeners(suite):
-        configs = [make_variant(v, "tagger") for v in choose_variants(suite, 2)]
+        configs = [make_variant(v, "tagger", vectors="x") for v in choose_variants(suite, 2)]
         blocks = [c["components"]["tagger"]["model"]["tok2vec"] for c in configs]
         return [(b.get("input"), b.get("output")) for b in blocks]
 
     weighting = [i for i, o in listeners("weighting")[1:] if o is None]
-    assert [i.get("output") for i in weighting] == ["top", "average", None, None, "all", 0, 1]
+    assert [i["output"] for i in weighting] == ["top", "average", "mix", "mix", "all", 0, 1]
     assert [i.get("mix_l2") for i in weighting] == [None, None, 1.0, 0.001, None, None, None]
     places = [(i is not None, o is not None) for i, o in listeners("placement")]
     assert places == [(False, False), (True, False), (False, True), (True, True)]
     _, elmo = listeners("gain")
     assert elmo[0]["output"] == "all" and elmo[1] is None
+    # What is compared is the mix or the place, not norm and dropout.
+    mixes = [block for suite in SUITES for pair in listeners(suite) for block in pair if block]
+    kept = [(block["mix_layer_norm"], block["mix_dropout"]) for block in mixes]
+    assert set(kept) == {(elmo[0]["mix_layer_norm"], elmo[0]["mix_dropout"])}
     assert len(choose_variants("weighting", 5)) == len(choose_variants("weighting", 2)) + 3
+
+
+def get_tok2vec(variant, base=None):
+    config = make_variant(variant, "tagger", base=base, vectors="x")
+    block = config["components"]["tagger"]["model"]["tok2vec"]
+    return {key: value for key, value in block.items() if value is not None}
+
+
+def test_what_elmo_brings_is_what_its_presets_bring():
+    _, elmo = choose_variants("gain", 2)
+    *_, with_vectors = choose_variants("vectors", 2)
+    for variant, preset in [(elmo, "word_features"), (with_vectors, "static_vectors")]:
+        config = make_config(preset, ["tagger"])
+        block = config["components"]["tagger"]["model"]["tok2vec"]
+        assert get_tok2vec(variant) == {k: v for k, v in block.items() if v is not None}
+
+
+def test_words_are_dropped_where_elmo_is_beside_them():
+    dropout = {v.name: get_tok2vec(v).get("word_dropout") for v in choose_variants("placement", 2)}
+
+    preset = make_config("word_features", ["tagger"])["components"]["tagger"]["model"]["tok2vec"]
+    share = preset["word_dropout"]
+    assert share > 0
+    assert dropout == {"plain": None, "input": share, "output": 0.0, "both": share}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_config_of_the_older_version_is_enough(suite, tmp_path):
+    nlp = spacy.blank("en")
+    add_vectors(nlp)
+    nlp.to_disk(tmp_path)
+    base = make_base("tagger")
+    block = base["components"]["tagger"]["model"]["tok2vec"]
+    block["@architectures"] = "spacy-elmo.ElmoTok2Vec.v1"
+    block["input"]["@architectures"] = "spacy-elmo.ElmoListener.v1"
+    del block["word_dropout"]
+    shape = BiLMConfig(**SHAPE)
+    for variant in choose_variants(suite, SHAPE["depth"]):
+        config = make_variant(variant, "tagger", base=base, vectors=str(tmp_path), shape=shape)
+        assert "tagger" in util.load_model_from_config(config, auto_fill=True).pipe_names
 
 
 def test_unknown_experiments_and_components_are_said():

@@ -18,10 +18,11 @@ from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.progress import Progress, RunLog
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.run_settings import RunSettings
-from spacy_elmo.experiments.runs import Run
+from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 from spacy_elmo.util.locks import lock_folder
+from spacy_elmo.util.templates import read_template
 
 from ..support.damage import each_mutation, flip, replace_by_others
 from ..support.faults import fail_at_each_write, kill_at_each_write
@@ -44,7 +45,8 @@ def made(monkeypatch):
         for run in runs:
             titles.append(run.title)
             result = make_result(run.variant.name, run.seed, 0.5, [0])
-            yield write_run(output, run, {**result, **get_origin()})
+            config = hash_config(run, settings)
+            yield write_run(output, run, {**result, **get_origin(), "config": config})
 
     monkeypatch.setattr(jobs, "_run_missing", run_missing)
     return titles
@@ -106,6 +108,44 @@ def test_damaged_results_are_made_again(settings, tmp_path, made, caplog):
         made.clear()
         write_checked_json(path, content)
         assert list(run_all(RUNS[:1], settings, output)) == expected and made
+
+
+def test_runs_of_an_earlier_preset_are_made_again(settings, tmp_path, made, monkeypatch, caplog):
+    output = tmp_path / "out"
+    list(run_all(RUNS, settings, output))
+    made.clear()
+    template = read_template("word_features")
+    template["tok2vec"]["word_dropout"] /= 2
+    # Read where the config is made, for `static_vectors`, whose first half it is.
+    monkeypatch.setattr(
+        "spacy_elmo.pipeline.presets.read_template",
+        lambda name: template.copy() if name == "word_features" else read_template(name),
+    )
+
+    list(run_all(RUNS, settings, output))
+
+    # Without ELMo there is no word dropout.
+    assert made == ["all, 100%, seed 0", "all, 100%, seed 1"]
+    assert caplog.text.count("WL023") == 2
+
+
+def test_a_config_is_the_same_wherever_its_files_are(settings):
+    run = RUNS[-1]
+    moved = RunSettings(**{**vars(settings), "corpus": "elsewhere"})
+
+    assert hash_config(run, settings) == hash_config(run, moved)
+    assert hash_config(run, settings) == hash_config(run._replace(seed=7), settings)
+    others = [RUNS[0], RUNS[-1]._replace(variant=choose_variants("weighting", 2)[1])]
+    assert len({hash_config(each, settings) for each in (run, *others)}) == 3
+
+
+def test_runs_share_the_processors_that_are_theirs(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 8}, raising=False)
+    assert jobs._count_processors() == 3
+    # Where no system can tell: macOS, Windows.
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert jobs._count_processors() == 7
 
 
 def test_other_things_in_the_place_of_results(settings, tmp_path, made):
@@ -238,7 +278,7 @@ WORK = """
 import os, sys
 from pathlib import Path
 from spacy_elmo.experiments.jobs import run_all
-from spacy_elmo.experiments.runs import Run
+from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.variants import choose_variants
 if __name__ == "__main__":

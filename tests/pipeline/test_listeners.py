@@ -13,7 +13,11 @@ from thinc.api import SGD
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
-from spacy_elmo.pipeline.architectures import build_elmo_listener_v2, build_elmo_tok2vec_v2
+from spacy_elmo.pipeline.architectures import (
+    build_elmo_listener_v2,
+    build_elmo_tok2vec_v2,
+    build_static_vectors_v1,
+)
 from spacy_elmo.pipeline.older_architectures import build_elmo_tok2vec_v1
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, tell, vectors
@@ -219,6 +223,38 @@ def test_static_vectors_are_not_dropped():
     backprop([np.ones_like(Y) for Y in Ys])
     # One row of the table for each word: three times each, none was left out.
     np.testing.assert_allclose(table.get_grad("W")[:, [0, 2]], 3.0)
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", ""], ["", "ham"]], ids=str)
+def test_static_vectors_of_empty_docs(texts):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    layer = build_static_vectors_v1(width=3)
+    layer.initialize(X=[nlp.make_doc("ham")])
+    docs = [nlp.make_doc(text) for text in texts]
+
+    Ys, backprop = layer.begin_update(docs)
+
+    assert [Y.shape for Y in Ys] == [(len(doc), 3) for doc in docs]
+    assert [Y.shape for Y in layer.predict(docs)] == [Y.shape for Y in Ys]
+    backprop([np.ones_like(Y) for Y in Ys])
+    assert layer.layers[0].has_grad("W") == (len(docs) > 0 and len(docs[-1]) > 0)
+
+
+def test_static_vectors_in_a_component_that_reads_empty_docs():
+    nlp = make_nlp()
+    add_vectors(nlp)
+    add_task(nlp, "span_finder", tok2vec(vectors=STATIC))
+    train(nlp)
+
+    for texts in ([""], ["", ""], ["", "ham"]):
+        assert [len(doc) for doc in nlp.pipe(texts)] == [len(text.split()) for text in texts]
+
+
+@pytest.mark.parametrize("width", [0, -1])
+def test_static_vectors_have_a_width(width):
+    with pytest.raises(ValueError, match="EL012.*width"):
+        build_static_vectors_v1(width=width)
 
 
 @pytest.mark.parametrize("place", [{"encode": ENCODE}, {"encode": None}, {"embed": None}])

@@ -1,0 +1,53 @@
+"""`pipeline_vectors`: the static vectors of the pipeline, beside ELMo."""
+
+from typing import Any, Callable, List, Optional, Tuple, cast
+
+from spacy.ml.staticvectors import StaticVectors
+from spacy.tokens import Doc
+from thinc.api import Model, ragged2list
+from thinc.types import Floats2d
+
+from ..util.checks import require_least
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+
+
+def pipeline_vectors(width: int) -> Tok2VecModel:
+    """Make the layer: spaCy's `StaticVectors`, whose rows are those of docs. See
+    `build_static_vectors_v1`."""
+    require_least("width", width, 1)
+    return Model(
+        "pipeline_vectors",
+        pipeline_vectors_forward,
+        init=_init,
+        layers=[StaticVectors(nO=width), ragged2list()],
+        dims={"nO": width},
+    )
+
+
+def _init(model: Tok2VecModel, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    model.layers[0].initialize(X=X)
+
+
+def pipeline_vectors_forward(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
+        backprop to the map from vectors to them.
+    """
+    if not any(len(doc) for doc in docs):
+        # spaCy's layer does not say how many docs there were.
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], _no_backprop
+    table, as_list = model.layers
+    rows, backprop_table = table(docs, is_train)
+    Xs, backprop_list = as_list(rows, is_train)
+
+    def backprop(dYs: List[Floats2d]) -> Any:
+        return backprop_table(backprop_list(dYs))
+
+    return cast(List[Floats2d], Xs), backprop
+
+
+def _no_backprop(dYs: List[Floats2d]) -> List[Doc]:
+    return []
