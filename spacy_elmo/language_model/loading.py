@@ -2,11 +2,12 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.plan import TensorHeader
 from ..bilm.state_checks import check_headers, get_headers, load_weights
@@ -25,6 +26,7 @@ _WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
 
 # What of a shape concerns the LSTMs alone, and weights of the word encoder.
 _LSTM_KEYS = ("depth", "cell_width", "cell_clip", "proj_clip", "projection", "skip_connections")
+_CELL_KEYS = ("cell_width", "projection")
 _WORD_ENCODER = ("char_cnn.", "word_table.")
 
 
@@ -69,15 +71,66 @@ def start_words(bilm: BiLM, files: CheckpointFiles) -> None:
     files (CheckpointFiles): the other one.
     RAISES (ValueError): EL097 if the word encoders differ in shape; else as `read_bilm`.
     """
-    config = find_reader(files).read_config(files)
-    same_lstms = {key: getattr(bilm.config, key) for key in _LSTM_KEYS}
-    differences = bilm.config.differences(replace(config, **same_lstms))
-    if differences:
-        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
-        raise ValueError(text)
+    _require_shape(bilm, find_reader(files).read_config(files), files, but=_LSTM_KEYS)
     state = read_bilm(files).state_dict()
     words = {name: tensor for name, tensor in state.items() if name.startswith(_WORD_ENCODER)}
     bilm.load_state_dict({**bilm.state_dict(), **words})
+
+
+@torch.no_grad()
+def start_cells(bilm: BiLM, files: CheckpointFiles) -> None:
+    """Fill a biLM with one that has fewer cells. Both compute the same at first: nothing of what
+    the further cells hold is projected yet, until the projection learns what they are good for.
+
+    bilm (BiLM): has a projection; untouched if anything is wrong. Its further cells keep their
+        random weights, and what the projection has for them becomes 0.
+    files (CheckpointFiles): the other one, with a projection or without.
+    RAISES (ValueError): EL097 if the shapes differ in more than that; else as `read_bilm`.
+
+    Source: as the wider layers of Chen et al. 2016, "Net2Net", but with cells of their own instead
+        of copies of those that are there.
+    """
+    config = find_reader(files).read_config(files)
+    can_grow = bilm.config.projection and config.cell_width <= bilm.config.cell_width
+    _require_shape(bilm, config, files, but=_CELL_KEYS if can_grow else ())
+    other = read_bilm(files)
+    state = other.state_dict()
+    stacks = {"forward_lstm": bilm.forward_lstm, "backward_lstm": bilm.backward_lstm}
+    for name, stack in stacks.items():
+        for i, layer in enumerate(stack.layers):
+            place = f"{name}.layers.{i}."
+            learned = {key[len(place) :]: t for key, t in state.items() if key.startswith(place)}
+            grown = _grow(layer.state_dict(), learned, config.cell_width)
+            state.update({place + key: tensor for key, tensor in grown.items()})
+    bilm.load_state_dict(state)
+
+
+def _require_shape(
+    bilm: BiLM, config: BiLMConfig, files: CheckpointFiles, *, but: Sequence[str]
+) -> None:
+    """bilm (BiLM): what to fill. config (BiLMConfig): the shape in `files`. but (Sequence[str]):
+    keys in which it may differ. RAISES (ValueError): EL097 for others in which it does."""
+    allowed = {key: getattr(bilm.config, key) for key in but}
+    differences = bilm.config.differences(replace(config, **allowed))
+    if differences:
+        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
+        raise ValueError(text)
+
+
+def _grow(
+    random: Mapping[str, Tensor], learned: Mapping[str, Tensor], n_cells: int
+) -> Dict[str, Tensor]:
+    """random (Mapping[str, Tensor]): of an LSTM layer, with a projection. learned
+    (Mapping[str, Tensor]): of one with `n_cells` cells. RETURNS (Dict[str, Tensor]): of the first,
+    computing what the second does."""
+    weight, bias, projection = (random[key].clone() for key in ("weight", "bias", "projection"))
+    for ours, theirs in ((weight, learned["weight"]), (bias, learned["bias"])):
+        # (..., 4 * n_cells): the gates are blocks.
+        ours.unflatten(-1, (4, -1))[..., :n_cells] = theirs.unflatten(-1, (4, -1))
+    projection.zero_()  # (cell_width, width)
+    # Without a projection, each cell is a number of the output.
+    projection[:n_cells] = learned.get("projection", torch.eye(n_cells))
+    return {"weight": weight, "bias": bias, "projection": projection}
 
 
 def load_language_model(files: CheckpointFiles) -> LoadedModel:

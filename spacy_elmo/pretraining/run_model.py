@@ -12,7 +12,7 @@ from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import find_reader
 from ..checkpoints.native import META_FILE
 from ..errors import Errors
-from ..language_model.loading import copy_softmax_rows, start_bilm, start_words
+from ..language_model.loading import copy_softmax_rows, start_bilm, start_cells, start_words
 from ..language_model.objective import LanguageModel
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.teacher import TeacherContext, make_teachers
@@ -105,10 +105,10 @@ def find_init(paths: Mapping[str, Any]) -> Optional[CheckpointFiles]:
 def _load_weights(
     model: LanguageModel, vocabulary: Vocabulary, files: CheckpointFiles, part: str
 ) -> None:
-    """Load the weights of the biLM, or of its words alone, and the rows of the softmax of the
-    words that both have."""
-    start = start_words if part == "words" else start_bilm
-    start(model.bilm, files)
+    """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
+    the words that both have."""
+    starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
+    starts[part](model.bilm, files)
     stored = find_reader(files).read_softmax(files)
     n_words = 0
     if stored is not None:

@@ -24,7 +24,7 @@ from ..inference.packed_linear import DTYPES
 from .schedule import SCHEDULES, learn_rate_factor
 
 PRECISIONS = tuple(DTYPES)
-INIT_PARTS = ("all", "words")
+INIT_PARTS = ("all", "cells", "words")
 # What no run needs, and what no machine can hold or do.
 _MOST_EPOCHS = 1_000_000
 _MOST_TOKENS = 1_000_000_000
@@ -41,7 +41,9 @@ class TrainingSettings:
     max_epochs (float): length of the run in passes over the text.
     batch_tokens (int): predictions of a direction in a step, over all processes.
     init_part (str): what is taken of the weights that the run starts from ([paths] init):
-        "all", or "words": the word encoder and the softmax, for other LSTMs behind them.
+        "all"; "cells": all, for LSTMs with more cells and a projection, which begin with what
+        those of the weights compute; or "words": the word encoder and the softmax, for other
+        LSTMs behind them.
     accumulate (int): pieces in which each process computes its share, to save memory.
     learn_rate (float): the highest one.
     warmup_steps (int): until the highest rate.

@@ -279,6 +279,43 @@ def test_a_run_can_start_from_the_words_of_another_shape(tmp_path, texts):
         train(tmp_path, texts, "fourth", training={**training, "init_part": "half"})
 
 
+@pytest.mark.parametrize("has_projection", [True, False])
+def test_a_run_can_start_from_fewer_cells(tmp_path, texts, has_projection):
+    cell_width = SHAPE["cell_width"] if has_projection else SHAPE["width"] // 2
+    smaller = {**SHAPE, "cell_width": cell_width, "projection": has_projection}
+    train(tmp_path, texts, "first", bilm=smaller)
+    first = tmp_path / "first" / "model-last"
+    paths = {"train": str(texts / "train"), "dev": None, "init": str(first)}
+    training = {**SMALL["training"], "max_steps": 1, "learn_rate": 1e-9, "init_part": "cells"}
+    larger = {**SHAPE, "cell_width": cell_width + 5, "projection": True}
+
+    train(tmp_path, texts, "second", bilm=larger, paths=paths, training=training)
+
+    second = tmp_path / "second" / "model-last"
+    sentences = [["I", "like", "eggs"], ["Sam"]]
+    before, after = (load_embedder(folder) for folder in (first, second))
+    assert after.bilm.config.cell_width == cell_width + 5
+    assert_close(after.embed(sentences), before.embed(sentences))
+    torch.testing.assert_close(
+        native_softmax(second).state["weight"], native_softmax(first).state["weight"]
+    )
+    # What the new cells hold is no copy of what is there, and is learned from at once.
+    layer = after.bilm.forward_lstm.layers[0]
+    assert layer.weight.unflatten(-1, (4, -1))[..., cell_width:].abs().max() > 0.01
+    training["learn_rate"] = 0.01
+    train(tmp_path, texts, "third", bilm=larger, paths=paths, training=training)
+    layer = load_embedder(tmp_path / "third" / "model-last").bilm.forward_lstm.layers[0]
+    assert layer.projection[cell_width:].abs().max() > 0.001
+
+    for wrong, message in [
+        ({"cell_width": cell_width - 1}, f"cell_width: {cell_width - 1}, {cell_width}"),
+        ({"depth": SHAPE["depth"] + 1}, "depth: 3, 2"),
+        ({"projection": False, "width": 2 * (cell_width + 5)}, "width"),
+    ]:
+        with pytest.raises(ValueError, match="EL097.*" + message):
+            train(tmp_path, texts, "w", bilm={**larger, **wrong}, paths=paths, training=training)
+
+
 def native_softmax(folder):
     files = CheckpointFiles.of(folder)
     return find_reader(files).read_softmax(files)
