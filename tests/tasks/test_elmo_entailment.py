@@ -6,6 +6,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.training import Example
+from torch.nn.utils.rnn import pad_sequence
 
 from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
 from spacy_elmo.tasks.entailment.esim import ESIM, build_entailment_esim_v1
@@ -185,6 +186,19 @@ def test_the_network_is_that_of_the_paper(n_past):
         expected = torch.stack([oracle(module, a, b) for a, b in zip(firsts, seconds)])
 
     np.testing.assert_allclose(together, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [[2, 0, 3], [0, 0], [4], [1, 1]], ids=str)
+def test_padding_is_torch_s_own(lengths):
+    X = torch.randn(sum(lengths), 3, requires_grad=True)
+
+    padded, mask = pad(X, lengths)
+
+    expected = pad_sequence(list(X.split(lengths)), batch_first=True)
+    assert torch.equal(padded, expected) and mask.shape == padded.shape[:2]
+    weights = torch.randn_like(padded)
+    ours, theirs = (torch.autograd.grad((Y * weights).sum(), X)[0] for Y in (padded, expected))
+    assert torch.equal(ours, theirs)
 
 
 def test_padding_never_counts():

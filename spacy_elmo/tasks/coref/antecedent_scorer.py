@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..shared.dropout import drop
+
 # Mentions at a time: of a long document, never all pairs.
 _BLOCK = 256
 # Distances 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63 and more mentions, as in Lee et al. 2017.
@@ -76,5 +78,5 @@ class AntecedentScorer(nn.Module):
         distances = torch.bucketize(rows.unsqueeze(1) - chosen, buckets, right=True)
         hidden = self.mention(X) + self.antecedent(mentions)[chosen] + self.product(X * others)
         hidden = torch.relu(hidden + self.distances(distances) + self.alike(alike.long()))
-        fine = self.output(F.dropout(hidden, dropout)).squeeze(2)
+        fine = self.output(drop(hidden, dropout)).squeeze(2)
         return scores[rows].unsqueeze(1) + scores[chosen] + coarse + fine  # (n_rows, k)

@@ -5,12 +5,12 @@ from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import Errors
 from ...util.checks import require_least
 from ..shared.bilstm import BiLSTM, require_even
+from ..shared.dropout import drop
 from .antecedent_scorer import AntecedentScorer
 from .mention_facts import Ints, MentionFacts, find_texts
 from .span_choice import choose_spans, mask_scores
@@ -73,7 +73,7 @@ class SpanRanker(nn.Module):
         RETURNS (Tuple[Tensor, List[Candidates]]): all scores in one row: of each doc those of its
             spans, shape (n_tokens, max_span), then those of the links, shape (n_mentions, 1 + k);
             and what was kept of the docs."""
-        X = F.dropout(X, dropout) if dropout else X
+        X = drop(X, dropout)
         X = torch.cat([self.encode(X, lengths, dropout), X], dim=1)
         scores, candidates = [], []
         for rows, own in zip(X.split(lengths), facts):

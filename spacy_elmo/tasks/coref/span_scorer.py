@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..shared.dropout import drop
+
 # Attention is bounded, so that its exponentials can be summed span after span.
 _BOUND = 5.0
 
@@ -55,8 +57,8 @@ class SpanScorer(nn.Module):
     def score(self, spans: Tensor, dropout: float) -> Tensor:
         """spans (Tensor): shape (n_spans, width). RETURNS (Tensor): shape (n_spans,): before the
         sigmoid."""
-        hidden = torch.relu(self.hidden(F.dropout(spans, dropout)))
-        return self.output(F.dropout(hidden, dropout)).squeeze(1)
+        hidden = torch.relu(self.hidden(drop(spans, dropout)))
+        return self.output(drop(hidden, dropout)).squeeze(1)
 
     def represent(self, X: Tensor, first: Tensor, last: Tensor, roots: Optional[Tensor]) -> Tensor:
         """X (Tensor): shape (n_tokens, nI). first, last (Tensor): tokens of some spans, shape

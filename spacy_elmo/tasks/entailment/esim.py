@@ -4,14 +4,14 @@ from functools import partial
 from typing import Any, Callable, List, Optional, Tuple, cast
 
 import torch
-import torch.nn.functional as F
 from spacy.tokens import Doc
 from thinc.api import Model, Softmax, chain
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ..shared.attention import align, pad, pool_max, pool_mean
-from ..shared.bilstm import BiLSTM, Dropout, EncoderWithPast, require_even
+from ..shared.bilstm import BiLSTM, EncoderWithPast, require_even
+from ..shared.dropout import Dropout, drop
 from ..shared.text_pairs import TextPair, get_pair
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from .nli_files import PAIR_NAMES
@@ -40,16 +40,16 @@ class ESIM(nn.Module):
         (List[int]): 2 * n_pairs of them. dropout (float): before each layer of weights.
         RETURNS (Tensor): shape (n_pairs, width)."""
         n_pairs = len(lengths) // 2
-        X = self.encode(F.dropout(X, dropout), lengths)  # (n_tokens, width + n_past)
+        X = self.encode(drop(X, dropout), lengths)  # (n_tokens, width + n_past)
         padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width + n_past)
         A, B = padded.split(n_pairs)
         other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # as X
         compared = torch.cat([X, other, X - other, X * other], dim=1)
-        X = torch.relu(self.project(F.dropout(compared, dropout)))
-        padded, mask = pad(self.compose(F.dropout(X, dropout), lengths), lengths)
+        X = torch.relu(self.project(drop(compared, dropout)))
+        padded, mask = pad(self.compose(drop(X, dropout), lengths), lengths)
         pooled = torch.cat([pool_mean(padded, mask), pool_max(padded, mask)], dim=1)
         both = torch.cat(pooled.split(n_pairs), dim=1)  # (n_pairs, 4 * width)
-        return F.dropout(torch.tanh(self.output(F.dropout(both, dropout))), dropout)
+        return drop(torch.tanh(self.output(drop(both, dropout))), dropout)
 
 
 def build_entailment_esim_v1(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..shared.attention import masked_softmax, pad, pool_weighted
 from ..shared.bilstm import BiLSTM, EncoderWithPast
+from ..shared.dropout import drop
 
 # Hidden units of the no-answer score, as in Clark & Gardner 2018.
 _NONE_WIDTH = 80
@@ -52,7 +53,7 @@ class BiAttention(nn.Module):
         best = scores.masked_fill(~both, lowest).amax(dim=2)  # (n, len_c)
         of_c = pool_weighted(C, best, mask_c).unsqueeze(1)  # (n, 1, width)
         joined = torch.cat([C, of_q, C * of_q, C * of_c], dim=2)
-        return torch.relu(self.merge(F.dropout(joined, dropout)))
+        return torch.relu(self.merge(drop(joined, dropout)))
 
 
 class SelfAttention(nn.Module):
@@ -68,13 +69,13 @@ class SelfAttention(nn.Module):
     def forward(self, X: Tensor, lengths: List[int], dropout: float) -> Tensor:
         """X (Tensor): shape (n_tokens, width). lengths (List[int]): of the contexts. RETURNS
         (Tensor): as X."""
-        padded, mask = pad(self.encode(F.dropout(X, dropout), lengths), lengths)
+        padded, mask = pad(self.encode(drop(X, dropout), lengths), lengths)
         longest = padded.shape[1]
         others = ~torch.eye(longest, dtype=torch.bool, device=X.device)
         both = mask.unsqueeze(2) & mask.unsqueeze(1) & others
         read = masked_softmax(self.similarity(padded, padded), both) @ padded
         joined = torch.cat([padded, read, padded * read], dim=2)[mask]  # (n_tokens, 3 * width)
-        return X + torch.relu(self.merge(F.dropout(joined, dropout)))
+        return X + torch.relu(self.merge(drop(joined, dropout)))
 
 
 class BiDAF(nn.Module):
@@ -105,15 +106,15 @@ class BiDAF(nn.Module):
             contexts; then, for each context, the no-answer score and 0."""
         n = len(lengths) // 2
         n_asked = sum(lengths[:n])
-        X = self.encode(F.dropout(X, dropout), lengths)
+        X = self.encode(drop(X, dropout), lengths)
         Q, mask_q = pad(X[:n_asked], lengths[:n])
         lengths = lengths[n:]
         C, mask = pad(X[n_asked:], lengths)
         X = self.attend(C, Q, mask, mask_q, dropout)[mask]  # (n_context_tokens, width)
         if self.attend_self is not None:
             X = self.attend_self(X, lengths, dropout)
-        H = self.read_start(F.dropout(X, dropout), lengths)
-        E = self.read_end(F.dropout(torch.cat([X, H], dim=1), dropout), lengths)
+        H = self.read_start(drop(X, dropout), lengths)
+        E = self.read_end(drop(torch.cat([X, H], dim=1), dropout), lengths)
         scores = torch.cat([self.start(H), self.end(E)], dim=1)  # (n_context_tokens, 2)
         parts = (H, scores[:, :1]), (E, scores[:, 1:]), (X, self.weigh(X))
         pooled = [_pool(rows, weights, lengths) for rows, weights in parts]

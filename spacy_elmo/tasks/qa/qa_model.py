@@ -9,7 +9,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ...errors import Errors
-from ..shared.bilstm import Dropout, require_even
+from ..shared.bilstm import require_even
+from ..shared.dropout import Dropout
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from .bidaf import BiDAF
 from .qa_readings import Place, Reading

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any, Callable, List, Optional, Tuple, cast
 
 import torch
-import torch.nn.functional as F
 from spacy.tokens import Doc
 from thinc.api import Linear, Logistic, Model, Softmax, chain
 from thinc.types import Floats2d
@@ -12,7 +11,8 @@ from torch import Tensor, nn
 
 from ...util.checks import require_least
 from ..shared.attention import align, pad, pool_max, pool_mean, pool_min, pool_weighted
-from ..shared.bilstm import BiLSTM, Dropout, require_even
+from ..shared.bilstm import BiLSTM, require_even
+from ..shared.dropout import Dropout, drop
 from ..shared.torch_layer import run_rows, torch_layer
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -43,20 +43,20 @@ class BCN(nn.Module):
         """X (Tensor): shape (n_tokens, nI). lengths (List[int]): of the texts; any may be 0, not
         all. dropout (float): before each layer of weights.
         RETURNS (Tensor): shape (n_docs, width)."""
-        X = torch.relu(self.project(F.dropout(X, dropout)))
-        X = self.encode(F.dropout(X, dropout), lengths)  # (n_tokens, width)
+        X = torch.relu(self.project(drop(X, dropout)))
+        X = self.encode(drop(X, dropout), lengths)  # (n_tokens, width)
         padded, mask = pad(X, lengths)
         context = align(padded, padded, mask, mask)[0][mask]  # (n_tokens, width)
         joined = torch.cat([X, X - context, X * context], dim=1)
-        X = F.dropout(self.integrate(F.dropout(joined, dropout), lengths), dropout)
+        X = drop(self.integrate(drop(joined, dropout), lengths), dropout)
         padded, mask = pad(X, lengths)
         scores = self.attend(padded).squeeze(2)
         weighted = pool_weighted(padded, scores, mask)
         pools = [pool(padded, mask) for pool in (pool_max, pool_mean, pool_min)]
         Y = torch.cat([*pools, weighted], dim=1)  # (n_docs, 4 * width)
         for layer in self.reduce:
-            Y = layer(F.dropout(Y, dropout)).unflatten(1, (-1, self.pieces)).amax(dim=2)
-        return F.dropout(Y, dropout)
+            Y = layer(drop(Y, dropout)).unflatten(1, (-1, self.pieces)).amax(dim=2)
+        return drop(Y, dropout)
 
 
 def build_textcat_bcn_v1(

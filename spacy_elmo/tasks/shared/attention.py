@@ -5,7 +5,6 @@ from typing import List, Tuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 
 def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
@@ -13,9 +12,13 @@ def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
     one; any may be 0.
     RETURNS (Tuple[Tensor, Tensor]): shape (n_seqs, longest, width), and which rows are tokens,
         shape (n_seqs, longest)."""
-    padded = pad_sequence(list(X.split(lengths)), batch_first=True)
-    positions = torch.arange(padded.shape[1], device=X.device)
-    return padded, positions < torch.tensor(lengths, device=X.device).unsqueeze(1)
+    longest = max(lengths)
+    positions = torch.arange(longest, device=X.device)
+    mask = positions < torch.tensor(lengths, device=X.device).unsqueeze(1)
+    # All rows at once: torch's `pad_sequence` goes back through a copy of all for each sequence.
+    rows = X.new_zeros(len(lengths) * longest, X.shape[1])
+    padded = rows.index_copy(0, mask.flatten().nonzero().squeeze(1), X)
+    return padded.view(len(lengths), longest, X.shape[1]), mask
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -1,36 +1,20 @@
 """`bilstm`: rows of docs -> rows that have read their doc in both directions."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Callable, Iterable, List, Tuple, cast
 
 import torch
-import torch.nn.functional as F
 from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ...errors import Errors
 from ...util.checks import require_least
+from .dropout import Dropout, drop
 from .sequence_lstm import order_sequences, run_lstm
 from .torch_layer import run_rows, torch_layer
 
 EncoderModel = Model[List[Floats2d], List[Floats2d]]
-
-
-@dataclass(frozen=True)
-class Dropout:
-    """A dropout of a torch layer. A dataclass, so that Thinc does not store it with the weights.
-
-    rate (float): probability in [0, 1), in training. Not driven by [training] dropout.
-    """
-
-    rate: float
-
-    def __post_init__(self) -> None:
-        """RAISES (ValueError): EL191 for a rate out of range."""
-        if not 0 <= self.rate < 1:
-            raise ValueError(Errors.EL191.format(value=self.rate))
 
 
 class BiLSTM(nn.Module):
@@ -60,7 +44,7 @@ class BiLSTM(nn.Module):
             ahead = run_lstm(layer, X, order, backward=False)  # (n_tokens, nO // 2)
             back = run_lstm(layer, X, order, backward=True)
             X = torch.cat([ahead, back], dim=1)  # (n_tokens, nO)
-            X = F.dropout(X, dropout) if dropout else X
+            X = drop(X, dropout)
         return X
 
 
