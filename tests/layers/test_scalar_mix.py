@@ -147,6 +147,21 @@ def test_dropout_is_in_training_alone_and_in_the_gradient(output):
     np.testing.assert_array_equal(np.concatenate(model.predict(Xs)), full)
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.97])
+def test_dropout_keeps_the_mean(rate):
+    model = scalar_mix(N_LAYERS, 400, MixSettings("all", mix_dropout=rate))
+    model.initialize()
+    ones = [np.ones((100, N_LAYERS * 400), dtype="float32")]
+
+    Y = model.begin_update(ones)[0][0]
+
+    # Five standard deviations of the share that is dropped.
+    bound = 5 * (rate * (1 - rate) / Y.size) ** 0.5
+    assert abs((Y == 0).mean() - rate) < bound
+    assert abs(Y.mean() - 1) < bound / (1 - rate)
+    assert Y.dtype == "float32" and len(np.unique(Y)) == 2
+
+
 @pytest.mark.parametrize("factor, expected", [(1.0, 0.4), (32.0, 0.9)])
 def test_a_factor_is_what_lets_adam_choose_a_layer(factor, expected):
     """A hundred updates towards layer 1 alone: too few at the learning rate of a matrix."""
