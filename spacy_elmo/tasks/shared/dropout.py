@@ -28,8 +28,8 @@ class Dropout:
 
 
 def drop(X: Tensor, rate: float) -> Tensor:
-    """As torch's `dropout` in training, on a CPU in a third of its time: torch draws a random
-    number of 64 bits for each element, this one for each four.
+    """As torch's `dropout` in training, on a CPU in a fraction of its time: torch draws random bits
+    for each number, this one 64 for each four.
 
     X (Tensor): any shape.
     rate (float): probability in [0, 1) that a number becomes 0, rounded to a 65,536th; the others
