@@ -127,7 +127,8 @@ def scalar_mix_forward(
     """Xs (List[Floats2d]): one array a doc, shape (n_tokens, n_layers * width), layer
         by layer inside a row; docs may be empty.
     RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as
-        wide as Xs, and the backprop to Xs.
+        wide as Xs, and the backprop to Xs. Called with `to_layers=False`, that goes to weights
+        and scale alone, and returns [].
     RAISES (ValueError): EL118 for rows of more or fewer layers.
     """
     settings: MixSettings = model.attrs["settings"]
@@ -145,16 +146,22 @@ def scalar_mix_forward(
     mask = None
     if is_train and settings.mix_dropout:
         mask = draw_mask(ops, mixed.shape, settings.mix_dropout)
-    Y = mixed if gamma == 1.0 and not is_train else gamma * mixed
-    if mask is not None:
-        Y = Y * mask
+    if mask is None:
+        Y = mixed if gamma == 1.0 and not is_train else gamma * mixed
+    else:
+        Y = mixed * mask
+        Y *= gamma
 
-    def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
+    def backprop(dYs: List[Floats2d], to_layers: bool = True) -> List[Floats2d]:
+        if not to_layers and not settings.is_trained:
+            return []
         dY = ops.xp.concatenate(dYs) if dYs else ops.alloc2f(0, model.get_dim("nO"))
         if mask is not None:
             dY = dY * mask
         if settings.is_trained:
             _add_gradients(model, shares, gamma, layers, mixed, dY)
+        if not to_layers:
+            return []
         parts = _split(dY, width) if settings.is_wide else [dY] * len(shares)
         dlayers = [(gamma * share) * part for share, part in zip(shares, parts)]
         dX = backprop_norm(ops.xp.concatenate(dlayers, axis=1))

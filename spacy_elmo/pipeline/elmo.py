@@ -19,7 +19,7 @@ from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
 from ..layers.elmo_layers import get_embedder, is_frozen
-from ..layers.listener import ElmoListener
+from ..layers.listener import ElmoListener, no_backprop
 from ..layers.scalar_mix import get_layer_width
 from ..layers.watched import stock_listener_forward, watch
 from ..util.checks import require_least
@@ -228,7 +228,8 @@ class Elmo(SavedTok2Vec):
         examples (Iterable[Example]): a batch.
         drop (float): not used; the mix has its own `mix_dropout`.
         sgd (Optional[Optimizer]): as spaCy passes it.
-        losses (Optional[Dict[str, float]]): gets the squared gradient under our name.
+        losses (Optional[Dict[str, float]]): gets the squared gradient under our name: of the
+            shared mix, and of the layers if the biLM learns.
         RETURNS (Dict[str, float]): the losses.
         """
         losses = {} if losses is None else losses
@@ -239,11 +240,14 @@ class Elmo(SavedTok2Vec):
         docs = [eg.predicted for eg in examples]
         layers_model, mix_model = self.model.layers
         layers, backprop_layers = layers_model.begin_update(docs)
-        mixed, backprop_mix = mix_model.begin_update(layers)
+        others = [each for each in self.listeners if not isinstance(each, ElmoListener)]
+        mixed, backprop_mix = mix_model.begin_update(layers) if others else ([], no_backprop)
         self._pending = PendingBatch(backprop_layers, backprop_mix)
         for listener in self.listeners:
-            own_mix = isinstance(listener, ElmoListener)
+            own_mix = listener not in others
             callback = self._pending.make_callback(own_mix, losses, self.name)
+            if own_mix and is_frozen(self.model):
+                callback = no_backprop
             listener.receive(listener.get_batch_id(docs), layers if own_mix else mixed, callback)
         if sgd is not None:
             self.finish_update(sgd)

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, Dict, Iterable
 
-from thinc.api import Model, chain
+from thinc.api import chain
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -14,6 +14,7 @@ from ..layers.elmo_tok2vec import Tok2VecModel
 from ..layers.listener import (
     MIX_KEYS,
     ElmoListener,
+    mixed_listener,
     replace_listener,
     replace_listener_config,
 )
@@ -52,8 +53,8 @@ def make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> T
     """
     width, n_layers = arguments["width"], arguments["depth"] + 1
     mix = _make_mix(arguments, learn_rate_factor)
-    listener: Model = ElmoListener(arguments["upstream"], n_layers, width)
-    return chain(listener, scalar_mix(n_layers, width, mix))
+    listener = ElmoListener(arguments["upstream"], n_layers, width)
+    return mixed_listener(listener, scalar_mix(n_layers, width, mix))
 
 
 def _make_mix(arguments: Dict[str, Any], learn_rate_factor: float) -> MixSettings:
