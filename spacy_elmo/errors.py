@@ -881,8 +881,8 @@ class Warnings(metaclass=ErrorsWithCodes):
         "`gold_tokens = true`."
     )
     WL023 = (
-        "The result '{path}' is damaged, of another run, or of another config, such as an "
-        "earlier version's preset; the run is repeated."
+        "The result '{path}' is damaged, of another run, of an earlier version, or of another "
+        "config, such as an earlier version's preset; the run is repeated."
     )
     WL024 = "Another process is writing to '{path}'; waiting until it ends."
     WL016 = (

@@ -106,7 +106,8 @@ class _Stopper:
         if self.signal and isinstance(error, SystemExit):
             self.console.fail(Warnings.WL010)
         for number, handler in self.handlers.items():
-            signal.signal(number, handler)
+            # Python does not know a handler of another language's.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _listen(self, number: int, frame: Any) -> None:
         # Nothing is printed here: a stream that is being written to cannot be written to.

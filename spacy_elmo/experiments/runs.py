@@ -77,6 +77,8 @@ def run_one(
         those of further test sets, by name. "config" is `hash_config`.
     """
     start = time.perf_counter()
+    # Of what is trained, not of what the files say when it is done.
+    config_hash = hash_config(run, settings)
     splits = find_splits(Path(settings.corpus))
     score = get_score(settings.component)
     log = RunLog(run.title, score, report)
@@ -99,7 +101,7 @@ def run_one(
         "seconds": round(time.perf_counter() - start, 1),
         **get_origin(),
         "settings": asdict(settings),
-        "config": hash_config(run, settings),
+        "config": config_hash,
     }
     further = find_further(Path(settings.corpus))
     if further:

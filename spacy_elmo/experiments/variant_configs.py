@@ -88,7 +88,7 @@ def _make_tok2vec(
     }
     vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
     made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
-    # Of whatever version the block is.
+    # Version 1 has no `vectors`, and no tok2vec without an encoder.
     made["@architectures"] = preset["@architectures"]
     if not places["input"]:
         # Nothing beside the word features makes up for those that are dropped.

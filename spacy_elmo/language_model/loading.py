@@ -80,10 +80,11 @@ def start_words(bilm: BiLM, files: CheckpointFiles) -> None:
 @torch.no_grad()
 def start_cells(bilm: BiLM, files: CheckpointFiles) -> None:
     """Fill a biLM with one that has fewer cells. Both compute the same at first: nothing of what
-    the further cells hold is projected yet, until the projection learns what they are good for.
+    the further cells hold is projected yet, until the projection learns what they are good for. One
+    exception: a `proj_clip` below 1, where the other one has no projection to be clipped.
 
-    bilm (BiLM): has a projection; untouched if anything is wrong. Its further cells keep their
-        random weights, and what the projection has for them becomes 0.
+    bilm (BiLM): reads characters, and has a projection; untouched if anything is wrong. Its further
+        cells keep their random weights, and what the projection has for them becomes 0.
     files (CheckpointFiles): the other one, with a projection or without.
     RAISES (ValueError): EL097 if the shapes differ in more than that; else as `read_bilm`.
 
@@ -91,8 +92,8 @@ def start_cells(bilm: BiLM, files: CheckpointFiles) -> None:
         of copies of those that are there.
     """
     config = find_reader(files).read_config(files)
-    can_grow = bilm.config.projection and config.cell_width <= bilm.config.cell_width
-    _require_shape(bilm, config, files, but=_CELL_KEYS if can_grow else ())
+    has_fewer = config.cell_width <= bilm.config.cell_width
+    _require_shape(bilm, config, files, but=_CELL_KEYS if has_fewer else ())
     other = read_bilm(files)
     state = other.state_dict()
     stacks = {"forward_lstm": bilm.forward_lstm, "backward_lstm": bilm.backward_lstm}

@@ -71,7 +71,7 @@ def elmo_layers_forward(
     settings: LayersSettings = model.attrs["settings"]
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
-    backprop: Backprop = _no_docs
+    backprop: Backprop = no_backprop
     if is_train and not settings.frozen:
         Y, backprop = _train(model, sequences, rows, sum(lengths))
     else:
@@ -83,7 +83,9 @@ def elmo_layers_forward(
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
 
 
-def _no_docs(dYs: List[Floats2d]) -> List[Doc]:
+def no_backprop(dYs: List[Floats2d]) -> List[Doc]:
+    """The way back to a biLM that does not learn. Who meets it need not compute gradients of the
+    layers."""
     return []
 
 

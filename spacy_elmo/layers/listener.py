@@ -9,6 +9,7 @@ from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
 from .doc_store import get_entries, read_layers
+from .elmo_layers import no_backprop
 from .scalar_mix import MixModel
 from .watched import get_upstream, require_width, warn_missing, watch
 
@@ -72,14 +73,10 @@ def _get_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
     return model.ops.alloc2f(len(doc), width)
 
 
-def no_backprop(dYs: List[Floats2d]) -> List[Doc]:
-    """The way back from a listener to a biLM that does not learn."""
-    return []
-
-
 def mixed_listener(listener: ElmoListener, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
-    """Chain a listener and its mix. Gradients of the layers, which are as wide as all of them, are
-    not computed for a biLM that does not learn: a fifth of the time of an update, or more."""
+    """Chain a listener, or the biLM that takes its place in `nlp.replace_listeners`, and a mix, but
+    for one thing: gradients of the layers, which are as wide as all of them, are not computed for a
+    biLM that does not learn. They would take a fifth of the time of an update."""
     model: Model = chain(listener, mix)
     model._func = mixed_listener_forward
     return model

@@ -18,8 +18,8 @@ from ..errors import Errors
 from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
-from ..layers.elmo_layers import get_embedder, is_frozen
-from ..layers.listener import ElmoListener, no_backprop
+from ..layers.elmo_layers import get_embedder, is_frozen, no_backprop
+from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
 from ..layers.watched import stock_listener_forward, watch
 from ..util.checks import require_least
@@ -223,7 +223,8 @@ class Elmo(SavedTok2Vec):
 
         They go through the model when they are all in: in `finish_update`, or at the
         next `update`. So neither the order in which listeners report matters, nor
-        whether one of them is frozen and never does.
+        whether one of them is frozen and never does. Listeners with a mix of their own
+        report nothing to a frozen biLM.
 
         examples (Iterable[Example]): a batch.
         drop (float): not used; the mix has its own `mix_dropout`.

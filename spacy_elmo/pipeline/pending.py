@@ -6,7 +6,9 @@ from typing import Any, Callable, Dict, List, Tuple, cast
 from spacy.tokens import Doc
 from thinc.types import Floats2d
 
-Backprop = Callable[[List[Floats2d]], Any]
+from ..layers.elmo_layers import no_backprop
+
+Backprop = Callable[..., Any]
 
 
 class Gradient:
@@ -29,7 +31,7 @@ class PendingBatch:
     gradients belong to the weights that made the batch.
 
     backprop_layers (Backprop): from gradients of the layers into the biLM.
-    backprop_mix (Backprop): from gradients of the mix to those of the layers.
+    backprop_mix (Backprop): of a scalar mix, from its gradients to those of the layers.
     """
 
     def __init__(self, backprop_layers: Backprop, backprop_mix: Backprop) -> None:
@@ -51,10 +53,13 @@ class PendingBatch:
 
     def flush(self) -> bool:
         """Send what has come back through the model. RETURNS (bool): whether anything had."""
-        if self._d_mixed.arrays:
-            self._d_layers.add(self._backprop_mix(self._d_mixed.arrays))
-        if not self._d_layers.arrays:
+        if not self._d_mixed.arrays and not self._d_layers.arrays:
             return False
+        learns = self._backprop_layers is not no_backprop
+        if self._d_mixed.arrays:
+            d_layers = self._backprop_mix(self._d_mixed.arrays, to_layers=learns)
+            if learns:
+                self._d_layers.add(d_layers)
         self._backprop_layers(self._d_layers.arrays)
         return True
 

@@ -73,7 +73,7 @@ def make_model(
     (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
     start from; None for random weights, always the same ones. RETURNS (LanguageModel): the
     model. RAISES (ValueError): EL160 as `require_memory`, EL097 for weights of another
-    shape."""
+    shape, EL091 for a shape that cannot start from the part of them that is wanted."""
     require_memory(shape, len(vocabulary))
     torch.manual_seed(training.seed)
     bilm = BiLM(shape)
@@ -106,7 +106,12 @@ def _load_weights(
     model: LanguageModel, vocabulary: Vocabulary, files: CheckpointFiles, part: str
 ) -> None:
     """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
-    the words that both have."""
+    the words that both have. RAISES (ValueError): EL091 for a shape that has no such part."""
+    config, reason = model.bilm.config, f'with init_part = "{part}"'
+    if part != "all" and config.input != "characters":
+        raise invalid("bilm", "input", config.input, f'"characters" {reason}')
+    if part == "cells" and not config.projection:
+        raise invalid("bilm", "projection", config.projection, f"true {reason}")
     starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
     starts[part](model.bilm, files)
     stored = find_reader(files).read_softmax(files)

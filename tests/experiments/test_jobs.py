@@ -278,7 +278,7 @@ WORK = """
 import os, sys
 from pathlib import Path
 from spacy_elmo.experiments.jobs import run_all
-from spacy_elmo.experiments.runs import Run, hash_config
+from spacy_elmo.experiments.runs import Run
 from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.variants import choose_variants
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from thinc.api import SGD
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
+from spacy_elmo.layers.scalar_mix import _normalise
 from spacy_elmo.pipeline.architectures import (
     build_elmo_listener_v2,
     build_elmo_tok2vec_v2,
@@ -205,6 +206,31 @@ def test_a_task_learns_the_same_whether_the_bilm_learns_or_not(output, norm):
     assert any(grad.any() for grad in gradients[0].values())
     for place, grad in gradients[0].items():
         np.testing.assert_allclose(grad, gradients[1][place], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("kind", [*LISTENERS, "replaced"])
+def test_gradients_of_layers_are_computed_for_a_bilm_that_learns_alone(kind, frozen, monkeypatch):
+    n_calls = []
+
+    def normalise(*args):
+        Y, backprop = _normalise(*args)
+        return Y, lambda dY: n_calls.append(1) or backprop(dY)
+
+    monkeypatch.setattr("spacy_elmo.layers.scalar_mix._normalise", normalise)
+    nlp = make_nlp(frozen=frozen, mix_layer_norm=True)
+    block = dict(LISTENERS["own mix" if kind == "replaced" else kind])
+    if kind != "shared mix":
+        block["mix_layer_norm"] = True
+    add_task(nlp, "tagger", block)
+    if kind == "replaced":
+        nlp.initialize(lambda: make_examples(nlp))
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+        nlp.update(make_examples(nlp), sgd=SGD(0.001))
+    else:
+        train(nlp, n_steps=2)
+
+    assert bool(n_calls) == (not frozen)
 
 
 def test_all_layers_are_wide_before_an_encoder_and_behind_it():

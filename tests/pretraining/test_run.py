@@ -310,10 +310,25 @@ def test_a_run_can_start_from_fewer_cells(tmp_path, texts, has_projection):
     for wrong, message in [
         ({"cell_width": cell_width - 1}, f"cell_width: {cell_width - 1}, {cell_width}"),
         ({"depth": SHAPE["depth"] + 1}, "depth: 3, 2"),
-        ({"projection": False, "width": 2 * (cell_width + 5)}, "width"),
     ]:
         with pytest.raises(ValueError, match="EL097.*" + message):
             train(tmp_path, texts, "w", bilm={**larger, **wrong}, paths=paths, training=training)
+
+
+def test_a_part_of_weights_needs_a_shape_that_has_it(tmp_path, texts):
+    own = {**SHAPE, "projection": False, "cell_width": SHAPE["width"] // 2}
+    paths = {"train": str(texts / "train"), "dev": None}
+    for name, bilm in ("own", own), ("words", {**SHAPE, "input": "words"}):
+        train(tmp_path, texts, name, bilm=bilm, paths=paths)
+    for part, name, bilm, message in [
+        ("cells", "own", own, "projection.*true with init_part"),
+        ("cells", "words", {**SHAPE, "input": "words"}, 'input.*"characters" with init_part'),
+        ("words", "words", {**SHAPE, "input": "words"}, 'input.*"characters" with init_part'),
+    ]:
+        init = {**paths, "init": str(tmp_path / name / "model-last")}
+        training = {**SMALL["training"], "max_steps": 1, "init_part": part}
+        with pytest.raises(ValueError, match="EL091.*" + message):
+            train(tmp_path, texts, "w", bilm=bilm, paths=init, training=training)
 
 
 def native_softmax(folder):

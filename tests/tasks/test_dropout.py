@@ -33,9 +33,13 @@ def test_the_share_of_dropped_numbers_and_the_mean(rate):
     assert abs(sum(shares) / 10 - rate) < bound
     mean = sum(float(Y.mean()) for Y in Ys) / 10
     assert abs(mean - float(X.mean())) < 2 * bound / (1 - rate)
-    # What is dropped is of no place, and another each time.
-    assert (Ys[0] == 0).sum(dim=0).min() < (Ys[0] == 0).sum(dim=0).max()
     assert not torch.equal(Ys[0], Ys[1])
+    # Numbers of one draw, of which there are four, know nothing of each other.
+    kept = torch.cat([Y.flatten() for Y in Ys]) != 0
+    expected = rate**2 + (1 - rate) ** 2
+    for step in (1, 2, 3, 4):
+        alike = float((kept[:-step] == kept[step:]).float().mean())
+        assert abs(alike - expected) < 5 * (expected * (1 - expected) / len(kept)) ** 0.5 + 0.001
 
 
 def test_the_same_seed_drops_the_same():
