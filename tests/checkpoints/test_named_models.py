@@ -1,17 +1,21 @@
 """Models by name: the bundled one, and those of other packages."""
 
+import importlib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
+import srsly
 
 import spacy_elmo
 from spacy_elmo.checkpoints import named_models
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles, find_name
 from spacy_elmo.checkpoints.loaders import build_bundled_loader_v2, read_config
+from spacy_elmo.language_model.loading import load_language_model
 
-from ..support.helpers import assert_close
+from ..support.helpers import ROOT, assert_close
 
 
 def get_broken():
@@ -32,6 +36,27 @@ def test_the_bundled_model_has_a_name():
     assert CheckpointFiles.of("en_small").path == named_models.BUNDLED
     assert find_name(Path("en_small")) == "en_small"
     assert "en_small" in named_models.list_models()
+
+
+def test_the_larger_model_of_the_repository(monkeypatch):
+    """Its package is not installed: `get_path` finds what lies beside it."""
+    monkeypatch.syspath_prepend(str(ROOT / "models" / "en_medium"))
+    folder = importlib.import_module("spacy_elmo_en_medium").get_path()
+
+    larger, bundled = (spacy_elmo.load_embedder(path) for path in (folder, named_models.BUNDLED))
+
+    words = ["He", "sat", "by", "the", "bank", "of", "the", "river", "."]
+    larger_layers, layers = (embedder.embed([words])[0] for embedder in (larger, bundled))
+    assert larger_layers.shape == layers.shape
+    n_operations = [e.bilm.config.n_operations for e in (larger, bundled)]
+    assert 3.5 < n_operations[0] / n_operations[1] < 5
+    # It grew from the bundled one: the word layers are still alike.
+    for ours, theirs in zip(larger_layers[0], layers[0]):
+        assert ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs) > 0.8
+    meta = srsly.read_json(folder / "meta.json")
+    assert meta["name"] == "en_medium" and meta["n_tokens_trained_before"] == 113_828_913
+    model = load_language_model(CheckpointFiles(folder))
+    assert len(model.vocabulary) == 36_676
 
 
 def test_a_name_stands_for_a_folder_everywhere(installed, toy_folder):
