@@ -41,6 +41,7 @@ NOT_RUN = {
     "docs/embed.md": "they need a cluster; tests/bulk has one of its own",
     "docs/guides/explore.md": "it ends with Ctrl-C; tests/cli starts it",
     "docs/install.md": "they fetch packages; .ci/run installs",
+    "docs/model.md": "they install a package; tests/checkpoints load its model",
     "docs/rivals.md": "it takes hours; tests/test_rivals.py takes moments",
     "docs/security.md": "it takes an hour; tests/test_fuzz.py takes moments",
     "docs/tasks.md": "it needs a pipeline with all tasks; tests/cli has one",
