@@ -76,7 +76,7 @@ def _get_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
 def mixed_listener(listener: ElmoListener, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
     """Chain a listener, or the biLM that takes its place in `nlp.replace_listeners`, and a mix, but
     for one thing: gradients of the layers, which are as wide as all of them, are not computed for a
-    biLM that does not learn. They would take a fifth of the time of an update."""
+    biLM that does not learn. They would take some tenth of the time of an update."""
     model: Model = chain(listener, mix)
     model._func = mixed_listener_forward
     return model
