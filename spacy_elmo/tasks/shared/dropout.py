@@ -7,9 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import Errors
-
-# Numbers of 16 random bits, of which torch draws four at a time.
-_N_VALUES = 1 << 16
+from ...layers.dropout_mask import N_VALUES, round_rate
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,8 @@ def drop(X: Tensor, rate: float) -> Tensor:
         return X
     if X.device.type != "cpu":
         return F.dropout(X, rate)
-    n_dropped = min(round(rate * _N_VALUES), _N_VALUES - 1)
+    n_dropped, scale = round_rate(rate)
     draws = torch.empty(-(-X.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     values = draws.view(torch.int16)[: X.numel()].view(X.shape)  # from -2^15 on
-    kept = (values >= n_dropped - _N_VALUES // 2).to(X.dtype)
-    return X * kept.mul_(_N_VALUES / (_N_VALUES - n_dropped))
+    kept = (values >= n_dropped - N_VALUES // 2).to(X.dtype)
+    return X * kept.mul_(scale)
