@@ -8,8 +8,7 @@ from thinc.api import Model, ragged2list
 from thinc.types import Floats2d
 
 from ..util.checks import require_least
-
-Tok2VecModel = Model[List[Doc], List[Floats2d]]
+from .elmo_tok2vec import Tok2VecModel
 
 
 def pipeline_vectors(width: int) -> Tok2VecModel:
