@@ -4,13 +4,12 @@ from typing import Any, Callable, Dict, List, Tuple, cast
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
-from thinc.api import Model, chain
+from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
 from .doc_store import get_entries, read_layers
 from .elmo_layers import no_backprop
-from .scalar_mix import MixModel
 from .watched import get_upstream, require_width, warn_missing, watch
 
 # Listeners with a mix, and the component's architecture with a mix of the same kind.
@@ -71,35 +70,6 @@ def _get_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
     has_run = upstream in get_entries(doc)
     warn_missing(model, doc, Warnings.WL017 if has_run else Warnings.WL016)
     return model.ops.alloc2f(len(doc), width)
-
-
-def mixed_listener(listener: ElmoListener, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
-    """Chain a listener, or the biLM that takes its place in `nlp.replace_listeners`, and a mix, but
-    for one thing: gradients of the layers, which are as wide as all of them, are not computed for a
-    biLM that does not learn. They would take some tenth of the time of an update."""
-    model: Model = chain(listener, mix)
-    model._func = mixed_listener_forward
-    return model
-
-
-def mixed_listener_forward(
-    model: Model, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): for each doc what the mix makes of its layers, and
-        the way back to the mix and, if it learns, to the component.
-    """
-    listener, mix = model.layers
-    Xs, backprop_layers = listener(docs, is_train)
-    Ys, backprop_mix = mix(Xs, is_train)
-
-    def backprop(dYs: List[Floats2d]) -> List[Doc]:
-        if backprop_layers is no_backprop:
-            backprop_mix(dYs, to_layers=False)
-            return []
-        return cast(List[Doc], backprop_layers(backprop_mix(dYs)))
-
-    return Ys, backprop
 
 
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:

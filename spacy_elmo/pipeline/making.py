@@ -3,8 +3,6 @@
 from dataclasses import fields
 from typing import Any, Dict, Iterable
 
-from thinc.api import chain
-
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..checkpoints.loaders import build_bundled_loader_v1
@@ -14,10 +12,10 @@ from ..layers.elmo_tok2vec import Tok2VecModel
 from ..layers.listener import (
     MIX_KEYS,
     ElmoListener,
-    mixed_listener,
     replace_listener,
     replace_listener_config,
 )
+from ..layers.mixed_layers import mixed_layers
 from ..layers.scalar_mix import MixSettings, scalar_mix
 from ..layers.spans import build_window_spans_v1
 from ..util.checks import require_known
@@ -39,7 +37,7 @@ def make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecMod
     get_spans = arguments["get_spans"] or build_window_spans_v1()
     layers = elmo_layers(embedder, LayersSettings(get_spans, arguments["frozen"]))
     mix = _make_mix(arguments, learn_rate_factor)
-    model = chain(layers, scalar_mix(config.n_layers, config.width, mix))
+    model = mixed_layers(layers, scalar_mix(config.n_layers, config.width, mix))
     model.attrs["replace_listener"] = replace_listener
     model.attrs["replace_listener_cfg"] = replace_listener_config
     return model
@@ -54,7 +52,7 @@ def make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> T
     width, n_layers = arguments["width"], arguments["depth"] + 1
     mix = _make_mix(arguments, learn_rate_factor)
     listener = ElmoListener(arguments["upstream"], n_layers, width)
-    return mixed_listener(listener, scalar_mix(n_layers, width, mix))
+    return mixed_layers(listener, scalar_mix(n_layers, width, mix))
 
 
 def _make_mix(arguments: Dict[str, Any], learn_rate_factor: float) -> MixSettings:

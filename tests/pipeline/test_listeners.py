@@ -209,8 +209,10 @@ def test_a_task_learns_the_same_whether_the_bilm_learns_or_not(output, norm):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("kind", [*LISTENERS, "replaced"])
-def test_gradients_of_layers_are_computed_for_a_bilm_that_learns_alone(kind, frozen, monkeypatch):
+@pytest.mark.parametrize("kind", [*LISTENERS, "replaced", "reloaded"])
+def test_gradients_of_layers_are_computed_for_a_bilm_that_learns_alone(
+    kind, frozen, monkeypatch, tmp_path
+):
     n_calls = []
 
     def normalise(*args):
@@ -219,13 +221,16 @@ def test_gradients_of_layers_are_computed_for_a_bilm_that_learns_alone(kind, fro
 
     monkeypatch.setattr("spacy_elmo.layers.scalar_mix._normalise", normalise)
     nlp = make_nlp(frozen=frozen, mix_layer_norm=True)
-    block = dict(LISTENERS["own mix" if kind == "replaced" else kind])
+    block = dict(LISTENERS[kind if kind in LISTENERS else "own mix"])
     if kind != "shared mix":
         block["mix_layer_norm"] = True
     add_task(nlp, "tagger", block)
-    if kind == "replaced":
+    if kind not in LISTENERS:
         nlp.initialize(lambda: make_examples(nlp))
         nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+        if kind == "reloaded":
+            nlp.to_disk(tmp_path)
+            nlp = spacy.load(tmp_path)
         nlp.update(make_examples(nlp), sgd=SGD(0.001))
     else:
         train(nlp, n_steps=2)
