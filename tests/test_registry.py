@@ -145,6 +145,7 @@ ARGUMENTS = {
     "spacy-elmo.entailment_scorer.v1": {},
     "spacy-elmo.QABiDAF.v1": {
         "tok2vec": REQUIRED, "width": 128, "self_attention": True, "dropout": 0.2,
+        "word_match": False,
     },
     "spacy-elmo.qa_scorer.v1": {},
     "spacy-elmo.ElmoListener.v1": {
@@ -248,6 +249,7 @@ COMPONENTS = {
                 "width": 512,
                 "depth": 2,
             },
+            "word_match": True,
         },
         "window": 384,
         "stride": 256,

@@ -41,7 +41,7 @@ HASHED = {
 }
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
-QA = {"@architectures": "spacy-elmo.QABiDAF.v1", "width": 12, "dropout": 0.0}
+QA = {"@architectures": "spacy-elmo.QABiDAF.v1", "width": 12, "dropout": 0.0, "word_match": True}
 RANKER = {
     "@architectures": "spacy-elmo.CorefSpanRanker.v1",
     "width": 12,

@@ -14,6 +14,7 @@ from spacy_elmo.tasks.qa.gold_answers import set_gold
 from spacy_elmo.tasks.qa.qa_model import build_qa_bidaf_v1
 from spacy_elmo.tasks.qa.qa_readings import choose_windows, cut_context, read_doc
 from spacy_elmo.tasks.qa.qa_scorer import score_qa
+from spacy_elmo.tasks.qa.word_matches import find_matches
 from spacy_elmo.tasks.shared.text_pairs import get_pair
 
 from ..support.helpers import ROOT, TEXTS, silently
@@ -129,10 +130,10 @@ def test_pairs_without_gold_are_not_learned_from(nlp, pipe):
     assert score_qa(examples)["qa_f1"] is None
 
 
-def make_example(nlp, context, answer, **texts):
-    gold = nlp.get_pipe("elmo_qa").make_pair(nlp, "Sam", context)
+def make_example(nlp, context, answer, question="Sam"):
+    gold = nlp.get_pipe("elmo_qa").make_pair(nlp, question, context)
     start = gold.text.index(answer, gold.spans["context"][0].start_char)
-    set_gold(gold, [gold.char_span(start, start + len(answer))], **texts)
+    set_gold(gold, [gold.char_span(start, start + len(answer))])
     (example,) = make_examples(nlp, [gold])
     return example
 
@@ -272,6 +273,45 @@ def test_self_attention_is_an_option():
     pair = "Sam", "ham Sam eggs"
     answers = [each.get_pipe("elmo_qa").answer(each, *pair) for each in (nlp, other)]
     assert answers[0].probability != answers[1].probability
+
+
+def test_words_of_both_texts_are_an_option(pipe):
+    nlp = make_task("elmo_qa", word_match=False)
+    assert len(nlp.get_pipe("elmo_qa").to_bytes()) < len(pipe.to_bytes())
+
+
+def test_words_of_both_texts():
+    words = ["Who", "likes", "Ham", "?", " ", "ham", "is", "liked", "?", " ", "LIKES"]
+    doc = Doc(spacy.blank("en").vocab, words=words)
+    places = doc, (0, 4), (5, 9)
+    assert find_matches([places]) == [*[False, False, True, False], *[True, False, False, False]]
+    # All questions first; another window has other words.
+    expected = [False, True, False, False], [False, True]
+    assert find_matches([places, (doc, (0, 4), (9, 11))]) == [
+        *find_matches([places])[:4], *expected[0], *find_matches([places])[4:], *expected[1],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("word_match", [True, False])
+def test_a_new_word_is_found_by_its_match(word_match):
+    """What word features say of forms that were never seen is noise: the match alone tells which
+    one is asked for."""
+    nlp = make_task("elmo_qa", n_updates=1, with_elmo=False, word_match=word_match)
+    names = [f"{a}{b}" for a in "BCDFGHKLMN" for b in ("ob", "im", "ax", "un")]
+    rng = random.Random(0)
+
+    def draw(names):
+        one, *others = rng.sample(names, 4)
+        context = " ".join(rng.sample([one, *others], 4))
+        return make_example(nlp, context, one, question=f"Is {one} there")
+
+    examples = [draw(names[:30]) for _ in range(60)]
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.02
+    for _ in range(30):
+        nlp.update(examples, sgd=optimizer)
+    right = nlp.evaluate([draw(names[30:]) for _ in range(40)])["qa_em"]
+    assert right > 0.9 if word_match else right < 0.6
 
 
 # ---- contexts longer than the window

@@ -31,14 +31,19 @@ def similarity(layer, A, B):
     return torch.tensor(rows) + torch.tensor(both) + layer.of_a.bias
 
 
-def oracle(module, Q, C):
+def oracle(module, Q, C, matches=()):
     """One question and its context, without padding (Seo et al. 2017, 2.4; Clark & Gardner 2018,
-    3.1 and 4.1)."""
+    3.1 and 4.1). matches: of the question's tokens, then of the context's, 0 or 1."""
+    more = []
+    if module.match is not None:
+        M = module.match.weight[list(matches)]
+        Q, C = torch.cat([M[: len(Q)], Q], 1), torch.cat([M[len(Q) :], C], 1)
+        more = [M[-len(C) :]]
     Q, C = encode_past(module.encode, Q), encode_past(module.encode, C)
     S = similarity(module.attend.similarity, C, Q)
     of_q = torch.softmax(S, 1) @ Q
     of_c = torch.softmax(S.max(1).values, 0) @ C
-    X = torch.relu(module.attend.merge(torch.cat([C, of_q, C * of_q, C * of_c], 1)))
+    X = torch.relu(module.attend.merge(torch.cat([C, of_q, C * of_q, C * of_c, *more], 1)))
     if module.attend_self is not None:
         H = encode(module.attend_self.encode, X)
         S = similarity(module.attend_self.similarity, H, H)
@@ -53,27 +58,33 @@ def oracle(module, Q, C):
 
 
 @pytest.mark.parametrize("n_past", [0, 2])
+@pytest.mark.parametrize("word_match", [True, False])
 @pytest.mark.parametrize("self_attention", [True, False])
-def test_the_network_is_that_of_the_papers(self_attention, n_past):
+def test_the_network_is_that_of_the_papers(self_attention, word_match, n_past):
     torch.manual_seed(0)
-    module = BiDAF(5, n_past, width=6, self_attention=self_attention)
+    module = BiDAF(5, n_past, width=6, self_attention=self_attention, word_match=word_match)
     pairs = [(2, 4), (3, 1), (1, 7)]
     questions, contexts = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
+    asked, read = [[1, 0], [0, 0, 0], [1]], [[0, 1, 1, 0], [0], [1, 0, 0, 0, 1, 0, 1]]
+    matches = [bool(match) for group in (asked, read) for own in group for match in own]
     with torch.no_grad():
-        together = module(torch.cat([*questions, *contexts]), [2, 3, 1, 4, 1, 7])
-        expected = [oracle(module, q, c) for q, c in zip(questions, contexts)]
+        together = module(torch.cat([*questions, *contexts]), [2, 3, 1, 4, 1, 7], matches)
+        expected = [
+            oracle(module, q, c, [*a, *r]) for q, c, a, r in zip(questions, contexts, asked, read)
+        ]
 
     np.testing.assert_allclose(together[:-3], torch.cat([e[0] for e in expected]), atol=1e-5)
     np.testing.assert_allclose(together[-3:, 0], [e[1] for e in expected], atol=1e-5)
     assert not together[-3:, 1].any()
 
 
-@pytest.mark.parametrize("self_attention", [True, False])
-def test_gradients_are_those_of_finite_differences(self_attention):
+@pytest.mark.parametrize("self_attention, word_match", [(1, 0), (0, 0), (1, 1)])
+def test_gradients_are_those_of_finite_differences(self_attention, word_match):
     torch.manual_seed(0)
-    module = BiDAF(3, 1, width=4, self_attention=self_attention).double()
+    module = BiDAF(3, 1, width=4, self_attention=self_attention, word_match=word_match).double()
     X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda X: module(X, [2, 1, 4, 2]), X)
+    matches = [i % 2 == 0 for i in range(9)]
+    assert torch.autograd.gradcheck(lambda X: module(X, [2, 1, 4, 2], matches), X)
 
 
 # ---- probabilities of spans

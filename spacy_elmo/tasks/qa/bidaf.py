@@ -1,7 +1,8 @@
 """BiDAF: where in a text the answer to a question starts and ends (Seo et al. 2017), with the
-self-attention and the no-answer score of Clark & Gardner 2018."""
+self-attention and the no-answer score of Clark & Gardner 2018, and the words in question of
+Weissenborn et al. 2017."""
 
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,8 @@ from ..shared.dropout import drop
 
 # Hidden units of the no-answer score, as in Clark & Gardner 2018.
 _NONE_WIDTH = 80
+# Numbers that say whether a word stands in both texts.
+_MATCH_WIDTH = 32
 
 
 class Similarity(nn.Module):
@@ -33,26 +36,33 @@ class Similarity(nn.Module):
 
 class BiAttention(nn.Module):
     """A context that has read its question, in both directions (Seo et al. 2017, section 2.4).
-    width, nO (int): of a token, before and after."""
+    width, nO (int): of a token, before and after. n_more (int): what else is known of a token of
+    the context."""
 
-    def __init__(self, width: int, nO: int) -> None:
+    def __init__(self, width: int, nO: int, n_more: int = 0) -> None:
         super().__init__()
         self.similarity = Similarity(width)
-        self.merge = nn.Linear(4 * width, nO)
+        self.merge = nn.Linear(4 * width + n_more, nO)
 
     def forward(
-        self, C: Tensor, Q: Tensor, mask_c: Tensor, mask_q: Tensor, dropout: float
+        self,
+        C: Tensor,
+        Q: Tensor,
+        mask_c: Tensor,
+        mask_q: Tensor,
+        dropout: float,
+        more: Sequence[Tensor] = (),
     ) -> Tensor:
         """C, Q (Tensor): context and question, (n, len_c, width) and (n, len_q, width). mask_c,
-        mask_q (Tensor): which rows are tokens. RETURNS (Tensor): shape
-        (n, len_c, nO)."""
+        mask_q (Tensor): which rows are tokens. more (Sequence[Tensor]): what else is known of the
+        context, (n, len_c, n_more) together. RETURNS (Tensor): shape (n, len_c, nO)."""
         both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)
         scores = self.similarity(C, Q)  # (n, len_c, len_q)
         of_q = masked_softmax(scores, both) @ Q  # (n, len_c, width)
         lowest = torch.finfo(scores.dtype).min
         best = scores.masked_fill(~both, lowest).amax(dim=2)  # (n, len_c)
         of_c = pool_weighted(C, best, mask_c).unsqueeze(1)  # (n, 1, width)
-        joined = torch.cat([C, of_q, C * of_q, C * of_c], dim=2)
+        joined = torch.cat([C, of_q, C * of_q, C * of_c, *more], dim=2)
         return torch.relu(self.merge(drop(joined, dropout)))
 
 
@@ -85,12 +95,17 @@ class BiDAF(nn.Module):
     n_past (int): its last numbers, which go past the first encoder.
     width (int): of all encodings, both directions together.
     self_attention (bool): whether contexts read themselves, too.
+    word_match (bool): whether it is known which words stand in both texts.
     """
 
-    def __init__(self, nI: int, n_past: int = 0, *, width: int, self_attention: bool) -> None:
+    def __init__(
+        self, nI: int, n_past: int = 0, *, width: int, self_attention: bool, word_match: bool
+    ) -> None:
         super().__init__()
-        self.encode = EncoderWithPast(nI, n_past, width)
-        self.attend = BiAttention(width + n_past, width)
+        n_match = _MATCH_WIDTH if word_match else 0
+        self.match: Optional[nn.Embedding] = nn.Embedding(2, n_match) if word_match else None
+        self.encode = EncoderWithPast(n_match + nI, n_past, width)
+        self.attend = BiAttention(width + n_past, width, n_match)
         self.attend_self: Optional[SelfAttention] = SelfAttention(width) if self_attention else None
         self.read_start, self.start = BiLSTM(width, width), nn.Linear(width, 1)
         self.read_end, self.end = BiLSTM(2 * width, width), nn.Linear(width, 1)
@@ -99,18 +114,28 @@ class BiDAF(nn.Module):
             nn.Linear(3 * width, _NONE_WIDTH), nn.ReLU(), nn.Linear(_NONE_WIDTH, 1)
         )
 
-    def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
+    def forward(
+        self, X: Tensor, lengths: List[int], matches: Sequence[bool], dropout: float = 0.0
+    ) -> Tensor:
         """X (Tensor): shape (n_tokens, nI): all questions, then all contexts. lengths
-        (List[int]): 2 * n of them, each at least 1. dropout (float): before layers of weights.
+        (List[int]): 2 * n of them, each at least 1. matches (Sequence[bool]): for each token
+        whether its word stands in both texts; not read without `word_match`. dropout (float):
+        before layers of weights.
         RETURNS (Tensor): shape (n_context_tokens + n, 2): start and end of each token of the
             contexts; then, for each context, the no-answer score and 0."""
         n = len(lengths) // 2
         n_asked = sum(lengths[:n])
-        X = self.encode(drop(X, dropout), lengths)
+        X, more = drop(X, dropout), []
+        if self.match is not None:
+            M = self.match(torch.tensor(matches, dtype=torch.long, device=X.device))
+            # First, as the last numbers may go past the encoder.
+            X = torch.cat([M, X], dim=1)
+            more = [pad(M[n_asked:], lengths[n:])[0]]
+        X = self.encode(X, lengths)
         Q, mask_q = pad(X[:n_asked], lengths[:n])
         lengths = lengths[n:]
         C, mask = pad(X[n_asked:], lengths)
-        X = self.attend(C, Q, mask, mask_q, dropout)[mask]  # (n_context_tokens, width)
+        X = self.attend(C, Q, mask, mask_q, dropout, more)[mask]  # (n_context_tokens, width)
         if self.attend_self is not None:
             X = self.attend_self(X, lengths, dropout)
         H = self.read_start(drop(X, dropout), lengths)

@@ -24,6 +24,7 @@ from .span_table import get_none_probability, rank_spans
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.QABiDAF.v1",
     "tok2vec": DEFAULT_TOK2VEC,
+    "word_match": True,
 }
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64

@@ -14,6 +14,7 @@ from ..shared.dropout import Dropout
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from .bidaf import BiDAF
 from .qa_readings import Place, Reading
+from .word_matches import find_matches
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 
@@ -47,7 +48,11 @@ class _Part(NamedTuple):
 
 
 def build_qa_bidaf_v1(
-    tok2vec: Tok2VecModel, width: int = 128, self_attention: bool = True, dropout: float = 0.2
+    tok2vec: Tok2VecModel,
+    width: int = 128,
+    self_attention: bool = True,
+    dropout: float = 0.2,
+    word_match: bool = False,
 ) -> QAModel:
     """Find answers by bidirectional attention flow (Seo et al. 2017), with the self-attention and
     the no-answer score of Clark & Gardner 2018.
@@ -58,11 +63,13 @@ def build_qa_bidaf_v1(
     self_attention (bool): whether contexts read themselves, too.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.
+    word_match (bool): whether the network is told which words stand in question and context, too,
+        as FastQA is (Weissenborn et al. 2017, section 3.1).
     RETURNS (QAModel): what is to be read of docs -> scores of starts and ends.
     RAISES (ValueError): EL192 for an odd width, EL191 for a `dropout` out of range.
     """
     require_even("width", width)
-    build = partial(BiDAF, width=width, self_attention=self_attention)
+    build = partial(BiDAF, width=width, self_attention=self_attention, word_match=word_match)
     bidaf = torch_layer("bidaf_rows", run_rows, build, nO=2, attrs={"dropout": Dropout(dropout)})
     model: QAModel = Model("bidaf", bidaf_forward, init=bidaf_init, layers=[tok2vec, bidaf])
     model.set_ref("tok2vec", tok2vec)
@@ -92,7 +99,8 @@ def bidaf_forward(
     for parts in _batch(readings):
         slices = _find_slices(parts)
         Xs = [vectors[i][start:end] for i, (start, end) in slices]
-        Y, backprop_rows = run_rows(bidaf, Xs, is_train, dropout=dropout)
+        matches = find_matches([(readings[p.doc].doc, p.question, p.window) for p in parts])
+        Y, backprop_rows = run_rows(bidaf, Xs, is_train, matches, dropout=dropout)
         for part, rows in zip(parts, _split(model, cast(Floats2d, Y), parts)):
             scores[part.doc].rows[part.number] = rows
         if is_train:
