@@ -65,7 +65,7 @@ def _make_rows(result: Result) -> List[Tuple[str, ...]]:
     rows: Dict[str, Dict[str, Any]] = {row["variant"]: row for row in result["rows"]}
     split = "test" if result["rows"][0]["test"] else "dev"
     made = []
-    for name, beside in ("all", ""), ("elmo_vectors", ", static vectors"):
+    for name, beside in ("elmo", ""), ("elmo_vectors", ", static vectors"):
         baseline = rows.get(find_baseline(name))
         if name in rows and baseline:
             gain = _format_gain(mean(baseline[split]), mean(rows[name][split]))

@@ -12,6 +12,8 @@ from ..pipeline.presets import STATIC_VECTORS, make_config
 from ..text.corpus import TOKENIZER
 from .variants import Variant
 
+_NORM_AND_DROPOUT = ("mix_layer_norm", "mix_dropout")
+
 
 def make_variant(
     variant: Variant,
@@ -29,8 +31,9 @@ def make_variant(
     variant (Variant): what to make.
     component (str): factory of the component to train.
     lang, shape, loader: see `make_config`.
-    base (Optional[Config]): all else: its `ElmoTok2Vec` has the word features and the encoder,
-        if there is one; None for the preset word_features.
+    base (Optional[Config]): all else: its `ElmoTok2Vec` has the word features, the encoder if
+        there is one, and the mix, in an `input`, if it is not that of the preset; None for the
+        preset word_features.
     vectors (str): pipeline with static vectors, which some variants read; "" for none.
     RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
     RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
@@ -69,9 +72,9 @@ def _merge(preset: Config, base: Config, component: str) -> Config:
 def _make_tok2vec(
     block: Dict[str, Any], preset: Dict[str, Any], variant: Variant
 ) -> Dict[str, Any]:
-    """block (Dict[str, Any]): an `ElmoTok2Vec`. preset (Dict[str, Any]): another one, of whose
-    listener all but the mix is taken, and whose static vectors if the block has none. RETURNS
-    (Dict[str, Any]): what the variant has there."""
+    """block (Dict[str, Any]): an `ElmoTok2Vec`. preset (Dict[str, Any]): another, whose listener
+    is taken, with the mix of the block's own input if it has one, and whose static vectors if the
+    block has none. RETURNS (Dict[str, Any]): what the variant has there."""
     embed, encode = deepcopy(block["embed"]), block.get("encode")
     # Without ELMo where spaCy has them, else where the preset does.
     inside = variant.has_vectors and not variant.places
@@ -81,11 +84,11 @@ def _make_tok2vec(
         # Without an encoder, spaCy has no such thing.
         name = "spacy.Tok2Vec.v2" if encode else preset["@architectures"]
         return {"@architectures": name, "embed": embed, "encode": encode}
-    listener = {key: value for key, value in preset["input"].items() if key not in MIX_KEYS}
-    places = {
-        place: {**listener, **variant.mix} if place in variant.places else None
-        for place in ("input", "output")
-    }
+    # Where a suite sets the mix, norm and dropout alone are the config's.
+    kept = _NORM_AND_DROPOUT if "output" in variant.mix else MIX_KEYS
+    own = {key: value for key, value in (block.get("input") or {}).items() if key in kept}
+    listener = {**preset["input"], **own, **variant.mix}
+    places = {p: dict(listener) if p in variant.places else None for p in ("input", "output")}
     vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
     made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
     # Version 1 has no `vectors`, and no tok2vec without an encoder.

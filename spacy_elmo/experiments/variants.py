@@ -5,8 +5,6 @@ from typing import Any, Dict, List, NamedTuple, Tuple, Union
 from spacy.language import Language
 
 from ..errors import Errors
-from ..layers.listener import MIX_KEYS
-from ..util.templates import read_template
 
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
@@ -20,7 +18,8 @@ class Variant(NamedTuple):
     title (str): in tables.
     places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
         (behind it); none for spaCy's plain tok2vec.
-    mix (Dict[str, Any]): keys of the listener's mix.
+    mix (Dict[str, Any]): keys of the listener's mix that are not as in the training config or,
+        where that has none, in the preset: norm and dropout are the same in all variants.
     has_vectors (bool): whether static vectors are there, too.
     """
 
@@ -51,7 +50,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
         raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
     plain = Variant("plain", "without ELMo", (), {})
     learned = _before_encoder("input", f"learned, λ = {_WEAK}", output="mix", mix_l2=_WEAK)
-    every = _before_encoder("all", "all, side by side")
+    elmo = _before_encoder("elmo", "with ELMo")
     if suite == "weighting":
         fixed = [_before_encoder(f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
         return [
@@ -60,7 +59,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             _before_encoder("average", "plain average", output="average"),
             _before_encoder("strong", f"learned, λ = {_STRONG:g}", output="mix", mix_l2=_STRONG),
             learned,
-            every,
+            _before_encoder("all", "all, side by side", output="all"),
             *fixed,
         ]
     if suite == "placement":
@@ -70,7 +69,6 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
             learned._replace(name="output", title="output", places=("output",)),
             learned._replace(name="both", title="input and output", places=("input", "output")),
         ]
-    elmo = every._replace(title="with ELMo")
     if suite == "vectors":
         static = [
             plain._replace(name="vectors", title="static vectors"),
@@ -81,11 +79,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
 
 
 def _before_encoder(name: str, title: str, **mix: Union[str, float]) -> Variant:
-    """mix (Union[str, float]): keys of the mix that are not as in the preset word_features: norm
-    and dropout are the same in all variants."""
-    listener = read_template("word_features")["tok2vec"]["input"]
-    preset = {key: listener[key] for key in MIX_KEYS if key in listener}
-    return Variant(name, title, ("input",), {**preset, **mix})
+    return Variant(name, title, ("input",), mix)
 
 
 def _name_layer(i: int) -> str:

@@ -156,6 +156,23 @@ def test_what_elmo_brings_is_what_its_presets_bring():
         assert get_tok2vec(variant) == {k: v for k, v in block.items() if v is not None}
 
 
+OWN_MIX = {"output": "mix", "initial_weights": [0.0, 1.0, 2.0], "mix_l2": 0.1, "mix_dropout": 0.2}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_mix_is_that_of_one_s_own_config(suite):
+    """Where the suite does not compare mixes; where it does, norm and dropout are."""
+    base = make_base("tagger")
+    base["components"]["tagger"]["model"]["tok2vec"]["input"].update(OWN_MIX)
+    for variant in choose_variants(suite, 2):
+        block = get_tok2vec(variant, base)
+        for place in variant.places:
+            assert block[place]["mix_dropout"] == 0.2
+            assert OWN_MIX.items() <= block[place].items() or "output" in variant.mix
+            assert variant.mix.items() <= block[place].items()
+            assert ("initial_weights" in block[place]) == ("output" not in variant.mix)
+
+
 def test_words_are_dropped_where_elmo_is_beside_them():
     dropout = {v.name: get_tok2vec(v).get("word_dropout") for v in choose_variants("placement", 2)}
 
@@ -308,9 +325,9 @@ def make_result(variant, seed, score, steps, share=1.0):
 def test_summaries_average_what_differs_in_the_seed():
     variants = choose_variants("gain", 2)
     results = [
-        make_result("all", 1, 0.75, [0, 1, 2]),
+        make_result("elmo", 1, 0.75, [0, 1, 2]),
         make_result("plain", 0, 0.25, [0, 1]),
-        make_result("all", 0, 0.5, [0, 1]),
+        make_result("elmo", 0, 0.5, [0, 1]),
     ]
 
     plain, elmo = summarise(variants, results)
@@ -328,9 +345,9 @@ def test_summaries_average_what_differs_in_the_seed():
 def test_summaries_pass_over_what_was_not_run():
     variants = choose_variants("gain", 2)
 
-    rows = summarise(variants, [make_result("all", 0, 0.5, [0], share=0.1)])
+    rows = summarise(variants, [make_result("elmo", 0, 0.5, [0], share=0.1)])
 
-    assert [row["variant"] for row in rows] == ["all"]
+    assert [row["variant"] for row in rows] == ["elmo"]
 
 
 @pytest.mark.parametrize("values, shown", [([], "-"), ([1.0], "1.00"), ([1.0, 3.0], "2.00 ± 1.41")])
@@ -361,7 +378,7 @@ def test_a_probe_of_nothing_is_said(embedder, attr):
 
 
 def test_a_split_without_labels_has_no_score():
-    result = {**make_result("all", 0, 0.5, [0]), "test": {"tag_acc": None}}
+    result = {**make_result("elmo", 0, 0.5, [0]), "test": {"tag_acc": None}}
 
     (row,) = summarise(choose_variants("gain", 2), [result])
 

@@ -52,7 +52,7 @@ def test_variants_differ_in_the_tok2vec_alone(name, tmp_path):
         assert found == expected
         rest.append((model, config["training"], config["corpora"]))
 
-    assert widths == {"plain": False, "all": True, "vectors": False, "elmo_vectors": True}
+    assert widths == {"plain": False, "elmo": True, "vectors": False, "elmo_vectors": True}
     assert all(each == rest[0] for each in rest)
     assert get_score(component) == score
 
