@@ -133,6 +133,7 @@ ARGUMENTS = {
     "spacy-elmo.CorefSpanRanker.v1": {
         "tok2vec": REQUIRED, "width": 200, "depth": 1, "max_span": 20, "share": 0.3,
         "n_antecedents": 50, "max_train_sentences": 40, "dropout": 0.3,
+        "word_match": False,
     },
     "spacy-elmo.coref_scorer.v1": {},
     "spacy-elmo.EntailmentESIM.v1": {
@@ -221,6 +222,7 @@ COMPONENTS = {
                 "width": 512,
                 "depth": 2,
             },
+            "word_match": True,
         },
         "prefix": "coref_clusters",
         "singletons": False,

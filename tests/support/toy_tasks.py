@@ -49,6 +49,7 @@ RANKER = {
     "share": 1.0,
     "n_antecedents": 8,
     "dropout": 0.0,
+    "word_match": True,
 }
 MODELS = {
     "elmo_coref": {**RANKER, "tok2vec": LISTENER},

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -17,14 +19,15 @@ from spacy_elmo.tasks.coref.coref_model import (
     build_coref_span_ranker_v1,
     get_mention_scores,
 )
-from spacy_elmo.tasks.coref.mention_facts import cut, find_facts, find_texts
+from spacy_elmo.tasks.coref.mention_facts import MentionFacts, cut, find_facts, find_texts
+from spacy_elmo.tasks.coref.shared_words import compare_words, find_words
 from spacy_elmo.tasks.coref.span_choice import choose_spans, join_links
 from spacy_elmo.tasks.coref.span_ranker import Candidates, RankerShape, SpanRanker
 from spacy_elmo.tasks.coref.span_scorer import SpanScorer
 
 from ..support.toy_tasks import HASHED
 
-SHAPE = RankerShape(width=6, depth=1, max_span=4, share=0.3, n_antecedents=5)
+SHAPE = RankerShape(width=6, depth=1, max_span=4, share=0.3, n_antecedents=5, word_match=True)
 VOCAB = spacy.blank("en").vocab
 
 
@@ -156,9 +159,52 @@ def test_the_best_antecedents_are_compared():
         check_antecedents(module, X, scores, texts)
 
 
-def check_antecedents(module, X, scores, texts):
-    links, chosen = module(X, scores, texts, 0.0)
+def test_words_that_mentions_share_are_read():
+    torch.manual_seed(0)
+    module = AntecedentScorer(4, 3, word_match=True)
+    module.alike_bonus.data[:] = 2.0
+    module.shared_bonus.data[:] = torch.tensor([0.0, 0.3, -0.2, 0.5])
+    X, scores, texts = torch.randn(8, 4), torch.randn(8), torch.arange(8) % 3
+    words = make_words([[1], [1, 2], [], [2, 3], [2, 1], [3], [4], [1]])
+    with torch.no_grad():
+        check_antecedents(module, X, scores, texts, words)
+
+
+def make_words(mentions):
+    """mentions: the words of each, as numbers."""
+    flat = np.array([word for own in mentions for word in own] or [0])
+    ends = np.cumsum([len(own) for own in mentions])
+    starts = ends - [len(own) for own in mentions]
+    facts = MentionFacts(0, flat, flat, np.ones(len(flat), dtype=bool), None)
+    return find_words(facts, starts, ends, torch.device("cpu"))
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=9), st.data())
+def test_what_mentions_share_is_what_their_sets_share(mentions, data):
+    start, end = sorted(data.draw(st.integers(0, len(mentions))) for _ in range(2))
+    found = compare_words(make_words(mentions), start, end)
+    for row, own in zip(found, mentions[start:end], strict=True):
+        for kind, other in zip(row, mentions, strict=True):
+            a, b = set(own), set(other)
+            expected = 0 if not a & b else 3 if a == b else 2 if a <= b or b <= a else 1
+            assert kind == expected
+
+
+def test_stop_words_and_punctuation_are_no_words_of_mentions():
+    words = ["The", "old", "man", ",", "an", "Old", "one", "it"]
+    facts = find_facts(Doc(VOCAB, words=words), 0, 8, 4)
+    places = np.array([[0, 3], [4, 7], [7, 8], [0, 4], [3, 4]])
+    own = find_words(facts, *places.T, torch.device("cpu"))
+    assert own.n_words.tolist() == [2, 1, 0, 2, 0]
+    assert compare_words(own, 0, 3).tolist() == [[3, 2, 0, 3, 0], [2, 3, 0, 2, 0], [0] * 5]
+
+
+def check_antecedents(module, X, scores, texts, words=None):
+    links, chosen = module(X, scores, texts, 0.0, words)
     coarse = module.coarse(X) @ X.T + 2 * (texts.unsqueeze(1) == texts) + scores
+    if words is not None:
+        kinds = compare_words(words, 0, 8)
+        coarse += module.shared_bonus[kinds]
     for i in range(8):
         best = sorted(range(i), key=lambda j: -coarse[i, j])[:3]
         assert chosen[i].tolist() == best + [-1] * (3 - len(best))
@@ -169,14 +215,18 @@ def check_antecedents(module, X, scores, texts):
             hidden = module.mention(X[i]) + module.antecedent(X[j]) + module.product(X[i] * X[j])
             hidden = hidden + module.distances.weight[bucket]
             hidden = hidden + module.alike.weight[int(texts[i] == texts[j])]
+            if words is not None:
+                hidden = hidden + module.shared.weight[kinds[i, j]]
             expected = coarse[i, j] + scores[i] + module.output(torch.relu(hidden))[0]
             assert float(links[i, column]) == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_blocks_change_nothing(monkeypatch):
     torch.manual_seed(0)
-    inputs = torch.randn(20, 4), torch.randn(20), torch.arange(20) % 3, 0.0
-    module = AntecedentScorer(4, 3)
+    words = make_words([[i % 4, i % 7] for i in range(20)])
+    inputs = torch.randn(20, 4), torch.randn(20), torch.arange(20) % 3, 0.0, words
+    module = AntecedentScorer(4, 3, word_match=True)
+    module.shared_bonus.data[:] = torch.randn(4)
     links, chosen = module(*inputs)
     monkeypatch.setattr("spacy_elmo.tasks.coref.antecedent_scorer._BLOCK", 7)
     others = module(*inputs)
@@ -262,7 +312,7 @@ class LargestTensor(TorchDispatchMode):
 
 def test_memory_is_linear_in_the_document():
     """No array has all pairs of mentions, nor all spans times their width."""
-    shape = RankerShape(width=8, depth=1, max_span=6, share=0.3, n_antecedents=4)
+    shape = RankerShape(8, 1, 6, 0.3, 4, word_match=True)
     module, sizes = make_ranker(4, shape), []
     for n in (5000, 10000):
         facts = [make_facts(n, 6)]

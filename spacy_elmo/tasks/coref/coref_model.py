@@ -73,6 +73,7 @@ def build_coref_span_ranker_v1(
     n_antecedents: int = 50,
     max_train_sentences: int = 40,
     dropout: float = 0.3,
+    word_match: bool = False,
 ) -> CorefModel:
     """Find clusters of mentions by ranking spans, coarse to fine (Lee et al. 2017, 2018).
 
@@ -87,11 +88,13 @@ def build_coref_span_ranker_v1(
         sentences. In prediction docs are read whole.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.
+    word_match (bool): whether the network is told if two mentions share some or all of their words,
+        stop words left out.
     RETURNS (CorefModel): docs -> scores.
     RAISES (ValueError): EL192 for an odd width, EL012 for a number below its least, EL210 for a
         `share` and EL191 for a `dropout` out of range.
     """
-    shape = RankerShape(width, depth, max_span, share, n_antecedents)
+    shape = RankerShape(width, depth, max_span, share, n_antecedents, word_match)
     attrs = {"dropout": Dropout(dropout), "shape": shape, "part": TrainingPart(max_train_sentences)}
     build = partial(SpanRanker, shape=shape)
     ranker = torch_layer("span_ranker_rows", _ranker_forward, build, attrs=attrs)

@@ -22,6 +22,7 @@ from .span_choice import find_clusters
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.CorefSpanRanker.v1",
     "tok2vec": DEFAULT_TOK2VEC,
+    "word_match": True,
 }
 
 # Of the clusters: fewer of one mention are slips of annotators.

@@ -16,6 +16,7 @@ class MentionFacts(NamedTuple):
     start (int): first token of the doc that is read.
     n_widths (Ints): shape (n_tokens,): so many tokens has the longest span that begins here.
     words (Ints): shape (n_tokens,): hashes of the words in lower case.
+    is_content (NDArray): shape (n_tokens,), bool: no stop word, punctuation or whitespace.
     roots (Optional[Ints]): shape (n_tokens, max_span): of the span that begins here and has 1, 2
         ... tokens, the token that is highest in the parse; None without a parse.
     """
@@ -23,6 +24,7 @@ class MentionFacts(NamedTuple):
     start: int
     n_widths: Ints
     words: Ints
+    is_content: NDArray[np.bool_]
     roots: Optional[Ints]
 
 
@@ -37,7 +39,8 @@ def find_facts(doc: Doc, start: int, end: int, max_span: int) -> MentionFacts:
     if doc.has_annotation("DEP"):
         depths = np.array([sum(1 for _ in t.ancestors) for t in tokens], dtype="int64")
         roots = find_roots(depths, max_span)
-    return MentionFacts(start, n_widths, words, roots)
+    is_content = np.array([not (t.is_stop or t.is_punct or t.is_space) for t in tokens], dtype=bool)
+    return MentionFacts(start, n_widths, words, is_content, roots)
 
 
 def find_sentence_ends(doc: Doc) -> Ints:

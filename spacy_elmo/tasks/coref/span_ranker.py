@@ -13,6 +13,7 @@ from ..shared.bilstm import BiLSTM, require_even
 from ..shared.dropout import drop
 from .antecedent_scorer import AntecedentScorer
 from .mention_facts import Ints, MentionFacts, find_texts
+from .shared_words import find_words
 from .span_choice import choose_spans, mask_scores
 from .span_scorer import SpanScorer
 
@@ -26,6 +27,7 @@ class RankerShape:
     max_span: int
     share: float
     n_antecedents: int
+    word_match: bool = False
 
     def __post_init__(self) -> None:
         """RAISES (ValueError): EL192 for an odd width, EL012 for fewer than one, EL210 for a share
@@ -61,8 +63,11 @@ class SpanRanker(nn.Module):
         self.encode = BiLSTM(nI, shape.width, shape.depth)
         # Heads are found in the vectors, too: the paper takes them from there alone.
         self.spans = SpanScorer(nI + shape.width, shape.width, shape.max_span)
-        self.antecedents = AntecedentScorer(shape.width, shape.n_antecedents)
+        self.antecedents = AntecedentScorer(
+            shape.width, shape.n_antecedents, word_match=shape.word_match
+        )
         self.share = shape.share
+        self.word_match = shape.word_match
 
     def forward(
         self, X: Tensor, lengths: List[int], facts: List[MentionFacts], dropout: float = 0.0
@@ -93,7 +98,8 @@ class SpanRanker(nn.Module):
         first, last = _send(starts, X), _send(ends - 1, X)
         spans = self.spans.represent(X, first, last, roots)
         scores = grid[first, last - first]
-        links, antecedents = self.antecedents(spans, scores, texts, dropout)
+        words = find_words(facts, starts, ends, X.device) if self.word_match else None
+        links, antecedents = self.antecedents(spans, scores, texts, dropout, words)
         kept = Candidates(np.stack([starts, ends], axis=1), antecedents.cpu().numpy())
         return grid, links, kept
 
