@@ -6,6 +6,9 @@ from spacy.tokens import Doc
 
 from .qa_readings import Place
 
+# Stands for what is no word: no form but "" has this hash.
+_NO_WORD = 0
+
 
 def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
     """parts (Sequence[Tuple[Doc, Place, Place]]): docs, each with a question and a window of its
@@ -21,10 +24,6 @@ def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
         ):
             matches.extend(word != _NO_WORD and word in others for word in words)
     return asked + read
-
-
-# Stands for what is no word: no hash of a form is 0, but that of "".
-_NO_WORD = 0
 
 
 def _get_words(doc: Doc, start: int, end: int) -> List[int]:
