@@ -43,6 +43,8 @@ _TITLES = {
     "search": "Semantic search",
 }
 _PLACES = ("input", "output")
+# Suites whose mixes of several layers are all learned.
+_WITH_MIXES = ("gain", "vectors", "placement")
 # Raised by a result that is incomplete or has other types.
 _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Words of a context to show on each side.
@@ -62,9 +64,7 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
     folder.mkdir(parents=True, exist_ok=True)
     sections = []
     for kind, title in _TITLES.items():
-        # What the mixes learned is part of the runs that compare places.
-        source = "placement" if kind == "weights" else kind
-        paths = [path for path, result in results.items() if result["experiment"] == source]
+        paths = [path for path, result in results.items() if _is_shown(kind, path, result)]
         if paths:
             blocks: List[Block] = [Text(describe_paper(kind))]
             if kind == "vectors":
@@ -73,6 +73,15 @@ def make_sections(results: Mapping[Path, Result], folder: Path) -> List[Section]
                 blocks += _make_blocks(kind, path, results[path], folder)
             sections.append(Section(title, blocks))
     return sections
+
+
+def _is_shown(kind: str, path: Path, result: Result) -> bool:
+    """RETURNS (bool): Whether the section of this kind has the result."""
+    if kind != "weights":
+        return result["experiment"] == kind
+    # What mixes learned is part of the runs that compare something else.
+    with _naming(path):
+        return result["experiment"] in _WITH_MIXES and bool(_list_mixes(result))
 
 
 def _join_tasks(results: Mapping[Path, Result]) -> Table:
@@ -182,15 +191,26 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
     ]
 
 
-def _make_weights(result: Result, folder: Path) -> List[Block]:
+def _list_mixes(result: Result) -> List[Dict[str, Any]]:
+    """RETURNS (List[Dict[str, Any]]): Fields of `LayerWeights`, means of the seeds, of each mix that
+    was learned; layers side by side have no shares."""
     mixes = []
     for row in result["rows"]:
-        by_seed = [[mix for mix in seed if mix["place"] in _PLACES] for seed in row["mixes"]]
+        by_seed = [[mix for mix in seed if _is_learned(mix)] for seed in row["mixes"]]
         for i, mix in enumerate(by_seed[0] if by_seed else []):
             shares = [mean(s) for s in zip(*(seed[i]["shares"] for seed in by_seed))]
             gamma = mean(seed[i]["gamma"] for seed in by_seed)
             place = f"{row['title']}: {mix['place']}"
             mixes.append({**mix, "place": place, "shares": shares, "gamma": gamma})
+    return mixes
+
+
+def _is_learned(mix: Dict[str, Any]) -> bool:
+    return mix["place"] in _PLACES and sum(mix["shares"]) < 1.5
+
+
+def _make_weights(result: Result, folder: Path) -> List[Block]:
+    mixes = _list_mixes(result)
     path = folder / _make_name(result, "weights")
     plot_weights(mixes, path)
     header = ("", *name_layers(len(mixes[0]["shares"])), "γ")

@@ -119,6 +119,25 @@ def test_the_report_has_table_1_and_each_further_set(tmp_path):
     assert [row[4] for row in own.rows] == ["-", "20%", "20%", "25%"]
 
 
+def test_the_report_has_what_mixes_learned(tmp_path):
+    """Of any suite; layers side by side have no shares, and what nobody reads is no task's."""
+    result = make_result("ner", SCORES, "Names")
+    side_by_side = {"component": "ner", "place": "input", "shares": [1.0] * 3, "gamma": 1.0}
+    learned = {"component": "ner", "place": "input", "gamma": 2.0}
+    shared = {"component": "elmo", "place": "shared", "shares": [0.2, 0.3, 0.5], "gamma": 1.0}
+    by_name = {row["variant"]: row for row in result["rows"]}
+    by_name["elmo"]["mixes"] = [[shared, side_by_side]] * 2
+    paths = tmp_path / "x.json", tmp_path / "figures"
+    assert len(make_sections({paths[0]: result}, paths[1])) == 1
+
+    by_name["elmo_vectors"]["mixes"] = [
+        [shared, {**learned, "shares": shares}] for shares in ([0.5, 0.25, 0.25], [0.1, 0.65, 0.25])
+    ]
+    _, section = make_sections({paths[0]: result}, paths[1])
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    assert table.rows == [("elmo_vectors: input", "0.300", "0.450", "0.250", "2.00")]
+
+
 @pytest.mark.parametrize("settings", [{}, {"component": []}, 3])
 def test_a_result_of_no_component_is_named(tmp_path, settings):
     result = {**make_result("ner", SCORES, "Names"), "settings": settings}
