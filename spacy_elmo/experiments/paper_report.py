@@ -192,7 +192,7 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
 
 
 def _list_mixes(result: Result) -> List[Dict[str, Any]]:
-    """RETURNS (List[Dict[str, Any]]): Fields of `LayerWeights`, means of the seeds, of each mix that
+    """RETURNS (List[Dict[str, Any]]): Fields of `LayerWeights`, means of seeds, of each mix that
     was learned; layers side by side have no shares."""
     mixes = []
     for row in result["rows"]:
