@@ -195,7 +195,7 @@ def test_stop_words_and_punctuation_are_no_words_of_mentions():
     facts = find_facts(Doc(VOCAB, words=words), 0, 8, 4)
     places = np.array([[0, 3], [4, 7], [7, 8], [0, 4], [3, 4]])
     own = find_words(facts, *places.T, torch.device("cpu"))
-    assert own.n_words.tolist() == [2, 1, 0, 2, 0]
+    assert own.n_own.tolist() == [2, 1, 0, 2, 0]
     assert compare_words(own, 0, 3).tolist() == [[3, 2, 0, 3, 0], [2, 3, 0, 2, 0], [0] * 5]
 
 
