@@ -31,8 +31,8 @@ SHAPE = RankerShape(width=6, depth=1, max_span=4, share=0.3, n_antecedents=5, wo
 VOCAB = spacy.blank("en").vocab
 
 
-def make_doc(n=9, **annotation):
-    return Doc(VOCAB, words=[f"w{i % 5}" for i in range(n)], **annotation)
+def make_doc(n=9, n_words=5, **annotation):
+    return Doc(VOCAB, words=[f"w{i % n_words}" for i in range(n)], **annotation)
 
 
 def make_ranker(nI=3, shape=SHAPE):
@@ -40,8 +40,8 @@ def make_ranker(nI=3, shape=SHAPE):
     return SpanRanker(nI, shape)
 
 
-def make_facts(n, max_span=4):
-    return find_facts(make_doc(n), 0, n, max_span)
+def make_facts(n, max_span=4, n_words=5):
+    return find_facts(make_doc(n, n_words), 0, n, max_span)
 
 
 # ---- facts of docs
@@ -306,7 +306,9 @@ class LargestTensor(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.n = max([self.n, *(tensor.numel() for tensor in tensors)])
+        # Of a sparse one, those that it has.
+        sizes = (t._nnz() if t.is_sparse else t.numel() for t in tensors)
+        self.n = max([self.n, *sizes])
         return result
 
 
@@ -315,7 +317,7 @@ def test_memory_is_linear_in_the_document():
     shape = RankerShape(8, 1, 6, 0.3, 4, word_match=True)
     module, sizes = make_ranker(4, shape), []
     for n in (5000, 10000):
-        facts = [make_facts(n, 6)]
+        facts = [make_facts(n, 6, n_words=n // 4)]
         with torch.no_grad(), LargestTensor() as largest:
             module(torch.randn(n, 4), [n], facts)
         sizes.append(largest.n)
