@@ -48,7 +48,7 @@ def test_experiments_end_in_a_report(tagged_corpus, weights, tmp_path):
 
     assert "with ELMo" in printed and "seed 1: dev" in printed
     assert "plain, 10%, seed 0: started" in printed
-    assert "all, 100%, seed 1: update 2 of 2, dev" in printed
+    assert "elmo, 100%, seed 1: update 2 of 2, dev" in printed
     assert {path.name for path in output.glob("*.png")} == {
         "samples.png", "samples_updates.png", "gain.png", "gain_updates.png", "placement.png",
         "placement_updates.png",

@@ -86,8 +86,8 @@ def test_finished_runs_are_not_made_again(settings, tmp_path, made):
     output = tmp_path / "out"
     first = list(run_all(RUNS[:2], settings, output))
     assert list(run_all(RUNS, settings, output))[:2] == first
-    assert made == ["plain, 100%, seed 0", "plain, 100%, seed 1", "all, 100%, seed 0",
-                    "all, 100%, seed 1"]  # fmt: skip
+    assert made == ["plain, 100%, seed 0", "plain, 100%, seed 1", "elmo, 100%, seed 0",
+                    "elmo, 100%, seed 1"]  # fmt: skip
 
 
 def test_damaged_results_are_made_again(settings, tmp_path, made, caplog):
@@ -125,7 +125,7 @@ def test_runs_of_an_earlier_preset_are_made_again(settings, tmp_path, made, monk
     list(run_all(RUNS, settings, output))
 
     # Without ELMo there is no word dropout.
-    assert made == ["all, 100%, seed 0", "all, 100%, seed 1"]
+    assert made == ["elmo, 100%, seed 0", "elmo, 100%, seed 1"]
     assert caplog.text.count("WL023") == 2
 
 
