@@ -30,6 +30,7 @@ NAMES = {
     "spacy_architectures": [
         "spacy-elmo.BiLSTMEncoder.v1",
         "spacy-elmo.CorefSpanRanker.v1",
+        "spacy-elmo.CorefSpanRanker.v2",
         "spacy-elmo.Elmo.v1",
         "spacy-elmo.Elmo.v2",
         "spacy-elmo.ElmoListener.v1",
@@ -38,6 +39,7 @@ NAMES = {
         "spacy-elmo.ElmoTok2Vec.v2",
         "spacy-elmo.EntailmentESIM.v1",
         "spacy-elmo.QABiDAF.v1",
+        "spacy-elmo.QABiDAF.v2",
         "spacy-elmo.SRLTagger.v1",
         "spacy-elmo.StaticVectors.v1",
         "spacy-elmo.TextCatBCN.v1",
@@ -135,6 +137,11 @@ ARGUMENTS = {
         "n_antecedents": 50, "max_train_sentences": 40, "dropout": 0.3,
         "word_match": False,
     },
+    "spacy-elmo.CorefSpanRanker.v2": {
+        "tok2vec": REQUIRED, "width": 200, "depth": 1, "max_span": 20, "share": 0.3,
+        "n_antecedents": 50, "max_train_sentences": 40, "dropout": 0.3,
+        "word_match": True,
+    },
     "spacy-elmo.coref_scorer.v1": {},
     "spacy-elmo.EntailmentESIM.v1": {
         "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
@@ -147,6 +154,10 @@ ARGUMENTS = {
     "spacy-elmo.QABiDAF.v1": {
         "tok2vec": REQUIRED, "width": 128, "self_attention": True, "dropout": 0.2,
         "word_match": False,
+    },
+    "spacy-elmo.QABiDAF.v2": {
+        "tok2vec": REQUIRED, "width": 128, "self_attention": True, "dropout": 0.2,
+        "word_match": True,
     },
     "spacy-elmo.qa_scorer.v1": {},
     "spacy-elmo.ElmoListener.v1": {
@@ -215,14 +226,13 @@ COMPONENTS = {
     },
     "elmo_coref": {
         "model": {
-            "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+            "@architectures": "spacy-elmo.CorefSpanRanker.v2",
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
                 "width": 512,
                 "depth": 2,
             },
-            "word_match": True,
         },
         "prefix": "coref_clusters",
         "singletons": False,
@@ -244,14 +254,13 @@ COMPONENTS = {
     "elmo_lm": {"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
     "elmo_qa": {
         "model": {
-            "@architectures": "spacy-elmo.QABiDAF.v1",
+            "@architectures": "spacy-elmo.QABiDAF.v2",
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",
                 "width": 512,
                 "depth": 2,
             },
-            "word_match": True,
         },
         "window": 384,
         "stride": 256,

@@ -41,9 +41,9 @@ HASHED = {
 }
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
-QA = {"@architectures": "spacy-elmo.QABiDAF.v1", "width": 12, "dropout": 0.0, "word_match": True}
+QA = {"@architectures": "spacy-elmo.QABiDAF.v2", "width": 12, "dropout": 0.0, "word_match": True}
 RANKER = {
-    "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+    "@architectures": "spacy-elmo.CorefSpanRanker.v2",
     "width": 12,
     "max_span": 2,
     "share": 1.0,

@@ -473,7 +473,7 @@ def test_contexts_keep_their_whitespace(nlp, pipe):
 def test_the_config_of_the_page_trains(tmp_path):
     page = (ROOT / "docs" / "tasks.md").read_text("utf-8")
     (text,) = (
-        t for t in page.split("```ini\n")[1:] if "spacy-elmo.QABiDAF.v1" in t.split("```")[0]
+        t for t in page.split("```ini\n")[1:] if "spacy-elmo.QABiDAF.v2" in t.split("```")[0]
     )
     config = Config().from_str(text.split("```")[0], interpolate=False)
     filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config

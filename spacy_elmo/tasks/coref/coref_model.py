@@ -105,6 +105,23 @@ def build_coref_span_ranker_v1(
     return model
 
 
+def build_coref_span_ranker_v2(
+    tok2vec: Tok2VecModel,
+    width: int = 200,
+    depth: int = 1,
+    max_span: int = 20,
+    share: float = 0.3,
+    n_antecedents: int = 50,
+    max_train_sentences: int = 40,
+    dropout: float = 0.3,
+    word_match: bool = True,
+) -> CorefModel:
+    """As `build_coref_span_ranker_v1`, but told which words mentions share unless a config says
+    otherwise."""
+    sizes = width, depth, max_span, share, n_antecedents, max_train_sentences
+    return build_coref_span_ranker_v1(tok2vec, *sizes, dropout, word_match)
+
+
 def span_ranker_forward(
     model: CorefModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[CorefScores], Callable]:

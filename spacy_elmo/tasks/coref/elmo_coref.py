@@ -20,9 +20,8 @@ from .coref_scorer import SCORES
 from .span_choice import find_clusters
 
 DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.CorefSpanRanker.v1",
+    "@architectures": "spacy-elmo.CorefSpanRanker.v2",
     "tok2vec": DEFAULT_TOK2VEC,
-    "word_match": True,
 }
 
 # Of the clusters: fewer of one mention are slips of annotators.
@@ -71,7 +70,7 @@ class ElmoCoref(TaskPipe):
     `doc._.coref_chains` lists them. Groups of these names that a doc has before are replaced.
 
     vocab (Vocab): the shared vocabulary.
-    model (CorefModel): spacy-elmo.CorefSpanRanker.v1.
+    model (CorefModel): spacy-elmo.CorefSpanRanker.v2.
     name (str): name in the pipeline.
     prefix (str): of the span groups, of the gold ones as well. For another one, call
         `get_chains(doc, prefix)`.

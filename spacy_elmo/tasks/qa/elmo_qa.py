@@ -22,9 +22,8 @@ from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_
 from .span_table import get_none_probability, rank_spans
 
 DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.QABiDAF.v1",
+    "@architectures": "spacy-elmo.QABiDAF.v2",
     "tok2vec": DEFAULT_TOK2VEC,
-    "word_match": True,
 }
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64
@@ -90,7 +89,7 @@ class ElmoQA(TaskPipe):
     without a pair stay as they are.
 
     vocab (Vocab): the shared vocabulary.
-    model (QAModel): spacy-elmo.QABiDAF.v1.
+    model (QAModel): spacy-elmo.QABiDAF.v2.
     name (str): name in the pipeline.
     window (int): tokens of a context that are read at a time; and most of a question.
     stride (int): tokens from the start of a window to that of the next one; at most

@@ -1,4 +1,4 @@
-"""`QABiDAF.v1`: readings of docs -> scores of their windows."""
+"""`QABiDAF`: readings of docs -> scores of their windows."""
 
 from functools import partial
 from itertools import accumulate
@@ -74,6 +74,18 @@ def build_qa_bidaf_v1(
     model: QAModel = Model("bidaf", bidaf_forward, init=bidaf_init, layers=[tok2vec, bidaf])
     model.set_ref("tok2vec", tok2vec)
     return model
+
+
+def build_qa_bidaf_v2(
+    tok2vec: Tok2VecModel,
+    width: int = 128,
+    self_attention: bool = True,
+    dropout: float = 0.2,
+    word_match: bool = True,
+) -> QAModel:
+    """As `build_qa_bidaf_v1`, but told which words stand in both texts unless a config says
+    otherwise."""
+    return build_qa_bidaf_v1(tok2vec, width, self_attention, dropout, word_match)
 
 
 def bidaf_init(model: QAModel, X: Optional[List[Reading]] = None, Y: Any = None) -> QAModel:
