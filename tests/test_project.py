@@ -161,7 +161,7 @@ def test_all_runs_on_toy_data(papers):
     quick = ["--vars.long_steps", "2", "--vars.long_frequency", "1", "--vars.seeds", "0"]
     run(papers, "tagging-long", "--vars.weights", "weights", *quick)
     [long] = read_results(papers, "ewt_long/gain.json")
-    assert [row["variant"] for row in long["rows"]] == ["plain", "all"]
+    assert [row["variant"] for row in long["rows"]] == ["plain", "elmo"]
     corpus = papers / "work/corpus"
     vocab = spacy.blank("en").vocab
     tagged = list(DocBin().from_disk(corpus / "ewt/train.spacy").get_docs(vocab))
@@ -200,7 +200,7 @@ def test_tables_1_and_3_run_on_toy_data(project):
     corpora = {path.parent.name for path in (project / "work/corpus").rglob("train.spacy")}
     assert corpora == {"gum", "litbank", "ontogum", "propbank", "snli", "squad"}
     (table1,) = read_results(project, "table1_*/vectors.json")
-    assert [row["variant"] for row in table1["rows"]] == ["plain", "all", "vectors", "elmo_vectors"]
+    assert [row["variant"] for row in table1["rows"]] == ["plain", "elmo", "vectors", "elmo_vectors"]
     (table3,) = read_results(project, "table3_*/placement.json")
     assert [row["variant"] for row in table3["rows"]] == ["plain", "input", "output", "both"]
     check_report(project, ("LitBank, nested entities", "PropBank on EWT, roles"))
