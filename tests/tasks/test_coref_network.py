@@ -176,7 +176,7 @@ def make_words(mentions):
     ends = np.cumsum([len(own) for own in mentions])
     starts = ends - [len(own) for own in mentions]
     facts = MentionFacts(0, flat, flat, np.ones(len(flat), dtype=bool), None)
-    return find_words(facts, starts, ends, torch.device("cpu"))
+    return find_words(facts, starts, ends)
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=9), st.data())
@@ -194,7 +194,7 @@ def test_stop_words_and_punctuation_are_no_words_of_mentions():
     words = ["The", "old", "man", ",", "an", "Old", "one", "it"]
     facts = find_facts(Doc(VOCAB, words=words), 0, 8, 4)
     places = np.array([[0, 3], [4, 7], [7, 8], [0, 4], [3, 4]])
-    own = find_words(facts, *places.T, torch.device("cpu"))
+    own = find_words(facts, *places.T)
     assert own.n_own.tolist() == [2, 1, 0, 2, 0]
     assert compare_words(own, 0, 3).tolist() == [[3, 2, 0, 3, 0], [2, 3, 0, 2, 0], [0] * 5]
 

@@ -35,7 +35,6 @@ class AntecedentScorer(nn.Module):
         self.distances = nn.Embedding(len(_BUCKETS) + 1, width)
         self.alike = nn.Embedding(2, width)
         self.output = nn.Linear(width, 1)
-        self.shared: Optional[nn.Embedding] = None
         if word_match:
             self.shared = nn.Embedding(N_KINDS, width)
             self.shared_bonus = nn.Parameter(torch.zeros(N_KINDS))
@@ -60,7 +59,7 @@ class AntecedentScorer(nn.Module):
             rows = torch.arange(start, min(start + _BLOCK, len(mentions)), device=mentions.device)
             kinds = None
             if words is not None:
-                kinds = compare_words(words, start, start + len(rows))  # (n_rows, n_mentions)
+                kinds = compare_words(words, start, start + len(rows)).to(mentions.device)
             with torch.no_grad():
                 found = self._choose(rows, mentions, scores, texts, kinds)
             pairs = self._score_pairs(
@@ -78,7 +77,8 @@ class AntecedentScorer(nn.Module):
         texts: Tensor,
         kinds: Optional[Tensor],
     ) -> Tensor:
-        """RETURNS (Tensor): shape (n_rows, k): the best antecedents of some mentions."""
+        """kinds (Optional[Tensor]): see `compare_words`. RETURNS (Tensor): the best antecedents of
+        some mentions, shape (n_rows, k)."""
         pairs = self.coarse(mentions[rows]) @ mentions.T + scores  # (n_rows, n_mentions)
         pairs = pairs + self.alike_bonus * (texts[rows].unsqueeze(1) == texts)
         if kinds is not None:
@@ -105,7 +105,7 @@ class AntecedentScorer(nn.Module):
         distances = torch.bucketize(rows.unsqueeze(1) - chosen, buckets, right=True)
         hidden = self.mention(X) + self.antecedent(mentions)[chosen] + self.product(X * others)
         hidden = hidden + self.distances(distances) + self.alike(alike.long())
-        if self.shared is not None and kinds is not None:
+        if kinds is not None:
             kinds = kinds.gather(1, chosen)  # (n_rows, k)
             coarse, hidden = coarse + self.shared_bonus[kinds], hidden + self.shared(kinds)
         hidden = torch.relu(hidden)

@@ -23,21 +23,21 @@ class MentionWords(NamedTuple):
     n_own: Tensor
 
 
-def find_words(facts: MentionFacts, starts: Ints, ends: Ints, device: torch.device) -> MentionWords:
+def find_words(facts: MentionFacts, starts: Ints, ends: Ints) -> MentionWords:
     """facts (MentionFacts): of a doc. starts, ends (Ints): shape (n_mentions,): of its mentions.
-    RETURNS (MentionWords): of them."""
+    RETURNS (MentionWords): of them, on the CPU: not every device has sparse products."""
     distinct, numbers = np.unique(facts.words, return_inverse=True)
     words = [np.unique(numbers[s:e][facts.is_content[s:e]]) for s, e in zip(starts, ends)]
     n_own = np.array([len(own) for own in words])
     places = np.stack([np.repeat(np.arange(len(words)), n_own), np.concatenate(words)])
     table = torch.sparse_coo_tensor(
-        torch.as_tensor(places, dtype=torch.long, device=device),
-        torch.ones(places.shape[1], device=device),
+        torch.as_tensor(places, dtype=torch.long),
+        torch.ones(places.shape[1]),
         (len(words), len(distinct)),
         # Said either way, as torch warns otherwise.
         check_invariants=True,
     )
-    return MentionWords(table.coalesce(), torch.as_tensor(n_own, device=device))
+    return MentionWords(table.coalesce(), torch.as_tensor(n_own))
 
 
 def compare_words(own: MentionWords, start: int, end: int) -> Tensor:

@@ -98,7 +98,7 @@ class SpanRanker(nn.Module):
         first, last = _send(starts, X), _send(ends - 1, X)
         spans = self.spans.represent(X, first, last, roots)
         scores = grid[first, last - first]
-        words = find_words(facts, starts, ends, X.device) if self.word_match else None
+        words = find_words(facts, starts, ends) if self.word_match else None
         links, antecedents = self.antecedents(spans, scores, texts, dropout, words)
         kept = Candidates(np.stack([starts, ends], axis=1), antecedents.cpu().numpy())
         return grid, links, kept
