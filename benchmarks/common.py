@@ -1,14 +1,21 @@
-"""What the benchmarks share: the machine's limits, repeats, tables."""
+"""What the benchmarks share: the machine's limits, repeats, tables, training."""
 
 import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import spacy
 import torch
+from spacy.language import Language
+from spacy.training.initialize import init_nlp
+from thinc.api import Config
 
+from spacy_elmo.experiments.progress import RunLog
+from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.text.cutting import split_words
 
 
@@ -81,3 +88,14 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
     """Print a table in Markdown."""
     for line in (header, ["---"] * len(header), *rows):
         print(f"| {' | '.join(line)} |")
+
+
+def train_config(config: Config, score: str) -> tuple[Language, list[dict[str, Any]]]:
+    """Train silently. config (Config): with the paths of its corpus. score (str): key that is
+    followed. RETURNS (tuple[Language, list[dict[str, Any]]]): the best pipeline on dev; of each
+    evaluation there "step" and "score"."""
+    log = RunLog("run", score, lambda progress: None)
+    config["training"]["logger"] = log.register()
+    with TemporaryDirectory() as folder:
+        nlp = init_nlp(spacy.util.load_config_from_str(config.to_str(interpolate=False)))
+        return train_best(nlp, Path(folder)), log.curve

@@ -2,19 +2,14 @@
 `word_features` and `static_vectors`: dev and test scores under the same settings."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import spacy
 import torch
 import typer
-from common import describe_machine, print_table
+from common import describe_machine, print_table, train_config
 from spacy.training import Corpus
-from spacy.training.initialize import init_nlp
 from thinc.api import Config, NumpyOps, set_current_ops
 
-from spacy_elmo.experiments.progress import RunLog
-from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.experiments.variants import get_score
 from spacy_elmo.pipeline.presets import make_config
 
@@ -94,14 +89,10 @@ def train_one(config: Config, corpus: Path, component: str) -> tuple[str, str, s
     """RETURNS (tuple[str, str, str]): Scores on dev and test, as percent, of the best pipeline on
     dev, and the update that it is of."""
     score = get_score(component)
-    log = RunLog("run", score, lambda progress: None)
-    config["training"]["logger"] = log.register()
     config["paths"].update(train=str(corpus / "train.spacy"), dev=str(corpus / "dev.spacy"))
-    with TemporaryDirectory() as folder:
-        nlp = init_nlp(spacy.util.load_config_from_str(config.to_str(interpolate=False)))
-        best = train_best(nlp, Path(folder))
+    best, curve = train_config(config, score)
     test = best.evaluate(list(Corpus(corpus / "test.spacy")(best)))
-    top = max(log.curve, key=lambda point: point["score"])
+    top = max(curve, key=lambda point: point["score"])
     return f"{100 * top['score']:.2f}", f"{100 * test[score]:.2f}", f"{top['step']:,}"
 
 

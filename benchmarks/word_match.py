@@ -1,22 +1,16 @@
 """What questions and coreference gain from knowing which words stand in both places, and which of
 ELMo's layers their LSTMs learn from best: dev scores under the same settings, one seed."""
 
-import io
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
 import typer
-from common import describe_machine, print_table
-from spacy import util
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
+from common import describe_machine, print_table, train_config
 from thinc.api import Config, NumpyOps, set_current_ops
 
-from spacy_elmo.experiments.progress import RunLog
 from spacy_elmo.experiments.run_settings import RunSettings
-from spacy_elmo.experiments.runs import Run, make_run_config
+from spacy_elmo.experiments.runs import Run, make_run_config, use_cache
 from spacy_elmo.experiments.variants import choose_variants, get_score
 
 PROJECT = Path(__file__).parent.parent / "projects" / "table1"
@@ -31,7 +25,7 @@ PLAIN, ELMO = choose_variants("gain", 2)
 class Choice(NamedTuple):
     """title (str): in the table. has_elmo (bool): whether ELMo is beside the word features.
     word_match (bool): whether the network knows which words are the same. mix (dict[str, Any]):
-    keys of the listener's mix that are not the config's."""
+    keys of the listener's mix."""
 
     title: str
     has_elmo: bool
@@ -39,13 +33,17 @@ class Choice(NamedTuple):
     mix: dict[str, Any] | None = None
 
 
+ALL = {"output": "all", "mix_layer_norm": True}
+NORMALISED = {"output": "mix", "mix_layer_norm": True}
+MIX = {"output": "mix", "mix_layer_norm": False}
 CHOICES = [
     Choice("without ELMo, words not compared", False, False),
     Choice("without ELMo", False, True),
-    Choice("ELMo, words not compared", True, False),
-    Choice("all layers, normalised", True, True, {"output": "all", "mix_layer_norm": True}),
-    Choice("a mix of normalised ones", True, True, {"output": "mix", "mix_layer_norm": True}),
-    Choice("a mix", True, True, {"output": "mix", "mix_layer_norm": False}),
+    Choice("ELMo, all layers, normalised, words not compared", True, False, ALL),
+    Choice("ELMo, a mix of normalised ones, words not compared", True, False, NORMALISED),
+    Choice("ELMo, a mix, words not compared", True, False, MIX),
+    Choice("ELMo, a mix of normalised ones", True, True, NORMALISED),
+    Choice("ELMo, a mix", True, True, MIX),
 ]
 
 
@@ -63,15 +61,18 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine())
     for name in tasks.split(","):
-        component, config = TASKS[name]
+        component, base = TASKS[name]
         settings = RunSettings(
             str(corpora / name),
             component,
             max_steps=max_steps,
             eval_frequency=eval_frequency,
-            config=str(PROJECT / config),
+            config=str(PROJECT / base),
         )
-        curves = {choice.title: train_one(choice, settings, cache) for choice in CHOICES}
+        curves = {}
+        for choice in CHOICES:
+            config = make_choice(choice, settings, cache)
+            _, curves[choice.title] = train_config(config, get_score(component))
         steps = [f"{point['step']:,}" for point in next(iter(curves.values()))]
         rows = [
             [title, *(f"{100 * point['score']:.1f}" for point in curve)]
@@ -87,21 +88,9 @@ def make_choice(choice: Choice, settings: RunSettings, cache: Path) -> Config:
     model["word_match"] = choice.word_match
     if choice.has_elmo:
         model["tok2vec"]["input"].update(choice.mix or {})
-        block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
-        block["activation_cache"] = {"@misc": "spacy-elmo.ActivationCache.v1", "path": str(cache)}
+        use_cache(config, cache)
     config["paths"]["train"] = str(Path(settings.corpus) / "train.spacy")
     return config
-
-
-def train_one(choice: Choice, settings: RunSettings, cache: Path) -> list[dict[str, Any]]:
-    """RETURNS (list[dict[str, Any]]): Of each evaluation on dev "step" and "score"."""
-    log = RunLog("run", get_score(settings.component), lambda progress: None)
-    config = make_choice(choice, settings, cache)
-    config["training"]["logger"] = log.register()
-    with TemporaryDirectory() as folder:
-        nlp = init_nlp(util.load_config_from_str(config.to_str(interpolate=False)))
-        train(nlp, Path(folder), stdout=io.StringIO(), stderr=io.StringIO())
-    return log.curve
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ _TITLES = {
     "search": "Semantic search",
 }
 _PLACES = ("input", "output")
-# Suites whose mixes of several layers are all learned.
+# Suites that do not compare mixes: what theirs take from the layers is what tasks take.
 _WITH_MIXES = ("gain", "vectors", "placement")
 # Raised by a result that is incomplete or has other types.
 _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)

@@ -192,17 +192,26 @@ def hash_config(run: Run, settings: RunSettings) -> str:
     return digest(srsly.json_dumps(parts, sort_keys=True).encode("utf8"))
 
 
+def use_cache(config: Config, cache: Path) -> None:
+    """Let a config keep the biLM's layers of what it trains on.
+
+    config (Config): with an "elmo"; it is changed.
+    cache (Path): folder, which many runs may share.
+    """
+    block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
+    block["activation_cache"] = {
+        "@misc": "spacy-elmo.ActivationCache.v1",
+        "path": str(cache),
+        "dtype": "float32",
+    }
+
+
 def _make_config(
     run: Run, settings: RunSettings, path: Path, cache: Optional[Path], log: RunLog
 ) -> Config:
     config = make_run_config(run, settings)
     if cache is not None and run.variant.places:
-        block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
-        block["activation_cache"] = {
-            "@misc": "spacy-elmo.ActivationCache.v1",
-            "path": str(cache),
-            "dtype": "float32",
-        }
+        use_cache(config, cache)
     config["training"]["logger"] = log.register()
     config["paths"]["train"] = str(path / "train.spacy")
     return util.load_config_from_str(config.to_str(interpolate=False), interpolate=False)
