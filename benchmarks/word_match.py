@@ -1,5 +1,5 @@
-"""What questions and coreference gain from knowing which words stand in both places, and which of
-ELMo's layers their LSTMs learn from best: dev scores under the same settings, one seed."""
+"""What questions, coreference and entailment gain from knowing which words stand in both places, and
+which of ELMo's layers their LSTMs learn from best: dev scores under the same settings, one seed."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ PROJECT = Path(__file__).parent.parent / "projects" / "table1"
 TASKS = {
     "squad": ("elmo_qa", "answers.cfg"),
     "ontogum": ("elmo_coref", "coreference.cfg"),
+    "snli": ("elmo_entailment", "entailment.cfg"),
 }
 PLAIN, ELMO = choose_variants("gain", 2)
 
@@ -42,6 +43,7 @@ CHOICES = [
     Choice("ELMo, all layers, normalised, words not compared", True, False, ALL),
     Choice("ELMo, a mix of normalised ones, words not compared", True, False, NORMALISED),
     Choice("ELMo, a mix, words not compared", True, False, MIX),
+    Choice("ELMo, all layers, normalised", True, True, ALL),
     Choice("ELMo, a mix of normalised ones", True, True, NORMALISED),
     Choice("ELMo, a mix", True, True, MIX),
 ]
@@ -49,7 +51,7 @@ CHOICES = [
 
 def main(
     corpora: Path = typer.Argument(
-        ..., help="Folder with squad and ontogum, each with .spacy files"
+        ..., help="Folder with squad, ontogum and snli, each with .spacy files"
     ),
     cache: Path = typer.Option(..., help="Folder for the biLM's layers"),
     tasks: str = typer.Option(",".join(TASKS), help="Names with commas"),

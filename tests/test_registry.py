@@ -38,6 +38,7 @@ NAMES = {
         "spacy-elmo.ElmoTok2Vec.v1",
         "spacy-elmo.ElmoTok2Vec.v2",
         "spacy-elmo.EntailmentESIM.v1",
+        "spacy-elmo.EntailmentESIM.v2",
         "spacy-elmo.QABiDAF.v1",
         "spacy-elmo.QABiDAF.v2",
         "spacy-elmo.SRLTagger.v1",
@@ -144,7 +145,10 @@ ARGUMENTS = {
     },
     "spacy-elmo.coref_scorer.v1": {},
     "spacy-elmo.EntailmentESIM.v1": {
-        "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None,
+        "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None, "word_match": False,
+    },
+    "spacy-elmo.EntailmentESIM.v2": {
+        "tok2vec": REQUIRED, "width": 200, "dropout": 0.3, "nO": None, "word_match": True,
     },
     "spacy-elmo.TextCatBCN.v1": {
         "tok2vec": REQUIRED, "exclusive_classes": REQUIRED, "width": 200, "maxout_pieces": 4,
@@ -241,7 +245,7 @@ COMPONENTS = {
     },
     "elmo_entailment": {
         "model": {
-            "@architectures": "spacy-elmo.EntailmentESIM.v1",
+            "@architectures": "spacy-elmo.EntailmentESIM.v2",
             "tok2vec": {
                 "@architectures": "spacy-elmo.ElmoListener.v2",
                 "upstream": "elmo",

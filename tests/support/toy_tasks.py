@@ -39,7 +39,7 @@ HASHED = {
     "subword_features": False,
     "pretrained_vectors": None,
 }
-ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v1", "width": 12, "dropout": 0.0}
+ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v2", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
 QA = {"@architectures": "spacy-elmo.QABiDAF.v2", "width": 12, "dropout": 0.0, "word_match": True}
 RANKER = {

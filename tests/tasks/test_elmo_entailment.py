@@ -1,5 +1,7 @@
 """The component "elmo_entailment" and its network."""
 
+import random
+
 import numpy as np
 import pytest
 import spacy
@@ -74,7 +76,7 @@ def test_labels_are_collected_or_given(nlp):
 
 
 def add(nlp):
-    config = {"model": {"@architectures": "spacy-elmo.EntailmentESIM.v1", "tok2vec": HASHED}}
+    config = {"model": {"@architectures": "spacy-elmo.EntailmentESIM.v2", "tok2vec": HASHED}}
     return nlp.add_pipe("elmo_entailment", config=config)
 
 
@@ -151,41 +153,79 @@ def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
         pipe.from_disk(tmp_path)
 
 
-def test_gradients_are_those_of_finite_differences(nlp):
+@pytest.mark.parametrize("word_match", [True, False])
+def test_gradients_are_those_of_finite_differences(word_match):
     """From the loss to the vectors of the tokens."""
     torch.manual_seed(0)
-    module = ESIM(3, 1, width=4).double()
+    module = ESIM(3, 1, width=4, word_match=word_match).double()
     X = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda X: module(X, [2, 0, 3, 4]), X)
+    matches = [i % 2 == 0 for i in range(9)]
+    assert torch.autograd.gradcheck(lambda X: module(X, [2, 0, 3, 4], matches), X)
 
 
-def oracle(module, a, b):
+def oracle(module, a, b, matches):
     """ESIM of one pair, without padding."""
 
     def encode(layer, X):
         return layer.layers[0](X)[0]
 
+    known = [torch.empty(len(X), 0) for X in (a, b)]
+    if module.match is not None:
+        known = [module.match.weight[own] for own in matches]
+        a, b = (torch.cat([M, X], 1) for M, X in zip(known, (a, b)))
     a, b = encode_past(module.encode, a), encode_past(module.encode, b)
     scores = a @ b.T
     others = torch.softmax(scores, 1) @ b, torch.softmax(scores.T, 1) @ a
     pooled = []
-    for X, other in zip((a, b), others):
-        joined = torch.cat([X, other, X - other, X * other], 1)
+    for X, other, M in zip((a, b), others, known):
+        joined = torch.cat([X, other, X - other, X * other, M], 1)
         Y = encode(module.compose, torch.relu(module.project(joined)))
         pooled += [Y.mean(0), Y.max(0).values]
     return torch.tanh(module.output(torch.cat(pooled)))
 
 
 @pytest.mark.parametrize("n_past", [0, 2])
-def test_the_network_is_that_of_the_paper(n_past):
+@pytest.mark.parametrize("word_match", [True, False])
+def test_the_network_is_that_of_the_paper(word_match, n_past):
     torch.manual_seed(0)
-    module, pairs = ESIM(5, n_past, width=6), [(2, 4), (3, 1), (1, 7)]
+    module = ESIM(5, n_past, width=6, word_match=word_match)
+    pairs = [(2, 4), (3, 1), (1, 7)]
     firsts, seconds = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
+    lengths = [len(X) for X in [*firsts, *seconds]]
+    groups = [[[1, 0], [0, 0, 0], [1]], [[0, 1, 1, 0], [0], [1, 0, 0, 0, 1, 0, 1]]]
+    matches = [bool(match) for group in groups for own in group for match in own]
     with torch.no_grad():
-        together = module(torch.cat([*firsts, *seconds]), [len(X) for X in [*firsts, *seconds]])
-        expected = torch.stack([oracle(module, a, b) for a, b in zip(firsts, seconds)])
+        together = module(torch.cat([*firsts, *seconds]), lengths, matches)
+        expected = torch.stack(
+            [oracle(module, *each) for each in zip(firsts, seconds, zip(*groups))]
+        )
 
     np.testing.assert_allclose(together, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("word_match", [True, False])
+def test_new_words_are_found_by_their_match(word_match):
+    """What word features say of forms that were never seen is noise: the match alone tells
+    whether the premise has them."""
+    nlp = make_task("elmo_entailment", n_updates=1, with_elmo=False, word_match=word_match)
+    pipe, rng = nlp.get_pipe("elmo_entailment"), random.Random(0)
+    names = [f"{a}{b}" for a in "BCDFGHKLMN" for b in ("ob", "im", "ax", "un")]
+
+    def draw(names):
+        one, *others = rng.sample(names, 5)
+        is_there = rng.random() < 0.5
+        doc = pipe.make_pair(nlp, " ".join([one, *others][not is_there :][:4]), one)
+        doc.cats = {"yes": float(is_there), "no": float(not is_there)}
+        return doc
+
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.02
+    examples = make_examples(nlp, [draw(names[:30]) for _ in range(60)])
+    for _ in range(30):
+        nlp.update(examples, sgd=optimizer)
+    new = make_examples(nlp, [draw(names[30:]) for _ in range(60)])
+    right = nlp.evaluate(new)["entailment_acc"]
+    assert right > 0.9 if word_match else right < 0.75
 
 
 @pytest.mark.parametrize("lengths", [[2, 0, 3], [0, 0], [4], [1, 1]], ids=str)

@@ -14,7 +14,6 @@ from spacy_elmo.tasks.qa.gold_answers import set_gold
 from spacy_elmo.tasks.qa.qa_model import build_qa_bidaf_v1
 from spacy_elmo.tasks.qa.qa_readings import choose_windows, cut_context, read_doc
 from spacy_elmo.tasks.qa.qa_scorer import score_qa
-from spacy_elmo.tasks.qa.word_matches import find_matches
 from spacy_elmo.tasks.shared.text_pairs import get_pair
 
 from ..support.helpers import ROOT, TEXTS, silently
@@ -278,18 +277,6 @@ def test_self_attention_is_an_option():
 def test_words_of_both_texts_are_an_option(pipe):
     nlp = make_task("elmo_qa", word_match=False)
     assert len(nlp.get_pipe("elmo_qa").to_bytes()) < len(pipe.to_bytes())
-
-
-def test_words_of_both_texts():
-    words = ["Who", "likes", "Ham", "?", " ", "ham", "is", "liked", "?", " ", "LIKES"]
-    doc = Doc(spacy.blank("en").vocab, words=words)
-    places = doc, (0, 4), (5, 9)
-    assert find_matches([places]) == [*[False, False, True, False], *[True, False, False, False]]
-    # All questions first; another window has other words.
-    expected = [False, True, False, False], [False, True]
-    assert find_matches([places, (doc, (0, 4), (9, 11))]) == [
-        *find_matches([places])[:4], *expected[0], *find_matches([places])[4:], *expected[1],
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("word_match", [True, False])

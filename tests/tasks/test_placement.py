@@ -60,7 +60,7 @@ def test_output_goes_past_the_encoder_of_pairs(name, places, tmp_path):
     assert train(nlp, gold, 2)[name] > 0
     body = find_body(nlp, name)
     # What is read beside the vectors.
-    n_more = body.match.embedding_dim if name == "elmo_qa" else 0
+    n_more = body.match.embedding_dim
     widths = body.encode.lstm.layers[0].input_size - n_more, body.encode.n_past
     assert widths == count_widths(places)
     assert_loads_same(nlp, name, [eg.predicted for eg in make_examples(nlp, gold)], tmp_path)

@@ -7,6 +7,7 @@ from spacy.training import Example
 
 from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1, copy_spans
 from spacy_elmo.tasks.shared.text_pairs import get_pair, make_pair
+from spacy_elmo.tasks.shared.word_matches import find_matches
 
 NAMES = ("premise", "hypothesis")
 TEXTS = [
@@ -77,3 +78,15 @@ def test_spans_inside_of_tokens_are_said(nlp):
     reference.spans["x"] = [Span(reference, 0, 1)]
     with pytest.raises(ValueError, match="EL196.*'green'"):
         copy_spans(Example(nlp.make_doc("greeneggs"), reference), "x")
+
+
+def test_words_of_both_texts(nlp):
+    words = ["Who", "likes", "Ham", "?", " ", "ham", "is", "liked", "?", " ", "LIKES"]
+    doc = Doc(nlp.vocab, words=words)
+    places = doc, (0, 4), (5, 9)
+    assert find_matches([places]) == [*[False, False, True, False], *[True, False, False, False]]
+    # All first texts first; another second one has other words.
+    expected = [False, True, False, False], [False, True]
+    assert find_matches([places, (doc, (0, 4), (9, 11))]) == [
+        *find_matches([places])[:4], *expected[0], *find_matches([places])[4:], *expected[1],
+    ]  # fmt: skip

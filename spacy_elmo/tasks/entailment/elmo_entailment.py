@@ -17,7 +17,7 @@ from ..shared.text_pairs import get_pair, make_pair
 from .nli_files import PAIR_NAMES
 
 DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.EntailmentESIM.v1",
+    "@architectures": "spacy-elmo.EntailmentESIM.v2",
     "tok2vec": DEFAULT_TOK2VEC,
 }
 # Never the logarithm of 0.
@@ -54,7 +54,7 @@ class ElmoEntailment(LabelledPipe):
     of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are.
 
     vocab (Vocab): the shared vocabulary.
-    model (Model[List[Doc], Floats2d]): spacy-elmo.EntailmentESIM.v1.
+    model (Model[List[Doc], Floats2d]): spacy-elmo.EntailmentESIM.v2.
     name (str): name in the pipeline.
     scorer (Optional[Callable]): scores examples; None for no scores.
     """

@@ -1,7 +1,7 @@
 """ESIM: two texts are encoded, aligned, compared and composed (Chen et al. 2017)."""
 
 from functools import partial
-from typing import Any, Callable, List, Optional, Tuple, cast
+from typing import Any, Callable, List, Optional, Sequence, Tuple, cast
 
 import torch
 from spacy.tokens import Doc
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from ..shared.attention import align, pad, pool_max, pool_mean
 from ..shared.bilstm import BiLSTM, EncoderWithPast, require_even
 from ..shared.dropout import Dropout, drop
-from ..shared.text_pairs import TextPair, get_pair
+from ..shared.text_pairs import Place, TextPair, get_pair
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
+from ..shared.word_matches import MATCH_WIDTH, add_matches, find_matches
 from .nli_files import PAIR_NAMES
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -21,30 +22,42 @@ EntailmentModel = Model[List[Doc], Floats2d]
 
 
 class ESIM(nn.Module):
-    """Two sequences -> one vector (Chen et al. 2017, sections 3.1 to 3.3, the sequential model).
+    """Two sequences -> one vector (Chen et al. 2017, sections 3.1 to 3.3, the sequential model),
+    with the words in question of Weissenborn et al. 2017.
 
     nI (int): width of a token.
     n_past (int): its last numbers, which go past the first encoder.
     width (int): of the encodings of both directions together, and of the vector.
+    word_match (bool): whether it is known which words stand in both texts.
     """
 
-    def __init__(self, nI: int, n_past: int = 0, *, width: int) -> None:
+    def __init__(self, nI: int, n_past: int = 0, *, width: int, word_match: bool) -> None:
         super().__init__()
-        self.encode = EncoderWithPast(nI, n_past, width)
-        self.project = nn.Linear(4 * (width + n_past), width)
+        n_match = MATCH_WIDTH if word_match else 0
+        self.match: Optional[nn.Embedding] = nn.Embedding(2, n_match) if word_match else None
+        self.encode = EncoderWithPast(n_match + nI, n_past, width)
+        self.project = nn.Linear(4 * (width + n_past) + n_match, width)
         self.compose = BiLSTM(width, width)
         self.output = nn.Linear(4 * width, width)
 
-    def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
+    def forward(
+        self, X: Tensor, lengths: List[int], matches: Sequence[bool], dropout: float = 0.0
+    ) -> Tensor:
         """X (Tensor): shape (n_tokens, nI): all first texts, then all second ones. lengths
-        (List[int]): 2 * n_pairs of them. dropout (float): before each layer of weights.
+        (List[int]): 2 * n_pairs of them. matches (Sequence[bool]): for each token whether its
+        word stands in both texts; not read without `word_match`. dropout (float): before each
+        layer of weights.
         RETURNS (Tensor): shape (n_pairs, width)."""
         n_pairs = len(lengths) // 2
-        X = self.encode(drop(X, dropout), lengths)  # (n_tokens, width + n_past)
+        X, more = drop(X, dropout), []
+        if self.match is not None:
+            X, M = add_matches(self.match, matches, X)
+            more = [M]
+        X = self.encode(X, lengths)  # (n_tokens, width + n_past)
         padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width + n_past)
         A, B = padded.split(n_pairs)
         other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # as X
-        compared = torch.cat([X, other, X - other, X * other], dim=1)
+        compared = torch.cat([X, other, X - other, X * other, *more], dim=1)
         X = torch.relu(self.project(drop(compared, dropout)))
         padded, mask = pad(self.compose(drop(X, dropout), lengths), lengths)
         pooled = torch.cat([pool_mean(padded, mask), pool_max(padded, mask)], dim=1)
@@ -53,7 +66,11 @@ class ESIM(nn.Module):
 
 
 def build_entailment_esim_v1(
-    tok2vec: Tok2VecModel, width: int = 200, dropout: float = 0.3, nO: Optional[int] = None
+    tok2vec: Tok2VecModel,
+    width: int = 200,
+    dropout: float = 0.3,
+    nO: Optional[int] = None,
+    word_match: bool = False,
 ) -> EntailmentModel:
     """Classify pairs of texts by ESIM (Chen et al. 2017).
 
@@ -63,19 +80,34 @@ def build_entailment_esim_v1(
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.
     nO (Optional[int]): number of labels; null to have the component set it.
+    word_match (bool): whether the network is told which words stand in both texts, as FastQA is
+        (Weissenborn et al. 2017, section 3.1).
     RETURNS (EntailmentModel): docs -> probabilities of shape (n_docs, n_labels); of docs without
         a pair, those of two texts without tokens.
     RAISES (ValueError): EL192 for an odd width, EL191 for a `dropout` out of range.
     """
     require_even("width", width)
     attrs = {"dropout": Dropout(dropout)}
-    esim = torch_layer("esim_rows", run_rows, partial(ESIM, width=width), nO=width, attrs=attrs)
+    build = partial(ESIM, width=width, word_match=word_match)
+    esim = torch_layer("esim_rows", run_rows, build, nO=width, attrs=attrs)
     pairs: Model = Model(
         "esim", esim_forward, init=init_past_reader, layers=[tok2vec, esim], dims={"nO": width}
     )
     model = chain(pairs, Softmax(nO=nO, nI=width))
     model.set_ref("tok2vec", tok2vec)
     return model
+
+
+def build_entailment_esim_v2(
+    tok2vec: Tok2VecModel,
+    width: int = 200,
+    dropout: float = 0.3,
+    nO: Optional[int] = None,
+    word_match: bool = True,
+) -> EntailmentModel:
+    """As `build_entailment_esim_v1`, but told which words stand in both texts unless a config says
+    otherwise."""
+    return build_entailment_esim_v1(tok2vec, width, dropout, nO, word_match)
 
 
 def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2d, Callable]:
@@ -91,7 +123,8 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
     backprop_rows: Optional[Callable] = None
     if any(len(X) for X in Xs):
         dropout = esim.attrs["dropout"].rate if is_train else 0.0
-        Y[list(pairs)], backprop_rows = run_rows(esim, Xs, is_train, dropout=dropout)
+        matches = find_matches([(docs[i], *_get_places(pair)) for i, pair in pairs.items()])
+        Y[list(pairs)], backprop_rows = run_rows(esim, Xs, is_train, matches, dropout=dropout)
 
     def backprop(dY: Floats2d) -> List[Doc]:
         dvectors = [model.ops.alloc2f(*vector.shape) for vector in vectors]
@@ -106,4 +139,10 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
 def _find_slices(pairs: "dict[int, TextPair]") -> List[Tuple[int, int, int]]:
     """RETURNS (List[Tuple[int, int, int]]): Doc, start and end of all first texts, then of all
     second ones."""
-    return [(i, pairs[i][side].start, pairs[i][side].end) for side in (0, 1) for i in pairs]
+    places = {i: _get_places(pair) for i, pair in pairs.items()}
+    return [(i, *places[i][side]) for side in (0, 1) for i in pairs]
+
+
+def _get_places(pair: TextPair) -> Tuple[Place, Place]:
+    first, second = ((text.start, text.end) for text in pair)
+    return first, second

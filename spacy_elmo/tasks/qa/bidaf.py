@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from ..shared.attention import masked_softmax, pad, pool_weighted
 from ..shared.bilstm import BiLSTM, EncoderWithPast
 from ..shared.dropout import drop
+from ..shared.word_matches import MATCH_WIDTH, add_matches
 
 # Hidden units of the no-answer score, as in Clark & Gardner 2018.
 _NONE_WIDTH = 80
-# Numbers that say whether a word stands in both texts.
-_MATCH_WIDTH = 32
 
 
 class Similarity(nn.Module):
@@ -102,7 +101,7 @@ class BiDAF(nn.Module):
         self, nI: int, n_past: int = 0, *, width: int, self_attention: bool, word_match: bool
     ) -> None:
         super().__init__()
-        n_match = _MATCH_WIDTH if word_match else 0
+        n_match = MATCH_WIDTH if word_match else 0
         self.match: Optional[nn.Embedding] = nn.Embedding(2, n_match) if word_match else None
         self.encode = EncoderWithPast(n_match + nI, n_past, width)
         self.attend = BiAttention(width + n_past, width, n_match)
@@ -127,9 +126,7 @@ class BiDAF(nn.Module):
         n_asked = sum(lengths[:n])
         X, more = drop(X, dropout), []
         if self.match is not None:
-            M = self.match(torch.tensor(matches, dtype=torch.long, device=X.device))
-            # First, as the last numbers may go past the encoder.
-            X = torch.cat([M, X], dim=1)
+            X, M = add_matches(self.match, matches, X)
             more = [pad(M[n_asked:], lengths[n:])[0]]
         X = self.encode(X, lengths)
         Q, mask_q = pad(X[:n_asked], lengths[:n])

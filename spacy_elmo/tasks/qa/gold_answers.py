@@ -6,9 +6,9 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ...errors import Errors
-from ..shared.text_pairs import get_pair
+from ..shared.text_pairs import Place, get_pair
 from .answers import ANSWERS
-from .qa_readings import PAIR_NAMES, Place
+from .qa_readings import PAIR_NAMES
 
 _TEXTS = "texts"
 _LABEL = "answer"

@@ -1,17 +1,14 @@
 """What the network reads of a doc: its question, and its context in windows."""
 
 import random
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Sequence
 
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors
-from ..shared.text_pairs import get_pair
+from ..shared.text_pairs import Place, get_pair
 
 PAIR_NAMES = ("question", "context")
-
-# Start and end, tokens of the doc, the end not included.
-Place = Tuple[int, int]
 
 
 class Reading(NamedTuple):
