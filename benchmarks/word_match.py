@@ -1,5 +1,6 @@
-"""What questions, coreference and entailment gain from knowing which words stand in both places, and
-which of ELMo's layers their LSTMs learn from best: dev scores under the same settings, one seed."""
+"""What questions, coreference and entailment gain from knowing which words stand in both places,
+and which of ELMo's layers their LSTMs learn from best: dev scores under the same settings, one
+seed."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
