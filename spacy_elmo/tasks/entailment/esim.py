@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from ..shared.attention import align, pad, pool_max, pool_mean
 from ..shared.bilstm import BiLSTM, EncoderWithPast, require_even
 from ..shared.dropout import Dropout, drop
-from ..shared.text_pairs import Place, TextPair, get_pair
+from ..shared.places import Place
+from ..shared.text_pairs import TextPair, get_pair
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from ..shared.word_matches import MATCH_WIDTH, add_matches, find_matches
 from .nli_files import PAIR_NAMES

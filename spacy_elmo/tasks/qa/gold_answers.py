@@ -6,7 +6,8 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from ...errors import Errors
-from ..shared.text_pairs import Place, get_pair
+from ..shared.places import Place
+from ..shared.text_pairs import get_pair
 from .answers import ANSWERS
 from .qa_readings import PAIR_NAMES
 

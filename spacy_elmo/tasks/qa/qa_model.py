@@ -11,7 +11,7 @@ from thinc.types import Floats2d
 from ...errors import Errors
 from ..shared.bilstm import require_even
 from ..shared.dropout import Dropout
-from ..shared.text_pairs import Place
+from ..shared.places import Place
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from ..shared.word_matches import find_matches
 from .bidaf import BiDAF

@@ -6,7 +6,8 @@ from typing import List, NamedTuple, Sequence
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors
-from ..shared.text_pairs import Place, get_pair
+from ..shared.places import Place
+from ..shared.text_pairs import get_pair
 
 PAIR_NAMES = ("question", "context")
 

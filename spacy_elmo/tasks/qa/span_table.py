@@ -5,7 +5,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..shared.text_pairs import Place
+from ..shared.places import Place
 
 # Of a span that cannot be an answer. Not -inf, of which differences are not defined.
 _LOWEST = -1e30

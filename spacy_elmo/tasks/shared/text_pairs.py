@@ -1,14 +1,11 @@
 """Two texts in one Doc: a span group for each, which `DocBin` and `to_bytes` keep."""
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import List, NamedTuple, Optional, Sequence, Union
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors
-
-# Start and end, tokens of the doc, the end not included.
-Place = Tuple[int, int]
 
 
 class TextPair(NamedTuple):

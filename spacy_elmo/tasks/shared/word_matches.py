@@ -7,7 +7,7 @@ import torch
 from spacy.tokens import Doc
 from torch import Tensor, nn
 
-from .text_pairs import Place
+from .places import Place
 
 # Numbers that say of a token whether its word stands in both texts.
 MATCH_WIDTH = 32

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 from ...layers.spans import SentenceSpans, WindowSpans
+from ..shared.places import Place
 
-# Tokens of a predicate in its doc, the end not included.
-Place = Tuple[int, int]
 Item = TypeVar("Item")
 
 

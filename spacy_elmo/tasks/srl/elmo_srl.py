@@ -14,7 +14,8 @@ from ...errors import Errors
 from ...util.checks import require_known
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
-from .clauses import Clause, Place, split_by_size
+from ..shared.places import Place
+from .clauses import Clause, split_by_size
 from .frames import (
     PREDICATES,
     VERB,

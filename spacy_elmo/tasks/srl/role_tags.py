@@ -14,7 +14,8 @@ from spacy.util import filter_spans
 
 from ...errors import Warnings
 from ..shared.bio_tags import LabelledSpan
-from .clauses import Clause, Place
+from ..shared.places import Place
+from .clauses import Clause
 from .frames import VERB, Frame, is_annotated, read_frames
 
 # Of a token whose tag is not known: nothing is learned from it.

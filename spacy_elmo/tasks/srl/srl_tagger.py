@@ -12,8 +12,9 @@ from thinc.types import Floats1d, Floats2d
 from ...layers.elmo_tok2vec import get_past_width
 from ...util.checks import require_least
 from ..shared.dropout import Dropout
+from ..shared.places import Place
 from ..shared.torch_layer import run_rows, set_width, torch_layer
-from .clauses import Clause, Place, find_rows, make_clauses, split_by_size
+from .clauses import Clause, find_rows, make_clauses, split_by_size
 from .role_encoder import RoleEncoder
 
 # Of each doc the scores of its tokens -> the predicates.
