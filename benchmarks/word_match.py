@@ -35,9 +35,10 @@ class Choice(NamedTuple):
     mix: dict[str, Any] | None = None
 
 
-ALL = {"output": "all", "mix_layer_norm": True}
-NORMALISED = {"output": "mix", "mix_layer_norm": True}
-MIX = {"output": "mix", "mix_layer_norm": False}
+ALL = {"output": "all", "mix_layer_norm": True, "mix_dropout": 0.3}
+AS_THEY_ARE = {"output": "all", "mix_layer_norm": False, "mix_dropout": 0.0}
+NORMALISED = {"output": "mix", "mix_layer_norm": True, "mix_dropout": 0.3}
+MIX = {"output": "mix", "mix_layer_norm": False, "mix_dropout": 0.3}
 CHOICES = [
     Choice("without ELMo, words not compared", False, False),
     Choice("without ELMo", False, True),
@@ -45,6 +46,7 @@ CHOICES = [
     Choice("ELMo, a mix of normalised ones, words not compared", True, False, NORMALISED),
     Choice("ELMo, a mix, words not compared", True, False, MIX),
     Choice("ELMo, all layers, normalised", True, True, ALL),
+    Choice("ELMo, all layers, as they are", True, True, AS_THEY_ARE),
     Choice("ELMo, a mix of normalised ones", True, True, NORMALISED),
     Choice("ELMo, a mix", True, True, MIX),
 ]

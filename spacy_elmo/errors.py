@@ -724,12 +724,17 @@ class Errors(metaclass=ErrorsWithCodes):
     EL196 = (
         "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
         "tokenizer's. Convert the data with this tokenizer; or set `gold_preproc = true` in the "
-        "block of spacy-elmo.SpanCorpus.v1, which gives sentences one by one."
+        "block of spacy-elmo.SpanCorpus.v1, which gives docs with the words of the data."
     )
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
     EL198 = (
         "The label '{label}' is none of those that the component '{name}' was initialized with: "
         "{labels}. Initialize it with data that has all labels, or give them in "
+        "[initialize.components.{name}] labels."
+    )
+    EL303 = (
+        "The model of the component '{name}' was given nO = {nO}, but needs {n} for the labels "
+        "{labels}. Set nO = null in its config, or give the labels in "
         "[initialize.components.{name}] labels."
     )
     EL199 = (

@@ -193,7 +193,8 @@ def test_table_1_has_every_config_and_every_data_set():
 def test_tables_1_and_3_run_on_toy_data(project):
     write_task_data(project / "assets")
     write_vectors_pipeline(project / "vectors")
-    quick = [*QUICK, "--vars.table1_steps", "1", "--vars.weights", "weights"]
+    steps = ["--vars.table1_steps", "1", "--vars.table3_steps", "1"]
+    quick = [*QUICK, *steps, "--vars.weights", "weights"]
     for name in ("convert-table1", "table1-nested", "table3-roles", "report"):
         run(project, name, *quick, "--vars.vectors", "vectors")
 

@@ -58,14 +58,20 @@ def _describe(
     nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
 ) -> "List[Section]":
     from ..errors import Errors
-    from ..explore.task_sections import describe_answers, describe_doc, describe_entailment
+    from ..explore.task_sections import (
+        describe_answers,
+        describe_doc,
+        describe_entailment,
+        describes_docs,
+    )
 
     pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
     for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):
         if asked and name not in pipes:
             known = ", ".join(nlp.pipe_names) or "none"
             raise ValueError(Errors.EL235.format(asked=asked[0], component=name, known=known))
-    sections = describe_doc(nlp(text), pipes)
+    # Components of pairs alone need no sentences, or whatever else others would.
+    sections = describe_doc(nlp(text), pipes) if describes_docs(pipes) else []
     sections += [describe_answers(pipes[_QA], nlp, question, text) for question in questions]
     sections += [describe_entailment(pipes[_ENTAILMENT], nlp, text, h) for h in hypotheses]
     if not sections:

@@ -19,16 +19,13 @@ def describe_doc(doc: Doc, factories: Iterable[str]) -> List[Section]:
     factories (Iterable[str]): of its components.
     RETURNS (List[Section]): one for each of them that has something to show, in their order.
     """
-    makers: Dict[str, Callable[[Doc], Section]] = {
-        "tagger": _describe_tags,
-        "ner": _describe_entities,
-        "spancat": _describe_spans,
-        "textcat": _describe_categories,
-        "textcat_multilabel": _describe_categories,
-        "elmo_srl": _describe_roles,
-        "elmo_coref": _describe_chains,
-    }
-    return [makers[name](doc) for name in dict.fromkeys(factories) if name in makers]
+    return [_MAKERS[name](doc) for name in dict.fromkeys(factories) if name in _MAKERS]
+
+
+def describes_docs(factories: Iterable[str]) -> bool:
+    """factories (Iterable[str]): of components. RETURNS (bool): Whether `describe_doc` has
+    something to say of one of them: not of those that read pairs."""
+    return not _MAKERS.keys().isdisjoint(factories)
 
 
 def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Section:
@@ -112,3 +109,14 @@ def _label(span: Span) -> str:
 def _rank(scores: Dict[str, float]) -> List[str]:
     ranked = sorted(scores.items(), key=lambda item: -item[1])
     return [f"{label}: {score:.0%}" for label, score in ranked]
+
+
+_MAKERS: Dict[str, Callable[[Doc], Section]] = {
+    "tagger": _describe_tags,
+    "ner": _describe_entities,
+    "spancat": _describe_spans,
+    "textcat": _describe_categories,
+    "textcat_multilabel": _describe_categories,
+    "elmo_srl": _describe_roles,
+    "elmo_coref": _describe_chains,
+}

@@ -93,6 +93,24 @@ def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):
     assert len(nlp.get_pipe("elmo").listening_components) == 7
 
 
+def test_components_of_pairs_need_no_sentences(tmp_path):
+    """Their biLM cuts at sentences, which pairs have and a text may not have."""
+    nlp = make_nlp(get_spans={"@misc": "spacy-elmo.sentence_spans.v1"})
+    nlp.add_pipe("elmo_entailment", config={"model": MODELS["elmo_entailment"]})
+    pair = nlp.get_pipe("elmo_entailment").make_pair(nlp, TEXT, "Sam gave ham .")
+    other = pair.copy()
+    pair.cats, other.cats = {"yes": 1.0, "no": 0.0}, {"yes": 0.0, "no": 1.0}
+    nlp.initialize(lambda: [Example(gold.copy(), gold) for gold in (pair, other)])
+    nlp.to_disk(tmp_path)
+
+    assert "yes: " in run("elmo", "tasks", tmp_path, TEXT, "--hypothesis", "Sam .")
+
+    nlp.add_pipe("sentencizer", first=True)
+    expected = nlp.get_pipe("elmo_entailment").predict_pair(nlp, TEXT, "Sam .")
+    doc = nlp(nlp.get_pipe("elmo_entailment").make_pair(nlp, TEXT, "Sam ."))
+    assert doc.cats == pytest.approx(expected) and nlp(TEXT).cats == {}
+
+
 def test_what_cannot_be_shown_is_told(folder, tmp_path):
     plain = spacy.blank("en")
     plain.add_pipe("sentencizer")

@@ -80,8 +80,25 @@ def test_long_docs_are_cut(starts):
         assert 0 <= start < end <= 100 and end - start <= 16
         assert starts is None or starts[1:5] != [0] * 4 or sum(starts) == 1 or start % 5 == 0
     # The end of the doc is read, too.
-    assert max(parts)[1] > 90
+    assert max(end for _, end in parts) == 100
     assert cut(doc, 20, 100) == (0, 100)
+
+
+@pytest.mark.parametrize("n_sentences, n_tokens", [(4, 1000), (4, 50), (40, 50), (1, 50), (4, 12)])
+def test_every_sentence_of_a_long_doc_is_read_in_some_part(n_sentences, n_tokens):
+    lengths = [3, 20, 12, 7, 30, 9, 25, 6, 11, 12]
+    doc = make_doc(sum(lengths), sent_starts=[s for n in lengths for s in [1] + [0] * (n - 1)])
+    np.random.seed(0)
+    parts = {cut(doc, n_sentences, n_tokens) for _ in range(300)}
+
+    read = {i for start, end in parts for i in range(start, end)}
+    ends = np.cumsum(lengths).tolist()
+    whole = [(end - n, end) for n, end in zip(lengths, ends) if n <= n_tokens]
+    assert read.issuperset(i for start, end in whole for i in range(start, end))
+    starts = {end - n: i for i, (n, end) in enumerate(zip(lengths, ends))}
+    for start, end in parts:
+        assert end - start <= n_tokens
+        assert end in ends[starts[start] : starts[start] + n_sentences] or end - start == n_tokens
 
 
 # ---- spans

@@ -99,6 +99,17 @@ def test_single_mentions_are_chains_if_the_data_has_them():
     assert texts(doc._.coref_chains) == [["Sam", "Sam"], ["eggs"]]
 
 
+def test_settings_may_be_overridden_where_a_pipeline_is_loaded(tmp_path):
+    nlp = spacy.blank("en")
+    add(nlp, mention_weight=0.5)
+    train(nlp, make_gold(nlp, "elmo_coref"), 1)
+    nlp.to_disk(tmp_path)
+    settings = {"components": {"elmo_coref": {"singletons": True, "prefix": "chain"}}}
+    pipe = spacy.load(tmp_path, config=settings).get_pipe("elmo_coref")
+
+    assert pipe.cfg == {"singletons": True, "prefix": "chain", "mention_weight": 0.5}
+
+
 def test_data_and_setting_of_single_mentions_are_compared():
     nlp = spacy.blank("en")
     double, single = [(0, 1), (4, 5)], [(2, 3)]

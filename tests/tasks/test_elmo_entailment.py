@@ -45,6 +45,27 @@ def test_short_pairs_are_pairs(nlp, pipe, premise, hypothesis):
     assert sum(pipe.predict_pair(nlp, premise, hypothesis).values()) == pytest.approx(1)
 
 
+def test_empty_pairs_do_not_depend_on_others(nlp, pipe):
+    alone = pipe.predict_pair(nlp, "", "")
+    beside, _ = pipe.predict_pairs(nlp, [("", ""), ("ham", "eggs")])
+    assert beside == alone
+
+
+@pytest.mark.parametrize(
+    "nO, problem", [(2, None), (1, "EL198.*'no'"), (3, "EL303.*nO = 3.*needs 2")]
+)
+def test_outputs_may_be_given(nO, problem):
+    nlp = spacy.blank("en")
+    pipe = add(nlp, nO=nO)
+    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment"))
+    if problem:
+        with pytest.raises(ValueError, match=problem):
+            nlp.initialize(lambda: examples)
+    else:
+        nlp.initialize(lambda: examples)
+        assert len(pipe.predict_pair(nlp, "ham", "eggs")) == 2
+
+
 def test_the_order_of_the_texts_counts(nlp, pipe):
     one, other = pipe.predict_pairs(nlp, [("Sam", "eggs"), ("eggs", "Sam")])
     assert one["yes"] != pytest.approx(other["yes"], abs=1e-4)
@@ -75,8 +96,9 @@ def test_labels_are_collected_or_given(nlp):
     assert list(pipe.predict_pair(other, "a", "b")) == ["no", "yes", "perhaps"]
 
 
-def add(nlp):
-    config = {"model": {"@architectures": "spacy-elmo.EntailmentESIM.v2", "tok2vec": HASHED}}
+def add(nlp, **settings):
+    name = "spacy-elmo.EntailmentESIM.v2"
+    config = {"model": {"@architectures": name, "tok2vec": HASHED, **settings}}
     return nlp.add_pipe("elmo_entailment", config=config)
 
 

@@ -101,6 +101,21 @@ def test_comments_are_no_words(tmp_path):
     assert describe(doc.ents) == [(1, 2, "place")]
 
 
+def test_other_comments_begin_no_document(tmp_path):
+    text = "# newdoc id = x\n# sent_id = x-1\n# text = Rome\nRome\tB-place\n\n# text = Hi\nHi\tO\n"
+    (doc,) = read(tmp_path, "conll2003", text, joined=True)
+    assert [token.text for token in doc] == ["Rome", "Hi"]
+
+
+def test_numbers_in_place_of_words_are_refused(tmp_path):
+    counted = "1\tRome\tB-LOC\n2\twins\tO\n\n1\tHi\tO\n"
+    with pytest.raises(ValueError, match="EL197.*Line 1 .*the first column counts the words"):
+        read(tmp_path, "conll2003", counted)
+
+    docs = read(tmp_path, "conll2003", "1\tO\n\n1\tO\n2\tO\n\nHam\tO\n")
+    assert [doc.text.strip() for doc in docs] == ["1", "1 2", "Ham"]
+
+
 def test_nested_entities_are_spans(tmp_path):
     docs = read(tmp_path, "litbank_entities", LITBANK)
     assert describe(docs[0].spans["sc"]) == [(0, 4, "PER"), (3, 4, "PER")]

@@ -179,10 +179,16 @@ def change_cfg(pipe, content):
     ],
 )
 def test_a_cfg_of_other_things_is_refused(name, content, problem):
-    pipe = make_task(name, n_updates=1, with_elmo=False).get_pipe(name)
+    nlp = make_task(name, n_updates=1, with_elmo=False)
+    pipe, expected = nlp.get_pipe(name), run(nlp, name)
 
     with pytest.raises(ValueError, match=problem):
         pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab"])
+    if name == "elmo_entailment":
+        with pytest.raises(ValueError, match=problem):
+            pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab", "model"])
+    # What is refused leaves no trace.
+    assert_same(run(nlp, name), expected)
 
 
 @pytest.mark.parametrize("value", [np.zeros(1, "f"), "abc", 3, [[1.0]], np.full(3, np.nan)])
@@ -202,6 +208,20 @@ def test_params_that_are_not_possible_are_refused(name, value):
         with pytest.raises(ValueError, match="EL116.*(finite|shape)"):
             each.from_bytes(data, exclude=["vocab"])
     assert_same(run(nlp, name), expected)
+
+
+@pytest.mark.parametrize("name", [*OURS, "ner"])
+def test_initializing_anew_starts_from_scratch(name):
+    """As for one fold after the other."""
+    nlp = make_task(name, n_updates=2)
+    modules = [shim for node in nlp.get_pipe(name).model.walk() for shim in node.shims]
+    before = [p.detach().clone() for shim in modules for p in shim._model.parameters()]
+    nlp.initialize(lambda: make_examples(nlp, make_gold(nlp, name)))
+
+    after = [p for shim in modules for p in shim._model.parameters()]
+    assert len(before) == len(after) > 0
+    matrices = [(a, b) for a, b in zip(before, after) if a.ndim > 1]
+    assert matrices and not any((a == b).any() for a, b in matrices)
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -47,8 +47,10 @@ def test_python_blocks_run(capsys, tmp_path, monkeypatch):
 def test_configs_are_whole(code):
     nlp = spacy.util.load_model_from_config(Config().from_str(code), auto_fill=True, validate=True)
 
-    (name,) = (name for name in nlp.pipe_names if name != "elmo")
+    (name,) = (name for name in nlp.pipe_names if name not in ("elmo", "sentencizer"))
     assert nlp.get_pipe("elmo").listening_components == [name]
+    # A text that is no pair needs sentences, too.
+    assert ("sentence_spans" in code) == ("sentencizer" in nlp.pipe_names)
 
 
 def test_commands_run(tmp_path, monkeypatch):

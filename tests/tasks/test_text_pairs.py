@@ -73,6 +73,30 @@ def test_groups_that_are_not_named_stay_away(nlp, tmp_path):
     assert not eg.predicted.has_annotation("SENT_START")
 
 
+@pytest.mark.parametrize("gold_preproc", [False, True])
+def test_docs_stay_whole(nlp, tmp_path, gold_preproc):
+    """Where spaCy's reader cuts them into sentences, which have no spans."""
+    doc = make_pair(nlp, "Sam eats.", "Ham!", NAMES)
+    long = make_pair(nlp, "Sam eats a lot.", "Ham!", NAMES)
+    DocBin(docs=[doc, long]).to_disk(tmp_path / "x.spacy")
+    read = build_span_corpus_v1(
+        tmp_path / "x.spacy", list(NAMES), gold_preproc=gold_preproc, max_length=len(long)
+    )
+    (eg,) = read(nlp)
+
+    for each in (eg.reference, eg.predicted):
+        assert [each.spans[name][0].text for name in NAMES] == ["Sam eats.", "Ham!"]
+
+
+def test_docs_may_have_the_words_of_the_data(nlp, tmp_path):
+    doc = Doc(nlp.vocab, words=["green", "eggs"], spaces=[False, False])
+    doc.spans["x"] = [Span(doc, 0, 1)]
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    (eg,) = build_span_corpus_v1(tmp_path / "x.spacy", ["x"], gold_preproc=True)(nlp)
+
+    assert [span.text for span in eg.predicted.spans["x"]] == ["green"]
+
+
 def test_spans_inside_of_tokens_are_said(nlp):
     reference = Doc(nlp.vocab, words=["green", "eggs"], spaces=[False, False])
     reference.spans["x"] = [Span(reference, 0, 1)]

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Callable, Iterable, Optional
 
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
-from ..shared.span_corpus import Reader, copy_sentences
+from ..shared.span_corpus import Reader, copy_sentences, copy_words
 
 
 class CorefCorpus:
@@ -32,12 +31,6 @@ class CorefCorpus:
             if self.sentences:
                 copy_sentences(example)
             yield example
-
-
-def copy_words(doc: Doc) -> Doc:
-    """doc (Doc): any doc. RETURNS (Doc): Its words, and nothing else of it."""
-    words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
-    return Doc(doc.vocab, words=words, spaces=spaces)
 
 
 def build_coref_corpus_v1(

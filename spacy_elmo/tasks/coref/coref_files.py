@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 
 from ...util.snippets import count_things
 from ..shared.data_lines import Line, line_error, read_lines
+from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
 from .brackets import OpenBrackets
 from .clusters import Cluster, set_gold_clusters
@@ -55,7 +56,7 @@ def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
 
 def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
     """Read CoNLL-2012's columns: the word in the fourth, coreference in the last, with tabs or
-    spaces between. LitBank has them.
+    spaces between. LitBank has them. Words are unescaped: "-LRB-" is "(".
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed. Documents, or parts of them, begin with `#begin document`.
@@ -147,7 +148,7 @@ def _parse_columns(text: str) -> Optional[Word]:
         raise ValueError(f"columns: {len(cells)}, expected {_LEAST_COLUMNS} or more")
     if not cells[3]:
         raise ValueError("column 4, the word, is empty")
-    return Word(cells[3], cells[-1])
+    return Word(unescape(cells[3]), cells[-1])
 
 
 def _join_words(lines: List[Line]) -> List[Line]:

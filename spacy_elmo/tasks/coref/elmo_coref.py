@@ -105,6 +105,12 @@ class ElmoCoref(TaskPipe):
         if not 0 <= cfg["mention_weight"] < inf:
             raise ValueError(Errors.EL212.format(value=cfg["mention_weight"]))
 
+    def _read_cfg(self, content: bytes, source: str) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): Our own settings: they are those of the pipeline's config,
+        which may be overridden where it is loaded. RAISES (ValueError): as `TaskPipe`'s."""
+        super()._read_cfg(content, source)
+        return self.cfg
+
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:

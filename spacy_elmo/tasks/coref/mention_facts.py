@@ -90,7 +90,11 @@ def cut(doc: Doc, n_sentences: int, n_tokens: int) -> Tuple[int, int]:
     if len(starts) <= 2:
         first = int(np.random.randint(len(doc) - n_tokens + 1))
         return first, first + n_tokens
-    first = int(np.random.randint(max(len(starts) - n_sentences, 1)))
+    # Those from which a part reaches the end of the doc are its last ones: of sentences or tokens.
+    rest = len(doc) - starts[:-1]
+    reaching = (np.arange(len(rest), 0, -1) <= n_sentences) & (rest <= n_tokens)
+    n_firsts = len(rest) - max(int(reaching.sum()) - 1, 0)
+    first = int(np.random.randint(n_firsts))
     start = int(starts[first])
     fitting = [int(end) for end in starts[first + 1 : first + 1 + n_sentences]]
     return start, max([end for end in fitting if end <= start + n_tokens] or [start + n_tokens])

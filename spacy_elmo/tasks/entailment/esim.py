@@ -112,17 +112,19 @@ def build_entailment_esim_v2(
 
 
 def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2d, Callable]:
-    """docs (List[Doc]): any; those without a pair get zeros.
+    """docs (List[Doc]): any; those without a pair get zeros, and pairs without tokens.
     RETURNS (Tuple[Floats2d, Callable]): shape (n_docs, width), and the way back.
     """
     tok2vec, esim = model.layers
     vectors, backprop_vectors = tok2vec(docs, is_train)
-    pairs = {i: pair for i, pair in enumerate(get_pair(doc, PAIR_NAMES) for doc in docs) if pair}
+    found = enumerate(get_pair(doc, PAIR_NAMES) for doc in docs)
+    # What is said of two empty texts is the same beside others and alone.
+    pairs = {i: pair for i, pair in found if pair is not None and any(map(len, pair))}
     slices = _find_slices(pairs)
     Xs = [vectors[i][start:end] for i, start, end in slices]
     Y: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
     backprop_rows: Optional[Callable] = None
-    if any(len(X) for X in Xs):
+    if pairs:
         dropout = esim.attrs["dropout"].rate if is_train else 0.0
         matches = find_matches([(docs[i], *_get_places(pair)) for i, pair in pairs.items()])
         Y[list(pairs)], backprop_rows = run_rows(esim, Xs, is_train, matches, dropout=dropout)

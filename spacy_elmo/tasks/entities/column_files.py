@@ -1,5 +1,6 @@
 """Named entities in columns: CoNLL-2003 and what looks like it, and LitBank's nested ones."""
 
+from itertools import chain, islice
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
@@ -11,6 +12,8 @@ from ..shared.data_lines import Line, line_error, read_blocks
 from ..shared.sentence_docs import make_doc
 
 _DOC_START = "-DOCSTART-"
+# Sentences that show what the first column is.
+_N_FIRST = 3
 
 
 class Sentence(NamedTuple):
@@ -33,7 +36,7 @@ def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
     YIELDS (Doc): with `ents` and sentence starts.
     RAISES (ValueError): EL197 for a line that is none of these.
     """
-    for sentences in _group(_read_sentences(path, last_only=True), joined):
+    for sentences in _group(_require_words(path), joined):
         doc = make_doc(nlp, [sentence.words for sentence in sentences])
         doc.ents = tuple(_collect(doc, sentences, 0))
         yield doc
@@ -59,11 +62,22 @@ def read_litbank_entities(
         yield doc
 
 
+def _require_words(path: Path) -> Iterator[Sentence]:
+    """YIELDS (Sentence): those of a file whose first column has words. RAISES (ValueError): EL197
+    if it counts them instead, as in Universal NER's files."""
+    sentences = _read_sentences(path, last_only=True)
+    first = list(islice(sentences, _N_FIRST))
+    counted = [[str(i + 1) for i in range(len(sentence.words))] for sentence in first]
+    if any(len(each) > 1 for each in counted) and [s.words for s in first] == counted:
+        raise line_error(path, 1, "the first column counts the words, which should stand there")
+    yield from chain(first, sentences)
+
+
 def _read_sentences(path: Path, *, last_only: bool) -> Iterator[Sentence]:
     starts_doc = True
     for block in read_blocks(path):
         lines = [line for line in block if not _is_mark(line[1])]
-        starts_doc |= any(_starts_doc(text) for _, text in block)
+        starts_doc |= any(_starts_doc(text, last_only) for _, text in block)
         if lines:
             yield _parse(path, lines, last_only, starts_doc)
             starts_doc = False
@@ -83,8 +97,13 @@ def _last_is_no_tag(text: str) -> bool:
     return False
 
 
-def _starts_doc(text: str) -> bool:
-    return _is_mark(text) and not text.startswith("# sent_id")
+def _starts_doc(text: str, last_only: bool) -> bool:
+    """Whether a line says that a document begins; LitBank's has the document's name alone."""
+    if not _is_mark(text):
+        return False
+    return text.startswith((_DOC_START, "# newdoc")) or not (
+        last_only or text.startswith("# sent_id")
+    )
 
 
 def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> Sentence:

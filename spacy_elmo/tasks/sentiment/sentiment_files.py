@@ -9,12 +9,11 @@ from spacy.tokens import Doc
 
 from ..shared.categories import make_cats
 from ..shared.data_lines import line_error, read_lines
+from ..shared.penn_words import unescape
 
 CLASSES = ("very negative", "negative", "neutral", "positive", "very positive")
 BINARY = ("negative", "positive")
 _PIECE = re.compile(r"\(|\)|[^()\s]+")
-# How the Penn Treebank writes what its trees are written with.
-_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", r"\/": "/", r"\*": "*"}
 
 
 class Phrase(NamedTuple):
@@ -74,16 +73,10 @@ def parse_tree(text: str) -> List[Phrase]:
             opened.pop()
         else:
             for phrase in opened:
-                phrase.words.append(_unescape(piece))
+                phrase.words.append(unescape(piece))
     if opened or not phrases or not all(phrase.words for phrase in phrases):
         raise ValueError("the tree is not whole")
     return phrases
-
-
-def _unescape(word: str) -> str:
-    for escape, meaning in _ESCAPES.items():
-        word = word.replace(escape, meaning)
-    return word
 
 
 def _rate(rating: int, binary: bool) -> Optional[dict]:

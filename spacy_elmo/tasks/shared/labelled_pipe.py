@@ -40,7 +40,8 @@ class LabelledPipe(TaskPipe):
             raise ValueError(Errors.EL193.format(label=label, name=self.name))
         if label in self.labels:
             return 0
-        if self.model.has_dim("nO"):
+        n_outputs = self._get_n_outputs()
+        if n_outputs is not None and n_outputs < self.count_outputs(len(self.labels) + 1):
             raise self.unknown_label(label)
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
@@ -56,13 +57,13 @@ class LabelledPipe(TaskPipe):
                 Errors.EL116.format(source=f"the component '{self.name}'", error=error)
             )
 
-    def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        super()._set_files(files, source)
-        n_outputs = self.model.get_dim("nO") if self.model.has_dim("nO") else None
-        expected = self.count_outputs(len(self.labels))
-        if self.labels and n_outputs not in (None, expected):
-            error = f"outputs of the model: {n_outputs}, for its labels: {expected}"
-            raise ValueError(Errors.EL116.format(source=source, error=error))
+    def find_misfit(self, cfg: Dict[str, Any], n_outputs: Optional[int]) -> str:
+        """See `TaskPipe.find_misfit`: a model has outputs for its labels."""
+        n_labels = len(cfg["labels"])
+        expected = self.count_outputs(n_labels)
+        if not n_labels or n_outputs in (None, expected):
+            return ""
+        return f"outputs of the model: {n_outputs}, for its labels: {expected}"
 
     def unknown_label(self, label: str) -> ValueError:
         """label (str): one that the model does not have. RETURNS (ValueError): EL198, to be
@@ -88,7 +89,8 @@ class LabelledPipe(TaskPipe):
         nlp (Optional[Language]): the pipeline.
         labels (Optional[Iterable[str]]): the labels, as `init labels` writes them; None to
             collect them from the data.
-        RAISES (ValueError): EL194 for fewer labels than `min_labels`.
+        RAISES (ValueError): EL194 for fewer labels than `min_labels`, EL303 if the model was given
+            another number of outputs.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         if labels is None:
@@ -99,6 +101,11 @@ class LabelledPipe(TaskPipe):
             shown = ", ".join(self.labels) or "none"
             least = self.min_labels
             text = Errors.EL194.format(name=self.name, least=least, labels=shown, hint=self.hint)
+            raise ValueError(text)
+        n_outputs, expected = self._get_n_outputs(), self.count_outputs(len(self.labels))
+        if n_outputs not in (None, expected):
+            shown = ", ".join(self.labels)
+            text = Errors.EL303.format(name=self.name, nO=n_outputs, n=expected, labels=shown)
             raise ValueError(text)
         sample = self.take_sample(get_examples)
         self.model.initialize(X=[eg.reference for eg in sample], Y=self.make_sample(sample))

@@ -1,7 +1,8 @@
 """`SpanCorpus.v1`: a corpus whose docs to be predicted have some of the gold spans.
 
 spaCy's own reader makes the docs to be predicted from the text alone. What a component is given
-(the two texts of a pair, the predicates to be labelled) is missing there.
+(the two texts of a pair, the predicates to be labelled) is missing there. Where it cuts docs into
+sentences, for `gold_preproc` and `max_length`, it loses all their spans; here they stay whole.
 """
 
 from pathlib import Path
@@ -20,20 +21,40 @@ Reader = Callable[[Language], Iterable[Example]]
 class SpanCorpus:
     """See `build_span_corpus_v1`. An object, so that it can be pickled."""
 
-    def __init__(self, read: Reader, groups: List[str], sentences: bool) -> None:
+    def __init__(
+        self,
+        read: Reader,
+        groups: List[str],
+        sentences: bool,
+        gold_preproc: bool = False,
+        max_length: int = 0,
+    ) -> None:
         self.read = read
         self.groups = groups
         self.sentences = sentences
+        self.gold_preproc = gold_preproc
+        self.max_length = max_length
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """nlp (Language): its tokenizer is used. YIELDS (Example): with the spans. RAISES
         (ValueError): EL196 if the tokens of a span are others in the doc to be predicted."""
         for example in self.read(nlp):
+            # As many as spaCy's reader keeps.
+            if self.max_length and len(example.reference) >= self.max_length:
+                continue
+            if self.gold_preproc:
+                example = Example(copy_words(example.reference), example.reference)
             for group in self.groups:
                 copy_spans(example, group)
             if self.sentences:
                 copy_sentences(example)
             yield example
+
+
+def copy_words(doc: Doc) -> Doc:
+    """doc (Doc): any doc. RETURNS (Doc): Its words, and nothing else of it."""
+    words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
+    return Doc(doc.vocab, words=words, spaces=spaces)
 
 
 def copy_spans(example: Example, group: str) -> None:
@@ -86,8 +107,11 @@ def build_span_corpus_v1(
     path (Optional[Path]): a .spacy file or a folder of them.
     groups (List[str]): span groups that the docs to be predicted get.
     sentences (bool): whether they get the sentence starts, too.
-    gold_preproc, max_length, limit, augmenter: see spacy.Corpus.v1.
+    gold_preproc (bool): the docs to be predicted have the words of the data, not the tokenizer's.
+        They are not cut into sentences.
+    max_length (int): docs of so many tokens or more are left out; 0 for no limit.
+    limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    read = create_docbin_reader(path, gold_preproc, max_length, limit, augmenter)
-    return SpanCorpus(read, list(groups), sentences)
+    read = create_docbin_reader(path, False, 0, limit, augmenter)
+    return SpanCorpus(read, list(groups), sentences, gold_preproc, max_length)

@@ -107,7 +107,9 @@ class TaskPipe(SavedPipe, TrainablePipe):
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
         cfg = self._read_cfg(files[_CFG], source) if _CFG in files else self.cfg
         if _MODEL in files:
-            self._load_model(files[_MODEL], source)
+            self._load_model(files[_MODEL], cfg, source)
+        elif misfit := self.find_misfit(cfg, self._get_n_outputs()):
+            raise ValueError(Errors.EL116.format(source=source, error=misfit))
         self.cfg = cfg
 
     def _read_cfg(self, content: bytes, source: str) -> Dict[str, Any]:
@@ -130,9 +132,22 @@ class TaskPipe(SavedPipe, TrainablePipe):
         """cfg (Dict[str, Any]): saved values, of the types of ours. RAISES (ValueError): for those
         that are not possible. Nothing is checked unless a component says so."""
 
-    def _load_model(self, data: bytes, source: str) -> None:
+    def find_misfit(self, cfg: Dict[str, Any], n_outputs: Optional[int]) -> str:
+        """cfg (Dict[str, Any]): saved values. n_outputs (Optional[int]): `nO` of the model beside
+        them; None if it is unknown. RETURNS (str): Why they do not go together; "" if they do, or
+        unless a component says so."""
+        return ""
+
+    def _get_n_outputs(self) -> Optional[int]:
+        return self.model.get_dim("nO") if self.model.has_dim("nO") else None
+
+    def _load_model(self, data: bytes, cfg: Dict[str, Any], source: str) -> None:
         try:
-            check_params(self.model, unpack(data, source))
+            # Whatever is refused leaves the component as it was.
+            message = unpack(data, source)
+            check_params(self.model, message)
+            if misfit := self.find_misfit(cfg, message["nodes"][0]["dims"].get("nO")):
+                raise ValueError(misfit)
             self.model.from_bytes(data)
         # Whatever Thinc, msgpack or NumPy raise for a model of another structure.
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:

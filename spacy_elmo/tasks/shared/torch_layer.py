@@ -43,11 +43,12 @@ class SizedModule(nn.Module):
         self.body: Optional[nn.Module] = None
 
     def set_width(self, nI: int, n_past: int = 0) -> None:
-        """nI (int): width of the input. n_past (int): its last numbers, which go past the module's
-        own encoder. A module of other widths is replaced."""
-        if self.body is None or self.widths != (nI, n_past):
-            self.widths = nI, n_past
-            self.body = self.build(nI, n_past) if n_past else self.build(nI)
+        """Make the module anew, so that one that was trained starts from scratch.
+
+        nI (int): width of the input. n_past (int): its last numbers, which go past the module's own
+        encoder."""
+        self.widths = nI, n_past
+        self.body = self.build(nI, n_past) if n_past else self.build(nI)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module. RAISES (ValueError): EL190 if there is none yet."""
@@ -105,9 +106,9 @@ def torch_layer(
 
 def init_rows(model: Model, X: Optional[List[Floats2d]] = None, Y: Any = None) -> Model:
     """Build the module from a sample of its input, or from the width that is set."""
-    if X and not model.has_dim("nI"):
-        model.set_dim("nI", X[0].shape[1])
-    if model.has_dim("nI"):
+    if X:
+        set_width(model, X[0].shape[1])
+    elif model.has_dim("nI"):
         set_width(model, model.get_dim("nI"))
     return model
 
@@ -128,14 +129,19 @@ def init_past_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None)
     tok2vec, reader = model.layers
     tok2vec.initialize(X=X)
     if X is not None:
-        nI = tok2vec.predict(X)[0].shape[1]
-        set_width(reader, nI, get_past_width(tok2vec))
+        set_width(reader, find_width(tok2vec, X), get_past_width(tok2vec))
     return model
 
 
+def find_width(tok2vec: Model, docs: List[Doc]) -> int:
+    """tok2vec (Model): initialized; it may not say how wide its output is. docs (List[Doc]): at
+    least one. RETURNS (int): Width of its output."""
+    return int(tok2vec.predict(docs)[0].shape[1])
+
+
 def set_width(model: Model, nI: int, n_past: int = 0) -> None:
-    """model (Model): of `torch_layer`. nI (int): width of its input. n_past (int): see
-    `SizedModule.set_width`."""
+    """Make the module of a layer anew. model (Model): of `torch_layer`. nI (int): width of its
+    input. n_past (int): see `SizedModule.set_width`."""
     model.set_dim("nI", nI, force=True)
     shim = cast(TorchShim, model.shims[0])
     shim._model.set_width(nI, n_past)

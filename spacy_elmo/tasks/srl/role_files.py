@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 
 from ..shared.bio_tags import LabelledSpan, make_spans
 from ..shared.data_lines import Line, line_error, read_blocks
+from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
 from .frames import VERB, Frame, write_frames
 from .role_columns import is_bracket, read_brackets
@@ -46,7 +47,7 @@ def read_propbank_spans(nlp: Language, path: Path, *, joined: bool = False) -> I
 def read_conll2005(nlp: Language, path: Path) -> Iterator[Doc]:
     """Read the columns of CoNLL-2005 (and 2004), the files of a split pasted together: the word
     first, the predicates ("-" for other tokens) and a column for each of them last. What is between
-    is not read.
+    is not read. Words are unescaped: "-LRB-" is "(".
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
@@ -57,7 +58,8 @@ def read_conll2005(nlp: Language, path: Path) -> Iterator[Doc]:
 
 
 def read_conll2012(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
-    """Read the columns of CoNLL-2012 (OntoNotes 5, files `*.v4_gold_conll`).
+    """Read the columns of CoNLL-2012 (OntoNotes 5, files `*.v4_gold_conll`). Words are unescaped:
+    "-LRB-" is "(".
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
@@ -82,14 +84,14 @@ def _parse_conll2005(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequenc
         n_predicates = sum(cell != "-" for cell in columns[i])
         last = columns[i + 1 :]
         if n_predicates == len(last) and all(is_bracket(cell) for each in last for cell in each):
-            return columns[0], last
+            return [*map(unescape, columns[0])], last
     raise ValueError("there is no column of predicates with as many columns of brackets behind it")
 
 
 def _parse_conll2012(rows: List[Cells]) -> Tuple[Sequence[str], Sequence[Sequence[str]]]:
     _require_columns(rows, 12)
     columns = list(zip(*rows))
-    return columns[3], columns[11:-1]
+    return [*map(unescape, columns[3])], columns[11:-1]
 
 
 def _require_columns(rows: List[Cells], least: int) -> None:

@@ -13,7 +13,7 @@ from ...layers.elmo_tok2vec import get_past_width
 from ...util.checks import require_least
 from ..shared.dropout import Dropout
 from ..shared.places import Place
-from ..shared.torch_layer import run_rows, set_width, torch_layer
+from ..shared.torch_layer import find_width, run_rows, set_width, torch_layer
 from .clauses import Clause, find_rows, make_clauses, split_by_size
 from .role_encoder import RoleEncoder
 
@@ -114,7 +114,7 @@ def srl_tagger_init(
     """X (Optional[List[Doc]]): some docs. Y (Optional[Floats2d]): anything of shape (n, n_tags)."""
     tok2vec, finder, encoder, output = model.layers
     tok2vec.initialize(X=X)
-    nI = tok2vec.get_dim("nO")
+    nI = find_width(tok2vec, X) if X else tok2vec.get_dim("nO")
     finder.initialize(X=[model.ops.alloc2f(1, nI)], Y=[model.ops.alloc2f(1, 1)])
     n_past = get_past_width(tok2vec)
     set_width(encoder, nI, n_past)

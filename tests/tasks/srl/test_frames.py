@@ -75,6 +75,16 @@ def test_groups_need_one_predicate(vocab, labels, n):
         read_frames(doc)
 
 
+def test_a_frame_of_a_long_doc_is_drawn_with_what_is_near(vocab):
+    doc = Doc(vocab, words=[str(i) for i in range(1000)])
+    doc.spans["srl_1"] = [Span(doc, 500, 501, label="V"), Span(doc, 503, 505, label="A0")]
+    data = describe_frame(read_frames(doc)[0])
+
+    assert data["tokens"] == [str(i) for i in range(480, 525)]
+    assert [data["tokens"][s["start_token"]] for s in data["spans"]] == ["500", "503"]
+    assert [data["tokens"][s["end_token"] - 1] for s in data["spans"]] == ["500", "504"]
+
+
 @pytest.mark.parametrize("starts", [None, [True, False, False, False, True, False, False]])
 def test_displacy_draws_a_frame(vocab, starts):
     doc = Doc(vocab, words=TEXT.split(), sent_starts=starts)

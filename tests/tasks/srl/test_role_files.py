@@ -93,6 +93,17 @@ def test_conll2012_is_read_by_sentences_and_by_parts(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "name, line",
+    [("conll2005", "{} -\n"), ("conll2012_roles", "d 0 0 {} NN * - - - - * -\n")],
+)
+def test_words_of_the_treebank_are_unescaped(tmp_path, name, line):
+    words = ["-LRB-", "a", r"1\/2", "-RRB-", "/.", "-LCB-", r"\*"]
+    (doc,) = read(tmp_path, name, "".join(line.format(word) for word in words))
+
+    assert [t.text for t in doc] == ["(", "a", "1/2", ")", ".", "{", "*"]
+
+
+@pytest.mark.parametrize(
     "cells, expected",
     [
         ("(V*)", [(0, 1, "V")]),

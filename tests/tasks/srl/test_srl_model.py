@@ -6,6 +6,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.util import fix_random_seed
+from thinc.api import Model
 
 from spacy_elmo.tasks.srl.clauses import Clause
 from spacy_elmo.tasks.srl.role_encoder import RoleEncoder
@@ -53,6 +54,16 @@ def test_scores_have_shapes(model):
     assert [each.shape for each in scores.tags] == [(n, N_TAGS) for n in (4, 9, 9, 1)]
     # The two predicates of one sentence are told apart.
     assert np.abs(scores.tags[1] - scores.tags[2]).max() > 0.01
+
+
+def test_a_tok2vec_need_not_say_how_wide_it_is():
+    def forward(model, docs, is_train):
+        return [model.ops.alloc2f(len(doc), 5) for doc in docs], lambda d_rows: docs
+
+    model = build_srl_tagger_v1(Model("mine", forward), width=6, depth=1)
+    model.initialize(X=make_docs(), Y=np.zeros((1, N_TAGS), "float32"))
+
+    assert predict(model, make_docs(), PLACES).tags[0].shape == (4, N_TAGS)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 10, 10_000])
