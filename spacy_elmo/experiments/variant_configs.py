@@ -1,7 +1,7 @@
 """The training config of a variant, from a preset or from a config of one's own."""
 
 from copy import deepcopy
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from thinc.api import Config
 
@@ -13,6 +13,7 @@ from ..text.corpus import TOKENIZER
 from .variants import Variant
 
 _NORM_AND_DROPOUT = ("mix_layer_norm", "mix_dropout")
+_PLACES = ("input", "output")
 
 
 def make_variant(
@@ -32,8 +33,8 @@ def make_variant(
     component (str): factory of the component to train.
     lang, shape, loader: see `make_config`.
     base (Optional[Config]): all else: its `ElmoTok2Vec` has the word features, the encoder if
-        there is one, and the mix, in an `input`, if it is not that of the preset; None for the
-        preset word_features.
+        there is one, and in an `input`, an `output` or both the mix, if it is not that of the
+        preset's input; None for the preset word_features.
     vectors (str): pipeline with static vectors, which some variants read; "" for none.
     RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
     RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
@@ -73,8 +74,8 @@ def _make_tok2vec(
     block: Dict[str, Any], preset: Dict[str, Any], variant: Variant
 ) -> Dict[str, Any]:
     """block (Dict[str, Any]): an `ElmoTok2Vec`. preset (Dict[str, Any]): another, whose listener
-    is taken, with the mix of the block's own input if it has one, and whose static vectors if the
-    block has none. RETURNS (Dict[str, Any]): what the variant has there."""
+    is taken, with the mix of the block's own input and output if it has them, and whose static
+    vectors if the block has none. RETURNS (Dict[str, Any]): what the variant has there."""
     embed, encode = deepcopy(block["embed"]), block.get("encode")
     # Without ELMo where spaCy has them, else where the preset does.
     inside = variant.has_vectors and not variant.places
@@ -84,11 +85,9 @@ def _make_tok2vec(
         # Without an encoder, spaCy has no such thing.
         name = "spacy.Tok2Vec.v2" if encode else preset["@architectures"]
         return {"@architectures": name, "embed": embed, "encode": encode}
-    # Where a suite sets the mix, norm and dropout alone are the config's.
-    kept = _NORM_AND_DROPOUT if "output" in variant.mix else MIX_KEYS
-    own = {key: value for key, value in (block.get("input") or {}).items() if key in kept}
-    listener = {**preset["input"], **own, **variant.mix}
-    places = {p: dict(listener) if p in variant.places else None for p in ("input", "output")}
+    places: Dict[str, Optional[Dict[str, Any]]] = dict.fromkeys(_PLACES)
+    for place in _find_places(block, variant):
+        places[place] = _make_listener(block.get(place) or block.get("input"), preset, variant)
     vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
     made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
     # Version 1 has no `vectors`, and no tok2vec without an encoder.
@@ -97,6 +96,22 @@ def _make_tok2vec(
         # Nothing beside the word features makes up for those that are dropped.
         made["word_dropout"] = 0.0
     return made
+
+
+def _find_places(block: Dict[str, Any], variant: Variant) -> Tuple[str, ...]:
+    """RETURNS (Tuple[str, ...]): Where ELMo stands: where the config has it, unless a suite sets
+    that, and the mix."""
+    own = tuple(place for place in _PLACES if block.get(place))
+    return variant.places if variant.mix or not own else own
+
+
+def _make_listener(
+    block: Optional[Dict[str, Any]], preset: Dict[str, Any], variant: Variant
+) -> Dict[str, Any]:
+    # Where a suite sets the mix, norm and dropout alone are the config's.
+    kept = _NORM_AND_DROPOUT if "output" in variant.mix else MIX_KEYS
+    own = {key: value for key, value in (block or {}).items() if key in kept}
+    return {**preset["input"], **own, **variant.mix}
 
 
 def _remove_elmo(config: Config) -> None:

@@ -17,7 +17,8 @@ class Variant(NamedTuple):
     name (str): in the names of files.
     title (str): in tables.
     places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
-        (behind it); none for spaCy's plain tok2vec.
+        (behind it); none for spaCy's plain tok2vec. Without a `mix` of its own, a variant with ELMo
+        has it where the training config does.
     mix (Dict[str, Any]): keys of the listener's mix that are not as in the training config or,
         where that has none, in the preset: norm and dropout are the same in all variants.
     has_vectors (bool): whether static vectors are there, too.

@@ -156,6 +156,7 @@ def test_what_elmo_brings_is_what_its_presets_bring():
         assert get_tok2vec(variant) == {k: v for k, v in block.items() if v is not None}
 
 
+PLACES = ("input", "output")
 OWN_MIX = {"output": "mix", "initial_weights": [0.0, 1.0, 2.0], "mix_l2": 0.1, "mix_dropout": 0.2}
 
 
@@ -171,6 +172,21 @@ def test_the_mix_is_that_of_one_s_own_config(suite):
             assert OWN_MIX.items() <= block[place].items() or "output" in variant.mix
             assert variant.mix.items() <= block[place].items()
             assert ("initial_weights" in block[place]) == ("output" not in variant.mix)
+
+
+@pytest.mark.parametrize("own", [("input",), ("output",), ("input", "output")])
+def test_elmo_stands_where_the_config_has_it(own):
+    base = make_base("tagger")
+    block = base["components"]["tagger"]["model"]["tok2vec"]
+    listener = block.pop("input")
+    block.update({place: {**listener, "mix_l2": 0.5 + len(place)} for place in own})
+    elmo = get_tok2vec(choose_variants("gain", 2)[1], base)
+    assert {p: elmo[p]["mix_l2"] for p in PLACES if p in elmo} == {p: 0.5 + len(p) for p in own}
+
+    # The suites that set the mix set the place, too.
+    for variant in choose_variants("placement", 2)[1:]:
+        made = get_tok2vec(variant, base)
+        assert tuple(place for place in PLACES if place in made) == variant.places
 
 
 def test_words_are_dropped_where_elmo_is_beside_them():
