@@ -302,6 +302,10 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL094 = "There is no text in {path}: all files are empty. Check its paths."
     EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
+    EL304 = (
+        "All texts in '{path}' are in the run's own folder '{folder}', whose files are no text. "
+        "Give another folder for the output."
+    )
     EL096 = (
         "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
         "undo the changes to the config, or start in another folder, if you like from the "
@@ -922,6 +926,12 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Questions whose answers are all longer than `max_answer = {max_answer}`: {n_long} of "
         "{n_questions}. '{name}' cannot learn them. Raise it in [components.{name}] if they are "
         "many."
+    )
+    WL043 = (
+        "The activation cache in {place} is full ({megabytes} MB): the layers of other texts are "
+        "computed in each epoch, which takes longer. Raise `megabytes` in "
+        "[initialize.components.elmo.activation_cache], or let what is trained on other texts "
+        "have a cache of its own."
     )
     WL053 = (
         "The page can be opened by everybody who reaches this machine at '{host}', without a "

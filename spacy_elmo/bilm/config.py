@@ -1,7 +1,7 @@
 """`BiLMConfig`: the one description of a biLM's shape."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import Errors
 from ..util.showing import show_name, show_value
@@ -140,17 +140,18 @@ class BiLMConfig:
         values["filters"] = [list(f) for f in self.filters]
         return values
 
-    def differences(self, other: "BiLMConfig") -> List[str]:
+    def differences(self, other: "BiLMConfig", *, but: Sequence[str] = ()) -> List[str]:
         """Name the fields in which two shapes differ.
 
         other (BiLMConfig): The shape to compare with.
+        but (Sequence[str]): Fields in which they may.
         RETURNS (List[str]): Lines of the form "key: ours, theirs", in field order.
         """
         values, others = self.to_dict(), other.to_dict()
         return [
             f"{f.name}: {values[f.name]}, {others[f.name]}"
             for f in fields(self)
-            if values[f.name] != others[f.name]
+            if f.name not in but and values[f.name] != others[f.name]
         ]
 
 

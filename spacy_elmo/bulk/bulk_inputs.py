@@ -48,9 +48,10 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
 def _is_excluded(folder: Path, output: Path, path: Path) -> bool:
     """RETURNS (bool): Whether a file below a folder is no text that was meant: it is hidden, or
     what this job or another one has written."""
-    parents = [folder / parent for parent in path.relative_to(folder).parents][:-1]
-    is_marked = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return is_marked or output in path.resolve().parents or any(map(is_job_folder, parents))
+    parents = [folder / parent for parent in path.parents][:-1]
+    is_marked = any(part.startswith((".", "_")) for part in path.parts)
+    is_own = output in (folder / path).resolve().parents
+    return is_marked or is_own or any(map(is_job_folder, parents))
 
 
 def require_readable(files: List[Path], keys: Keys) -> None:

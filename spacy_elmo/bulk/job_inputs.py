@@ -1,17 +1,14 @@
 """What the files of a job were when it began, and whether they are the same when it is resumed."""
 
 import os
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Dict, List
 
 from ..errors import Errors
+from ..util.digests import MOST_OF_PIECES, digest_pieces
 from ..util.showing import show_names
 from .record_readers import show_path
 
-# Pieces of a file that are compared: all of a small one, and of a large one some all over it.
-_N_PIECES = 64
-_PIECE = 1 << 16
 # What tells of the content of a file.
 _CONTENT = ("size", "modified", "digest")
 Inputs = List[Dict[str, Any]]
@@ -26,25 +23,14 @@ def describe_inputs(files: List[Path]) -> Inputs:
 
 def _describe(path: Path) -> Dict[str, Any]:
     status = path.stat()
-    is_large = status.st_size > _N_PIECES * _PIECE
+    is_large = status.st_size > MOST_OF_PIECES
     return {
         "path": str(path),
         "resolved": os.path.realpath(path),
         "size": status.st_size,
         "modified": status.st_mtime_ns if is_large else None,
-        "digest": _sample(path, status.st_size),
+        "digest": digest_pieces(path),
     }
-
-
-def _sample(path: Path, size: int) -> str:
-    """A digest of pieces all over a file: a corpus may have terabytes."""
-    running = blake2b(digest_size=16)
-    step = max(_PIECE, (size - _PIECE) // (_N_PIECES - 1))
-    with path.open("rb") as file:
-        for start in range(0, size, step):
-            file.seek(min(start, max(0, size - _PIECE)))
-            running.update(file.read(_PIECE))
-    return running.hexdigest()
 
 
 def require_same_inputs(folder: Path, before: Inputs, now: Inputs) -> None:

@@ -103,15 +103,15 @@ def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
 def read_words(path: Path) -> List[str]:
     """Read a list of words.
 
-    path (Path): a word in each line, UTF-8.
+    path (Path): a word in each line, UTF-8, with or without a mark (BOM).
     RETURNS (List[str]): the words.
     RAISES (ValueError): EL070 if the file cannot be read.
     """
     try:
-        lines = read_file(path, _MOST_BYTES).decode("utf-8").split("\n")
+        lines = read_file(path, _MOST_BYTES).decode("utf-8-sig").split("\n")
     except ValueError as err:
         raise ValueError(Errors.EL070.format(path=path, error=show_reason(err))) from err
-    return [line.rstrip("\r") for line in lines if line]
+    return [word for line in lines if (word := line.rstrip("\r"))]
 
 
 def write_words(path: Path, words: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ def experiment(
     eval_frequency: int = typer.Option(100, min=1, help="Updates between evaluations on dev"),
     cache: Optional[Path] = typer.Option(
         None,
-        help="Folder for the biLM's layers, which all runs share",
+        help="Folder for the biLM's layers, which all runs of a corpus share",
         show_default="none",
         file_okay=False,
     ),

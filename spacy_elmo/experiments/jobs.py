@@ -54,7 +54,7 @@ def run_all(
     runs (Sequence[Run]): what to run.
     settings (RunSettings): for all.
     output (Path): folder, of which each run gets a file NAME.json.
-    cache (Optional[Path]): folder for the biLM's layers, which all runs share.
+    cache (Optional[Path]): folder for the biLM's layers, which all runs of a corpus share.
     n_jobs (int): runs at once, each with its share of the processors.
     report (Callable[[Progress], None]): called with the progress of each run.
     YIELDS (Dict[str, Any]): result of each run, existing ones first.

@@ -211,7 +211,8 @@ def _make_config(
 ) -> Config:
     config = make_run_config(run, settings)
     if cache is not None and run.variant.places:
-        use_cache(config, cache)
+        # Of the corpus: another one's layers would fill it.
+        use_cache(config, cache / Path(settings.corpus).name)
     config["training"]["logger"] = log.register()
     config["paths"]["train"] = str(path / "train.spacy")
     return util.load_config_from_str(config.to_str(interpolate=False), interpolate=False)

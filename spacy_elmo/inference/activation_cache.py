@@ -5,17 +5,21 @@ is kept is keyed by the weights and the words of a sequence; what is full stays 
 since an epoch that reads everything in turn would throw out what it needs next.
 """
 
+import logging
 import threading
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import Warnings
 from ..util.checks import require_known, require_least
 from .activation_store import LayerFile, LayerMemory, LayerStore
+
+logger = logging.getLogger("spacy_elmo")
 
 STORAGE_TYPES = {"float32": np.float32, "float16": np.float16}
 # Sequences whose first prediction is noted. Layers of so many would fill some GB.
@@ -47,7 +51,7 @@ class ActivationCache:
         with self._lock:
             kept = self._opened.get(weights_key)
             if kept is None:
-                kept = KeptLayers(self._make_store(weights_key), self.dtype)
+                kept = KeptLayers(self._make_store(weights_key), self.dtype, self._warn_full)
                 self._opened[weights_key] = kept
             return kept
 
@@ -56,6 +60,11 @@ class ActivationCache:
             return LayerMemory(self.n_bytes_most)
         name = f"{weights_key.hex()[:32]}-{self.dtype.name}.sqlite"
         return LayerFile(self.path / name, self.n_bytes_most)
+
+    def _warn_full(self) -> None:
+        place = "memory" if self.path is None else f"'{self.path}'"
+        megabytes = self.n_bytes_most // 1_000_000
+        logger.warning(Warnings.WL043.format(place=place, megabytes=megabytes))
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> None:
         return None
@@ -73,11 +82,13 @@ class KeptLayers:
 
     store (LayerStore): where.
     dtype (np.dtype): what they are stored as.
+    warn_full (Callable[[], None]): called once, when there is no more room.
     """
 
-    def __init__(self, store: LayerStore, dtype: np.dtype) -> None:
+    def __init__(self, store: LayerStore, dtype: np.dtype, warn_full: Callable[[], None]) -> None:
         self.store = store
         self.dtype = dtype
+        self._warn_full: Optional[Callable[[], None]] = warn_full
         self.n_hits = 0
         self.n_misses = 0
         self._noted: Set[bytes] = set()
@@ -128,6 +139,9 @@ class KeptLayers:
             for words, array in zip(sequences, arrays)
         ]
         self.store.put(items)
+        if self.store.is_full and self._warn_full is not None:
+            self._warn_full()
+            self._warn_full = None
 
 
 def _hash_words(words: Sequence[str]) -> bytes:

@@ -28,7 +28,9 @@ _FAILED = (sqlite3.Error, OSError, UnicodeError, OverflowError)
 
 
 class LayerStore(Protocol):
-    """Something that keeps items, while there is room."""
+    """Something that keeps items, while there is room. `is_full` is True once there was none."""
+
+    is_full: bool
 
     def get(self, keys: Sequence[bytes]) -> Items: ...
 
@@ -44,6 +46,7 @@ class LayerMemory:
     def __init__(self, n_bytes_most: int) -> None:
         self.n_bytes_left = n_bytes_most
         self.items: Items = {}
+        self.is_full = False
 
     def get(self, keys: Sequence[bytes]) -> Items:
         """RETURNS (Items): those that are kept."""
@@ -52,9 +55,13 @@ class LayerMemory:
     def put(self, items: Sequence[Item]) -> None:
         """Keep items, while there is room."""
         for key, data in items:
-            if key not in self.items and len(data) <= self.n_bytes_left:
-                self.items[key] = data
-                self.n_bytes_left -= len(data)
+            if key in self.items:
+                continue
+            if len(data) > self.n_bytes_left:
+                self.is_full = True
+                break
+            self.items[key] = data
+            self.n_bytes_left -= len(data)
 
 
 class LayerFile:
@@ -69,6 +76,7 @@ class LayerFile:
     def __init__(self, path: Path, n_bytes_most: int) -> None:
         self.path = path
         self.n_bytes_most = n_bytes_most
+        self.is_full = False
         self._is_readable = True
         self._is_writable = True
         if not self._attempt(self._create):
@@ -145,6 +153,7 @@ class LayerFile:
         for key, data in items:
             n_bytes += len(data)
             if n_bytes > self.n_bytes_most:
+                self.is_full = True
                 break
             rows.append((key, _sum(key, data), data))
         if not rows:

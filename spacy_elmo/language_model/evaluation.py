@@ -125,7 +125,8 @@ def _read_settings(checkpoint: Path) -> Dict[str, Any]:
                     path=checkpoint / META_FILE, key=key, value=shown, expected=expected
                 )
             )
-        settings[key] = value or default
+        # {} is the tokenizer of the language.
+        settings[key] = default if value is None else value
     return settings
 
 

@@ -111,8 +111,7 @@ def _require_shape(
 ) -> None:
     """bilm (BiLM): what to fill. config (BiLMConfig): the shape in `files`. but (Sequence[str]):
     keys in which it may differ. RAISES (ValueError): EL097 for others in which it does."""
-    allowed = {key: getattr(bilm.config, key) for key in but}
-    differences = bilm.config.differences(replace(config, **allowed))
+    differences = bilm.config.differences(config, but=but)
     if differences:
         text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
         raise ValueError(text)
@@ -210,7 +209,7 @@ def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeigh
     RETURNS (int): words whose rows were taken; 0 if one of the two has no rows.
     RAISES (ValueError): EL020 to EL022 if the other one's weights do not fit its words.
     """
-    if stored.words == words and set(stored.state) == set(softmax.state_dict()):
+    if stored.words == words and get_headers(stored.state) == get_headers(softmax.state_dict()):
         load_weights(softmax, stored.state, "the stored softmax")
         return len(words)
     if not isinstance(softmax, Softmax) or "weight" not in stored.state:

@@ -2,10 +2,12 @@
 
 from typing import Any, Callable, List, Optional, Tuple, cast
 
+from spacy.attrs import ORTH
 from spacy.ml.staticvectors import StaticVectors
 from spacy.tokens import Doc
+from spacy.vectors import Mode, Vectors
 from thinc.api import Model, ragged2list
-from thinc.types import Floats2d
+from thinc.types import Floats2d, Ints1d
 
 from ..util.checks import require_least
 from .elmo_tok2vec import Tok2VecModel
@@ -43,9 +45,23 @@ def pipeline_vectors_forward(
     Xs, backprop_list = as_list(rows, is_train)
 
     def backprop(dYs: List[Floats2d]) -> Any:
-        return backprop_table(backprop_list(dYs))
+        dY = backprop_list(dYs)
+        # spaCy's layer takes the table's last vector for words without one.
+        dY.data[_find_unknown(model, docs)] = 0.0  # (n_tokens, width)
+        return backprop_table(dY)
 
     return cast(List[Floats2d], Xs), backprop
+
+
+def _find_unknown(model: Tok2VecModel, docs: List[Doc]) -> Any:
+    """RETURNS (Any): bool of shape (n_tokens,): tokens whose word has no vector. In floret's tables
+    all have one."""
+    vectors = docs[0].vocab.vectors
+    attr = getattr(vectors, "attr", ORTH)
+    keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
+    if not isinstance(vectors, Vectors) or vectors.mode != Mode.default:
+        return model.ops.xp.zeros(len(keys), dtype=bool)
+    return vectors.find(keys=keys) < 0
 
 
 def _no_backprop(dYs: List[Floats2d]) -> List[Doc]:

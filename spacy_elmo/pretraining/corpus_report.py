@@ -111,7 +111,7 @@ def _time_steps(
             started, n_targets = time.monotonic(), 0
         with t.autocast("cpu"):
             for batch in step.batches:
-                model(batch)[0].backward()
+                model(batch)[0].sum().backward()
         optimizer.step()
         optimizer.zero_grad()
         n_targets += step.n_targets

@@ -57,10 +57,10 @@ def train(run: PretrainingRun, callbacks: Callbacks) -> Progress:
     settings = run.config.training
     stream, trainer = _open_stream(run), _make_trainer(run)
     progress, states = _start(run, stream, trainer)
+    if _has_ended(run, progress):
+        return progress
     window = ReportWindow(run.model.teachers)
     for step in stream.steps(progress.position):
-        if progress.step >= run.total_steps:
-            return progress
         rate = settings.learn_rate * settings.learn_rate_factor(progress.step, run.total_steps)
         result = trainer.step(step, progress.step, rate, states)
         states = result.states
@@ -118,6 +118,13 @@ def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[
     except (ValueError, KeyError, TypeError, IndexError, RuntimeError) as err:
         folder, error = run.checkpoint.folder, show_reason(err)
         raise ValueError(Errors.EL257.format(folder=folder, error=error)) from err
+
+
+def _has_ended(run: PretrainingRun, progress: Progress) -> bool:
+    """Whether a run that is resumed had come to its end, or a new one has no steps."""
+    is_evaluated = progress.step > 0 and _due(run, progress, stop_requested=False).evaluate
+    is_given_up = is_evaluated and progress.is_out_of_patience(run.config.training.patience)
+    return is_given_up or progress.step >= run.total_steps
 
 
 def _advance(progress: Progress, step: Step, result: StepResult, trainer: Trainer) -> None:

@@ -84,8 +84,11 @@ def prepare(
     if checkpoint is None and processes.is_first:
         config.warn_of_length(_count_targets(config, text, counts))
     n_tokens_before = read_n_tokens_before(checkpoint and checkpoint.folder, init)
-    weights = init if checkpoint is None else CheckpointFiles(checkpoint.folder)
-    model = make_model(config.training, shape, vocabulary, text.vectors, weights)
+    # A checkpoint has all of the run's own weights, whatever part of others it started from.
+    weights, part = init, config.training.init_part
+    if checkpoint is not None:
+        weights, part = CheckpointFiles(checkpoint.folder), "all"
+    model = make_model(config.training, shape, vocabulary, text.vectors, weights, part)
     return PretrainingRun(
         config=config,
         output=output,

@@ -53,6 +53,9 @@ class RunConfig:
         _check_language(config["nlp"])
         training = make_settings(TrainingSettings, config["training"], "training")
         corpus = make_settings(CorpusSettings, config["corpus"], "corpus")
+        if corpus.buffer_tokens < training.batch_tokens:
+            expected = f"at least [training] batch_tokens, {training.batch_tokens}"
+            raise invalid("corpus", "buffer_tokens", corpus.buffer_tokens, expected)
         if training.patience and not corpus.dev:
             expected = "0 without a held-out text (paths.dev)"
             raise invalid("training", "patience", training.patience, expected)
@@ -76,7 +79,10 @@ class RunConfig:
         """n_targets (int): tokens and ends of sequences of the text; not used if `max_steps`
         is given. RETURNS (int): length of the whole run."""
         t = self.training
-        return t.max_steps or max(1, ceil(t.max_epochs * n_targets / t.batch_tokens))
+        # Of a stream, a step has whole rows.
+        n_rows = max(1, t.batch_tokens // t.state_steps) if t.state_steps else 0
+        n_targets_of_step = n_rows * t.state_steps or t.batch_tokens
+        return t.max_steps or max(1, ceil(t.max_epochs * n_targets / n_targets_of_step))
 
     def warn_of_length(self, n_targets: int) -> None:
         """n_targets (int): of the text, or of a part that is not less than a step. Warns with

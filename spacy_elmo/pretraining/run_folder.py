@@ -192,11 +192,17 @@ def _find_difference(where: str, before: Any, now: Any) -> Tuple[str, str, str]:
                 return _find_difference(f"{where}.{key}", before.get(key), now.get(key))
     if isinstance(before, list) and isinstance(now, list):
         if len(before) != len(now):
-            return where, f"a list of {len(before)}", f"one of {len(now)}"
+            lost, new = ([x for x in a if x not in b] for a, b in ((before, now), (now, before)))
+            return where, _show_list(before, lost), _show_list(now, new)
         for i, pair in enumerate(zip(before, now)):
             if pair[0] != pair[1]:
                 return _find_difference(f"{where}[{i}]", *pair)
     return where, shorten(repr(before), 200), shorten(repr(now), 200)
+
+
+def _show_list(values: List[Any], others: List[Any]) -> str:
+    examples = f" with {shorten(repr(others[0]), 100)}" if others else ""
+    return f"a list of {len(values)}{examples}"
 
 
 def has_checkpoints(path: Path) -> bool:

@@ -67,11 +67,13 @@ def make_model(
     vocabulary: Vocabulary,
     vectors: Optional[StaticVectors],
     weights: Optional[CheckpointFiles] = None,
+    part: str = "all",
 ) -> LanguageModel:
     """training (TrainingSettings): with softmax, teachers and seed. shape (BiLMConfig): from
     `make_shape`. vocabulary (Vocabulary): the words to predict. vectors
     (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
-    start from; None for random weights, always the same ones. RETURNS (LanguageModel): the
+    start from; None for random weights, always the same ones. part (str): which of them, one
+    of `INIT_PARTS`. RETURNS (LanguageModel): the
     model. RAISES (ValueError): EL160 as `require_memory`, EL097 for weights of another
     shape, EL091 for a shape that cannot start from the part of them that is wanted."""
     require_memory(shape, len(vocabulary))
@@ -87,7 +89,7 @@ def make_model(
     teachers = make_teachers(training.teachers, context)
     model = LanguageModel(bilm, softmax, training.dropout, teachers)
     if weights is not None:
-        _load_weights(model, vocabulary, weights, training.init_part)
+        _load_weights(model, vocabulary, weights, part)
     return model
 
 

@@ -5,10 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from ..checkpoints.formats import read_words
 from ..errors import Errors
 from ..language_model.evaluation import sample
 from ..text.corpus import Corpus, cutter_maker, open_sources, read_sequences
 from ..text.static_vectors import StaticVectors, read_static_vectors
+from ..util.digests import digest, digest_pieces
 from .ranks import Processes
 from .run_config import RunConfig
 
@@ -88,20 +90,27 @@ def read_vectors(config: RunConfig) -> Optional[StaticVectors]:
 
 def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
     """config (RunConfig): the run. corpus (Corpus): its text. RETURNS (Dict[str, Any]): all
-    that the words and their numbers depend on, in JSON's types. The folders of the files do
-    not matter."""
+    that the words and their numbers depend on, in JSON's types: of files what they hold, and not
+    their folders. RAISES (ValueError): EL070 for a list of words that cannot be read. RAISES
+    (OSError): if a text cannot be read."""
     settings = asdict(config.corpus)
     for key in ("train", "dev", "n_workers"):
         del settings[key]
+    for key in ("vocabulary", "include"):
+        settings[key] = settings[key] and _digest_words(Path(settings[key]))
     files = [file for source in corpus.sources.values() for file in source.files]
     description = {
         **settings,
         "sources": {name: s["weight"] for name, s in config.corpus.sources.items()},
         "nlp": config.nlp,
         "seed": config.training.seed,
-        "files": [[file.name, file.stat().st_size] for file in files],
+        "files": [[file.name, file.stat().st_size, digest_pieces(file)] for file in files],
     }
     return json.loads(json.dumps(description))
+
+
+def _digest_words(path: Path) -> str:
+    return digest("\n".join(read_words(path)).encode("utf-8"))
 
 
 def _cutter_maker(config: RunConfig, window_share: float) -> Callable[[], Any]:

@@ -81,6 +81,8 @@ def _sort(vectors: Vectors) -> VectorTable:
     if rows.min() < 0:
         raise ValueError("a row has a number below 0")
     kept = np.asarray(data.any(axis=1))[rows]
+    if not kept.any():
+        raise ValueError("all that belong to words are 0")
     order = np.argsort(keys[kept], kind="stable")
     return VectorTable(keys[kept][order], rows[kept][order], _normalise(data))
 

@@ -98,7 +98,7 @@ class Corpus:
 def open_sources(
     train: str,
     sources: Mapping[str, Mapping[str, Any]],
-    spool_folder: Optional[Path],
+    run_folder: Optional[Path],
     seed: int,
     *,
     spool: bool = True,
@@ -107,21 +107,21 @@ def open_sources(
 
     train (str): a path, if there are no sources; "-" for the standard input.
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
-    spool_folder (Optional[Path]): where the standard input is saved first; None if it
-        is no text to measure on.
+    run_folder (Optional[Path]): where the standard input is saved first, and whose files are
+        no text else; None if there is none.
     seed (int): of the order.
     spool (bool): whether to save it; if not, it is saved already.
     RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
-    RAISES (ValueError): EL080 or EL081 for paths, EL085 for a source without a
+    RAISES (ValueError): EL080, EL081 or EL304 for paths, EL085 for a source without a
         weight, EL088 for the standard input where there is no folder.
     """
+    if not sources and train == STDIN:
+        if run_folder is None:
+            raise ValueError(Errors.EL088)
+        saved = (spool_stdin if spool else spool_path)(run_folder)
+        return {"train": TextSource(str(saved), seed)}, {"train": 1.0}
     if not sources:
-        path = train
-        if train == STDIN:
-            if spool_folder is None:
-                raise ValueError(Errors.EL088)
-            path = str((spool_stdin if spool else spool_path)(spool_folder))
-        return {"train": TextSource(path, seed)}, {"train": 1.0}
+        return {"train": TextSource(train, seed, run_folder)}, {"train": 1.0}
     opened: Dict[str, TextSource] = {}
     weights: Dict[str, float] = {}
     for i, (name, source) in enumerate(sources.items()):
@@ -129,7 +129,7 @@ def open_sources(
         weight = source["weight"] if is_block else None
         if not isinstance(weight, (int, float)) or not 0 < weight < inf:
             raise ValueError(Errors.EL085.format(name=name, found=source))
-        opened[name] = TextSource(str(source["path"]), seed + i)
+        opened[name] = TextSource(str(source["path"]), seed + i, run_folder)
         weights[name] = float(weight)
     return opened, weights
 

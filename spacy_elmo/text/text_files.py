@@ -30,8 +30,9 @@ COMPRESSIONS = (".gz", ".xz", ".zst")
 
 
 def is_hidden(path: Path) -> bool:
-    """path (Path): a file. RETURNS (bool): Whether its name says that it is no text."""
-    return path.name.startswith(".")
+    """path (Path): a file, from the folder on that is searched. RETURNS (bool): Whether its name,
+    or that of a folder which it is in, says that it is no text."""
+    return any(part.startswith(".") for part in path.parts)
 
 
 def find_files(
@@ -41,13 +42,16 @@ def find_files(
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
     known (List[str]): endings of known formats, without the dot.
-    is_excluded (Callable[[Path], bool]): which files below a folder are left out.
+    is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths from
+        it on.
     RETURNS (List[Path]): at least one file, sorted by name.
     RAISES (ValueError): EL080 if there is nothing, EL081 for a named file of no known
         format, EL101 for a pipe or a device: text is read more than once.
     """
     if os.path.isdir(path):
-        visible = sorted(p for p in Path(path).rglob("*") if p.is_file() and not is_excluded(p))
+        folder = Path(path)
+        found = (p for p in folder.rglob("*") if not is_excluded(p.relative_to(folder)))
+        visible = sorted(p for p in found if p.is_file())
         files = [p for p in visible if get_format(p) in known]
         others = [p.name for p in visible if get_format(p) not in known]
         if others:

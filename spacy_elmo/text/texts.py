@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from ..errors import Errors
 from ..registry import corpus_readers
 from .text_files import find_files, get_format
 
@@ -41,10 +42,16 @@ class TextSource:
 
     path (str): a file, folder or glob.
     seed (int): of the order.
+    but (Optional[Path]): the folder of a run, whose files are left out.
     """
 
-    def __init__(self, path: str, seed: int) -> None:
-        self.files: List[Path] = find_files(path, sorted(corpus_readers.get_all()))
+    def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
+        known = sorted(corpus_readers.get_all())
+        outside = but.resolve() if but else None
+        files = [f for f in find_files(path, known) if outside not in f.resolve().parents]
+        if not files:
+            raise ValueError(Errors.EL304.format(path=path, folder=but))
+        self.files: List[Path] = files
         self.seed = seed
 
     @property

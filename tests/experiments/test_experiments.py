@@ -265,6 +265,9 @@ def test_runs_train_test_resume_and_say_how_they_were_made(tagged_corpus, weight
 
     assert {result["variant"] for result in results} == {v.name for v in chosen}
     assert results[:2] == json.loads(json.dumps(first))
+    # Of this corpus alone.
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert kept.name == tagged_corpus.name and list(kept.glob("*.sqlite"))
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
     for result in results:
         assert [line["step"] for line in result["curve"]] == [0, 2, 4]

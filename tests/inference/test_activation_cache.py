@@ -218,7 +218,7 @@ def test_any_words_are_told_apart(sequences):
         np.testing.assert_array_equal(array, np.full((len(words), 3), i))
 
 
-def test_it_stays_within_its_budget(where):
+def test_it_stays_within_its_budget(where, caplog):
     cache = open_cache(where, megabytes=1)
     array = np.zeros((100, 100), dtype="float32")  # 40 kB
     sequences = [[f"w{i}"] * 100 for i in range(60)]
@@ -227,6 +227,9 @@ def test_it_stays_within_its_budget(where):
 
     kept = sum(found is not None for found in cache.get(sequences))
     assert 10 <= kept <= 25
+    # Once, not for each sequence.
+    assert caplog.text.count("[WL043]") == 1
+    assert "is full (1 MB)" in caplog.text
     if where is not None:
         assert sum(p.stat().st_size for p in (where / "cache").iterdir()) < 3e6
 

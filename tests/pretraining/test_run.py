@@ -20,7 +20,7 @@ import torch
 
 from spacy_elmo import load_embedder, pipe_config
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.checkpoints.formats import find_reader, read_words
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.pretraining.config_files import (
     PRETRAINING_PRESETS,
@@ -271,12 +271,27 @@ def test_a_run_can_start_from_the_words_of_another_shape(tmp_path, texts):
     torch.testing.assert_close(
         native_softmax(second).state["weight"], native_softmax(first).state["weight"]
     )
-    with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
-        train(
-            tmp_path, texts, "third", bilm={**larger, "width": 16}, paths=paths, training=training
-        )
+    for more in ({"width": 16}, {"width": 16, "projection": False, "cell_width": 8}):
+        with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
+            train(tmp_path, texts, "third", bilm={**larger, **more}, paths=paths, training=training)
     with pytest.raises(ValueError, match="EL091.*init_part"):
         train(tmp_path, texts, "fourth", training={**training, "init_part": "half"})
+
+
+@pytest.mark.parametrize("part", ["all", "cells", "words"])
+def test_a_run_that_started_from_a_part_resumes_with_all(tmp_path, texts, part):
+    train(tmp_path, texts, "first")
+    paths = {"train": str(texts / "train"), "dev": str(texts / "dev")}
+    changes = {
+        "paths": {**paths, "init": str(tmp_path / "first" / "model-last")},
+        "training": {**SMALL["training"], "init_part": part},
+    }
+    train(tmp_path, texts, "whole", **changes)
+
+    train(tmp_path, texts, "parts", stop_at=7, **changes)
+    train(tmp_path, texts, "parts", resume=True, **changes)
+
+    assert all_bytes(tmp_path / "parts") == all_bytes(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("has_projection", [True, False])
@@ -374,6 +389,10 @@ def test_early_stop(tmp_path, texts):
     training = {**SMALL["training"], "learn_rate": 0.0, "patience": 4, "max_steps": 100}
 
     assert train(tmp_path, texts, training=training).step == 8
+    # It has ended, and more patience is needed to go on.
+    assert train(tmp_path, texts, resume=True, training=training).step == 8
+    training["patience"] = 8
+    assert train(tmp_path, texts, resume=True, training=training).step == 12
 
 
 def test_torchrun_starts_over_from_the_last_checkpoint(tmp_path, texts, monkeypatch):
@@ -422,6 +441,18 @@ def test_debug_corpus_describes_the_text(tmp_path, texts):
     assert figures["tokens in the vocabulary"] == 1.0
     assert figures["tokens longer than 12 bytes"] == 0.0
     assert figures["tokens per second here"] > 0
+
+
+def test_debug_corpus_with_a_teacher(tmp_path, texts):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("ham", np.ones(3, dtype="float32"))
+    nlp.vocab.set_vector("eggs", np.zeros(3, dtype="float32"))
+    nlp.to_disk(tmp_path / "vectors")
+    teachers = {"words": {"kind": "static_vectors", "path": str(tmp_path / "vectors")}}
+    training = {**SMALL["training"], "teachers": teachers}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+
+    assert describe_corpus(config, tmp_path)["tokens per second here"] > 0
 
 
 @pytest.mark.parametrize("preset", PRETRAINING_PRESETS)
@@ -526,6 +557,35 @@ def test_a_folder_without_a_whole_checkpoint_is_started_anew(tmp_path, texts):
     assert train(tmp_path, texts, resume=True).step == 12
 
 
+def test_a_list_of_words_is_what_it_holds(tmp_path, texts):
+    words = tmp_path / "include.txt"
+    words.write_bytes("\ufeffzebra\r\n\r\nokapi\r\n".encode())
+    corpus = {**SMALL["corpus"], "include": str(words)}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus)))
+    prepare(config, tmp_path / "run", resume=False, processes=Processes(0, 1, torch.device("cpu")))
+    assert {"zebra", "okapi"} < {*read_words(tmp_path / "run" / "vocab.txt")}
+
+    # Another one, before training has begun.
+    words.write_text("giraffe\n")
+    train(tmp_path, texts, stop_at=5, corpus=corpus)
+    found = {*read_words(tmp_path / "run" / "vocab.txt")}
+    assert "giraffe" in found and not found & {"", "zebra", "\ufeffzebra"}
+
+    moved = words.rename(tmp_path / "moved.txt")
+    corpus["include"] = str(moved)
+    assert train(tmp_path, texts, resume=True, corpus=corpus).step == 12
+    moved.write_text("okapi\n")
+    with pytest.raises(ValueError, match="EL096"):
+        train(tmp_path, texts, resume=True, corpus=corpus)
+
+
+def test_the_runs_own_files_are_no_text(tmp_path, texts):
+    train(texts, texts, "train/run", stop_at=5)
+    assert train(texts, texts, "train/run", resume=True).step == 12
+    with pytest.raises(ValueError, match="EL304"):
+        train(texts, texts, "train")
+
+
 def test_a_run_may_move_and_go_on_in_other_pieces(tmp_path, texts):
     training = {**SMALL["training"], "state_steps": 5, "dropout": 0.0, "softmax": {"kind": "full"}}
     train(tmp_path, texts, "straight", training=training)
@@ -536,6 +596,17 @@ def test_a_run_may_move_and_go_on_in_other_pieces(tmp_path, texts):
     one, two = (load_embedder(tmp_path / n / "model-last") for n in ("straight", "run"))
     for (name, a), (_, b) in zip(one.bilm.state_dict().items(), two.bilm.state_dict().items()):
         torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3, msg=name)
+
+
+def test_evaluate_cuts_words_as_the_run_did(tmp_path, texts):
+    (texts / "zh.txt").write_text("我喜欢吃火腿 . 你喜欢吃鸡蛋 !\n" * 20, encoding="utf-8")
+    paths = {"train": str(texts / "zh.txt"), "dev": str(texts / "zh.txt")}
+    nlp, reports = {"lang": "zh", "tokenizer": None}, []
+    train(tmp_path, texts, reports=reports, nlp=nlp, paths=paths)
+
+    result = evaluate_checkpoint(tmp_path / "run" / "model-last", paths["dev"])
+
+    assert result["forward"] == pytest.approx(reports[-1].dev.perplexities[0], rel=1e-3)
 
 
 def test_evaluate_measures_as_the_run_did(tmp_path, texts):

@@ -140,7 +140,7 @@ def test_another_text_is_described_in_few_words(tmp_path, texts, caplog):
     (folder / "more.txt").write_text("I like eggs .\n")
     with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="EL096"):
         train(tmp_path, texts, resume=True, paths={"train": str(folder)})
-    assert "text.files was a list of 300, now one of 301" in caplog.text
+    assert "text.files was a list of 300, now a list of 301 with ['more.txt', 14" in caplog.text
     assert max(map(len, caplog.text.splitlines())) < 500
 
 

@@ -300,7 +300,7 @@ def test_a_tokenizer_may_be_any_function():
 
 
 def make_corpus(path, n_workers=0, sources=None, **cutting):
-    found, weights = open_sources(str(path), sources or {}, path, 0)
+    found, weights = open_sources(str(path), sources or {}, path / "run", 0)
     make_cutter = cutter_maker("en", {}, **cutting)
     return Corpus(found, weights, make_cutter, n_workers=n_workers)
 
@@ -417,7 +417,7 @@ def test_half_a_character_is_replaced(tmp_path):
 
 def test_the_tokenizer_of_the_config_is_used(tmp_path):
     (tmp_path / "x.txt").write_text("배가 고프다.\n", encoding="utf-8")
-    sources, weights = open_sources(str(tmp_path), {}, tmp_path, 0)
+    sources, weights = open_sources(str(tmp_path), {}, tmp_path / "run", 0)
     make_cutter = cutter_maker("ko", {"@tokenizers": "spacy.Tokenizer.v1"})
 
     assert list(Corpus(sources, weights, make_cutter).read_once()) == [[["배가", "고프다", "."]]]
