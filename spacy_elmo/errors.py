@@ -162,8 +162,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # What is read of docs
     EL050 = (
-        "The tokens of a doc ('{text}') were changed after elmo ran, so its vectors do not "
-        'belong to them. Run elmo again: `doc = nlp.get_pipe("elmo")(doc)`.'
+        "The tokens of a doc ('{text}') were changed after '{name}' ran: what it computed does not "
+        'belong to them. Run it again: `doc = nlp.get_pipe("{name}")(doc)`.'
     )
     EL051 = (
         "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
@@ -181,6 +181,11 @@ class Errors(metaclass=ErrorsWithCodes):
     EL055 = (
         "What could stand in the place of a token of '{text}' is not known any more: the "
         "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
+    )
+    EL305 = (
+        "The vectors of '{item}' and '{other}' cannot be compared: one has {width} numbers, the "
+        "other {other_width}. With `vector_hooks`, docs, spans and tokens have contextual vectors, "
+        "and what is of the vocabulary has static ones."
     )
     EL056 = "Whitespace in '{text}' has no substitutes."
     EL057 = "No sentence of the corpus has '{word}'. Give more text, or look at all words."

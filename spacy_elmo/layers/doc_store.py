@@ -72,7 +72,7 @@ def read_layers(doc: Doc, name: str, item: Optional[Item] = None) -> Optional[Fl
     entry = get_entries(doc).get(name)
     if entry is None or "layers" not in entry:
         return None
-    require_key(doc if item is None else item, entry["key"])
+    require_key(doc if item is None else item, entry["key"], name)
     return entry["layers"]
 
 
@@ -87,13 +87,14 @@ def get_vectors(doc: Doc, item: Item) -> Floats2d:
         no vectors.
     """
     entries = get_entries(doc)
-    entry = entries[next(reversed(entries))] if entries else None
+    name = next(reversed(entries), "elmo")
+    entry = entries.get(name)
     if entry is not None and has_key(item, entry["key"]):
         return entry["mix"]
     if _is_part_of_mix(doc):
         return cast(Floats2d, doc.tensor)
     error = Errors.EL051 if entry is None else Errors.EL050
-    raise ValueError(error.format(text=doc.text[:50]))
+    raise ValueError(error.format(text=doc.text[:50], name=name))
 
 
 def _is_part_of_mix(doc: Doc) -> bool:
@@ -154,8 +155,14 @@ def _has_vector(item: Union[Doc, Span, Token]) -> bool:
 
 
 def _get_similarity(item: Union[Doc, Span, Token], other: Any) -> float:
-    """The cosine, 0 if one of the vectors is zero."""
+    """The cosine, 0 if one of the vectors is zero. RAISES (ValueError): EL305 for vectors of
+    different widths."""
     a, b = item.vector, other.vector
+    if a.shape != b.shape:
+        texts = [getattr(each, "text", "")[:50] for each in (item, other)]
+        raise ValueError(
+            Errors.EL305.format(item=texts[0], other=texts[1], width=len(a), other_width=len(b))
+        )
     xp = get_array_module(a)
     norms = float(xp.linalg.norm(a) * xp.linalg.norm(b))
     return float(xp.dot(a, b)) / norms if norms else 0.0

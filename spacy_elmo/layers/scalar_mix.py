@@ -108,17 +108,27 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     """
     settings.validate(n_layers)
     ops = get_current_ops()
-    # The parameters are the weights divided by the factor: so a step of the optimizer is that
-    # many times as long for them.
-    weights = ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
-    weights = weights / settings.learn_rate_factor
-    return Model(
+    model: MixModel = Model(
         "scalar_mix",
         scalar_mix_forward,
+        init=scalar_mix_init,
         dims={"nI": n_layers * width, "nO": n_layers * width if settings.is_wide else width},
-        params={"W": weights, "gamma": ops.asarray1f([1.0])},
+        params={"W": ops.alloc1f(n_layers), "gamma": ops.alloc1f(1)},
         attrs={"settings": settings},
     )
+    return scalar_mix_init(model)
+
+
+def scalar_mix_init(model: MixModel, X: Any = None, Y: Any = None) -> MixModel:
+    """Set weights and scale to what the settings say; all dimensions are known from them."""
+    settings: MixSettings = model.attrs["settings"]
+    n_layers = len(cast(Floats1d, model.get_param("W")))
+    weights = model.ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
+    # The parameters are the weights divided by the factor: so a step of the optimizer is that
+    # many times as long for them.
+    model.set_param("W", weights / settings.learn_rate_factor)
+    model.set_param("gamma", model.ops.asarray1f([1.0]))
+    return model
 
 
 def scalar_mix_forward(

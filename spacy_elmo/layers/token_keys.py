@@ -40,9 +40,9 @@ def has_key(item: Union[Doc, Span, Token], key: Any) -> bool:
     return np.array_equal(rows, cast(Any, item).to_array([ORTH, IDX]).reshape(-1, 2))
 
 
-def require_key(item: Union[Doc, Span, Token], key: Any) -> None:
-    """item (Union[Doc, Span, Token]), key (Any): as in `has_key`. RAISES (ValueError): EL050 if
-    the tokens were changed since."""
+def require_key(item: Union[Doc, Span, Token], key: Any, name: str) -> None:
+    """item (Union[Doc, Span, Token]), key (Any): as in `has_key`. name (str): the component that
+    ran. RAISES (ValueError): EL050 if the tokens were changed since."""
     if not has_key(item, key):
         doc = item if isinstance(item, Doc) else item.doc
-        raise ValueError(Errors.EL050.format(text=doc.text[:50]))
+        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=name))

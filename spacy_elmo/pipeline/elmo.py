@@ -293,14 +293,16 @@ class Elmo(SavedTok2Vec):
         validate_get_examples(get_examples, "Elmo.initialize")
         for example in islice(get_examples(), 1):
             validate_examples([example], "Elmo.initialize")
-        if loader is not None:
-            get_embedder(self.model).set_loader(loader)
         if activation_cache is not None and not is_frozen(self.model):
             raise ValueError(Errors.EL018.format(name=self.name))
-        get_embedder(self.model).use_activations(activation_cache)
-        self.model.initialize()
+        embedder = get_embedder(self.model)
         if loader is not None:
+            # Now: if it raises, the weights that were there are kept.
+            loader(embedder.bilm)
+            embedder.set_ready()
             self._set_language(find_language(loader))
+        embedder.use_activations(activation_cache)
+        self.model.initialize()
         self._warn_truncated(get_examples)
         if nlp is not None:
             self._check_language(nlp.lang or "")

@@ -1,9 +1,20 @@
 """The component "elmo_lm": what a biLM's softmax says about each token."""
 
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
-from uuid import uuid4
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+)
 
 import numpy as np
 import torch
@@ -25,6 +36,7 @@ from ..checkpoints.native import (
     write_native,
 )
 from ..errors import Errors
+from ..inference.forking import share_at_fork
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
@@ -128,6 +140,12 @@ class ElmoLM(Pipe):
         self.batch_tokens = batch_tokens
         self._held: Optional[_Held] = None
         self._has_checked_language = False
+        share_at_fork(self)
+
+    def prepare(self) -> None:
+        """Load the language model before a fork: this process then knows what docs of others say.
+        RAISES (ValueError): as `load`."""
+        self.load()
 
     def load(self) -> LoadedModel:
         """Load the language model if that was not done.
@@ -149,11 +167,13 @@ class ElmoLM(Pipe):
             return self._read(CheckpointFiles.of(path) if path else CheckpointFiles.named())
 
     def _read(self, files: CheckpointFiles) -> _Held:
-        held = _Held(load_language_model(files), uuid4().hex, read_language(files))
+        loaded = load_language_model(files)
+        held = _Held(loaded, _hash_model(loaded), read_language(files))
         # Without `torch.no_grad`, which an interrupt may leave switched on.
         held.loaded.model.requires_grad_(False)
         with BUILD_LOCK:
             self._held, self._has_checked_language = held, False
+        register_model(held.key, self)
         return held
 
     def initialize(
@@ -189,6 +209,7 @@ class ElmoLM(Pipe):
     def _annotate(self, docs: List[Doc]) -> None:
         (model, vocabulary, _), key, _ = self._hold()
         self._check_language(docs[0].vocab.lang)
+        # Another component with these weights may have been the last to say so, and is gone.
         register_model(key, self)
         scorer = Scorer(model, vocabulary)
         scores = score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
@@ -201,6 +222,7 @@ class ElmoLM(Pipe):
                 "n_predictions": doc_scores.n_predictions,
                 "key": make_key(doc),
                 "model": key,
+                "component": self.name,
                 **({"hidden": doc_scores.hidden} if self.keeps_hidden else {}),
             }
             store_scores(doc, entry)
@@ -212,7 +234,8 @@ class ElmoLM(Pipe):
         if entry["model"] != key:
             # Other weights were loaded since.
             raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
-        hidden = torch.from_numpy(entry["hidden"][token.i])
+        # A copy: what comes from other processes cannot be written to.
+        hidden = torch.tensor(entry["hidden"][token.i])
         log_probs = model.softmax.log_probs(hidden.view(2, -1)).sum(dim=0)
         # A boundary or an unknown word is no word to put there.
         log_probs[: len(SPECIAL_WORDS)] = -torch.inf
@@ -261,7 +284,26 @@ class ElmoLM(Pipe):
             description = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
         return f"<ElmoLM '{self.name}': {description}>"
 
-    def __getstate__(self) -> Dict[str, Any]:
-        # Whoever pickles a pipeline (a spawned process, say) gets weights.
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Whoever pickles a pipeline (a spawned process, say) gets weights. `Pipe` is a class of
+        # Cython, which would not ask for a state.
         self.load()
-        return self.__dict__
+        return _make_unpickled, (type(self), self.__dict__)
+
+
+def _make_unpickled(cls: Type[ElmoLM], state: Dict[str, Any]) -> ElmoLM:
+    component = cls.__new__(cls)
+    component.__dict__.update(state)
+    share_at_fork(component)
+    register_model(component._hold().key, component)
+    return component
+
+
+def _hash_model(loaded: LoadedModel) -> str:
+    """RETURNS (str): the same for models that predict the same, in all processes."""
+    digest = blake2b(digest_size=16)
+    for name, tensor in sorted(loaded.model.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -5,7 +5,7 @@ token in nats, shape (n_tokens,), NaN for whitespace; "is_known", whether the to
 the vocabulary (the others are predicted as `<UNK>`); "hidden", what each token is
 predicted from, forward beside backward, shape (n_tokens, width), if it was kept; "nats"
 and "n_predictions", sums over the doc with the ends of its sequences; "key", which tokens
-they belong to; "model", which component it was.
+they belong to; "model", which weights it was, and "component", under which name.
 """
 
 import math
@@ -70,10 +70,10 @@ def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
     if entry is None:
         raise ValueError(Errors.EL054.format(text=doc.text[:50]))
     if "key" in entry:
-        require_key(item, entry["key"])
+        require_key(item, entry["key"], entry.get("component", _NAME))
     elif len(entry["forward"]) != len(doc):
         # Version 0.1.0 kept no key.
-        raise ValueError(Errors.EL050.format(text=doc.text[:50]))
+        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=_NAME))
     return entry
 
 

@@ -58,4 +58,5 @@ class SavedTok2Vec(SavedPipe, Tok2Vec):
         lang = read_cfg(files[_CFG], source) if _CFG in files else None
         if _MODEL in files:
             load_model(self.model, files[_MODEL], source)
-        self._set_language(lang)
+            # Of these weights.
+            self._set_language(lang)

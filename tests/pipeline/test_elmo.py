@@ -18,6 +18,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import loaders, named_models
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.loaders import CheckpointLoader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.inference.engine import InferenceEngine
@@ -79,6 +80,8 @@ def test_vector_hooks_serve_pipelines_with_static_vectors():
     assert doc.similarity(other) == pytest.approx(cosine(doc.vector, other.vector), abs=1e-5)
     assert doc[0].similarity(doc[0]) == pytest.approx(1)
     assert nlp("").similarity(doc) == 0.0
+    with pytest.raises(ValueError, match="EL305.*'eggs'.*8 numbers.*3"):
+        doc[1].similarity(nlp.vocab["eggs"])
     with pytest.warns(UserWarning, match="W109"):
         doc.to_bytes()
 
@@ -565,6 +568,43 @@ def test_load_names_what_differs_and_changes_nothing(nlp, toy_folder):
     with pytest.raises(ValueError, match=r"EL023.*n_highway: 1, 2.*init-config.*toy"):
         nlp.get_pipe("elmo").load(toy_folder)
     assert_close(vectors(nlp.pipe(TEXTS)), expected, 0)
+
+
+def test_initialize_keeps_what_it_has_if_the_loader_fails(nlp, toy_folder, tmp_path):
+    expected = vectors(nlp.pipe(TEXTS))
+    elmo = nlp.get_pipe("elmo")
+    for folder, error in ((tmp_path / "missing", "EL030"), (toy_folder, "EL023")):
+        loader = CheckpointLoader(CheckpointFiles(folder))
+        with pytest.raises(ValueError, match=error):
+            elmo.initialize(lambda: [example(nlp)], loader=loader)
+
+        assert_close(vectors(nlp.pipe(TEXTS)), expected, 0)
+        assert elmo.to_bytes()
+
+
+def test_initialize_starts_with_the_mix_of_the_config(nlp):
+    elmo = nlp.get_pipe("elmo")
+    mix = elmo.model.layers[1]
+    before = mix.get_param("W").copy(), mix.get_param("gamma").copy()
+    mix.set_param("W", before[0] + [1.0, 0.0, -1.0])
+    mix.set_param("gamma", before[1] * 2)
+
+    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("eggs"), {})])
+
+    np.testing.assert_array_equal(mix.get_param("W"), before[0])
+    np.testing.assert_array_equal(mix.get_param("gamma"), before[1])
+
+
+def test_the_language_is_that_of_the_weights(nlp):
+    elmo = nlp.get_pipe("elmo")
+    elmo._set_language("en")
+    data = elmo.to_bytes()
+    elmo._set_language("ko")
+
+    elmo.from_bytes(data, exclude=["model"])
+    assert elmo.lang == "ko"
+    elmo.from_bytes(data)
+    assert elmo.lang == "en"
 
 
 def test_initialize_takes_a_loader_from_the_config(toy_folder):

@@ -1,8 +1,11 @@
 """The component "elmo_lm", held against the softmax over the embedder's layers."""
 
 import math
+import multiprocessing
 import pickle
+import shutil
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -138,6 +141,45 @@ def test_copies_say_the_same(folder, tmp_path, how):
     assert docs[0][1]._.elmo_substitutes(3)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_docs_of_other_processes_have_substitutes(folder, method, monkeypatch):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"cannot {method}")
+    monkeypatch.setattr(spacy.language, "mp", multiprocessing.get_context(method))
+    other = make_lm(folder)
+    expected = other("I like ham")[1]._.elmo_substitutes(2)
+    del other
+    # Nothing was annotated, or loaded, here.
+    nlp = make_lm(folder)
+    docs = list(nlp.pipe(["I like ham", "I like eggs"], n_process=2))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = docs[0][1]._.elmo_substitutes(2)
+    assert [word for word, _ in found] == [word for word, _ in expected]
+    assert [p for _, p in found] == pytest.approx([p for _, p in expected], abs=1e-5)
+
+
+def test_a_pickle_has_the_weights(folder):
+    data = pickle.dumps(make_lm(folder).get_pipe("elmo_lm"))
+    shutil.rmtree(folder)
+
+    other = pickle.loads(data)
+
+    doc = other(Doc(spacy.blank("en").vocab, words=["I", "like"]))
+    assert doc[1]._.elmo_substitutes(2)
+
+
+def test_the_error_names_the_component(folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm", name="lm", config={"path": str(folder)})
+    doc = nlp("I like ham")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    with pytest.raises(ValueError, match='EL050.*get_pipe\\("lm"\\)'):
+        doc._.elmo_perplexity
+
+
 def test_docs_travel_without_the_model(folder):
     nlp = make_lm(folder)
     doc = nlp("I like ham")
@@ -177,7 +219,14 @@ def test_substitutes_of_other_weights_are_refused(folder, tmp_path):
     doc = nlp("I like ham")
     doc[1]._.elmo_substitutes()
 
+    # The same weights, read anew.
     nlp.get_pipe("elmo_lm").from_bytes(nlp.get_pipe("elmo_lm").to_bytes())
+    assert doc[1]._.elmo_substitutes()
+    other = make_lm(folder).get_pipe("elmo_lm")
+    other.load().model.bilm.forward_lstm.layers[0].bias.fill_(1.0)
+    data = other.to_bytes()
+    del other
+    nlp.get_pipe("elmo_lm").from_bytes(data)
 
     with pytest.raises(ValueError, match="EL055"):
         doc[1]._.elmo_substitutes()
