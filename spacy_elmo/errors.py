@@ -131,8 +131,8 @@ class Errors(metaclass=ErrorsWithCodes):
         '`pip install "spacy-elmo[allennlp]"`.'
     )
     EL039 = (
-        "The AllenNLP format holds biLMs that read characters; this one reads {input}. "
-        "Give the folder itself to others."
+        "The AllenNLP format holds biLMs that read characters and have as many cells as the output "
+        "of a direction has numbers, or more; {found}. Give the folder itself to others."
     )
     # Docs
     EL040 = (

@@ -35,6 +35,8 @@ class BiLM(nn.Module):
         check_size(config)
         self.config = config
         self.n_loads = 0
+        # Also where a module around this one is what loads.
+        self.register_load_state_dict_post_hook(_count_load)
         if config.input == "characters":
             self.char_cnn = CharCNN(config)
         else:
@@ -66,7 +68,7 @@ class BiLM(nn.Module):
                     other = deepcopy(self)
                     result = nn.Module.load_state_dict(other, state_dict, strict)
                     replace_weights(self, other)
-                self.n_loads += 1
+                    self.n_loads += 1
             return result
         except BaseException:
             # torch switches gradients off meanwhile, and an interrupt may leave them so.
@@ -176,3 +178,8 @@ def token_positions(lengths: NDArray) -> NDArray:
     is_token[ends - 1] = False
     is_token[ends - lengths] = False
     return np.flatnonzero(is_token)
+
+
+def _count_load(bilm: BiLM, keys: Any) -> None:
+    """What torch calls after it has loaded weights."""
+    bilm.n_loads += 1

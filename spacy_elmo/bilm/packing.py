@@ -37,14 +37,16 @@ def pack(lengths: NDArray, *, read_last: bool) -> Packing:
     starts = np.cumsum(lengths) - lengths
     order = np.argsort(-lengths, kind="stable")
     starts, ends = starts[order], (starts + lengths)[order] - 1
-    n_steps = lengths[order] - (0 if read_last else 1)
-    steps = np.arange(n_steps[0])[:, None]
-    running = steps < n_steps  # (n_steps of the longest, n_seqs)
+    n_steps = lengths[order] - (0 if read_last else 1)  # (n_seqs,), never growing
+    # Sequences that are at least so long, for 1, 2, ...
+    sizes = len(n_steps) - np.searchsorted(n_steps[::-1], np.arange(n_steps[0]), side="right")
+    steps = np.repeat(np.arange(n_steps[0]), sizes)  # (n_rows,)
+    ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return Packing(
         order=order,
-        batch_sizes=running.sum(axis=1).tolist(),
-        forward=(starts + steps)[running],
-        backward=(ends - steps)[running],
+        batch_sizes=sizes.tolist(),
+        forward=starts[ranks] + steps,
+        backward=ends[ranks] - steps,
     )
 
 

@@ -4,7 +4,8 @@ leaves snapshots whole."""
 from collections import deque
 from copy import deepcopy
 from itertools import repeat
-from typing import List, TypeVar
+from typing import Any, List, TypeVar
+from weakref import ref
 
 from torch import Tensor, nn
 
@@ -17,19 +18,27 @@ class Snapshot:
     """Refer to a module's weights, without gradients and without a copy: what
     `replace_weights` gives the module later is not seen, what is changed in place is.
 
-    module (nn.Module): any.
+    module (nn.Module): any; one that counts its loads (`n_loads`) may also be given other
+        parameters by them.
     """
 
     def __init__(self, module: nn.Module) -> None:
+        self._module = ref(module)
         self._tensors = _list_tensors(module)
         # Memory that is referred to is not used again: an equal address is the same memory.
         with BUILD_LOCK:
             self._then = [tensor.detach() for tensor in self._tensors]
-        self._addresses = [tensor.data_ptr() for tensor in self._then]
+            self._state = self._describe(module)
 
-    def is_current(self) -> bool:
-        """RETURNS (bool): whether the module's weights still lie where they did."""
-        return [tensor.data_ptr() for tensor in self._tensors] == self._addresses
+    def is_current(self, module: nn.Module) -> bool:
+        """module (nn.Module): any. RETURNS (bool): whether it is the one that this is of, and its
+        weights still lie where they did and were not changed there."""
+        return self._module() is module and self._describe(module) == self._state
+
+    def _describe(self, module: nn.Module) -> List[Any]:
+        # Tensors of the inference mode count no changes.
+        places = [(t.data_ptr(), 0 if t.is_inference() else t._version) for t in self._tensors]
+        return [getattr(module, "n_loads", 0), *places]
 
     def freeze(self, module: Module) -> Module:
         """module (Module): the one that it is of. RETURNS (Module): another one with the

@@ -39,7 +39,11 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
     if h5py is None:
         raise ValueError(Errors.EL038.format(path=folder))
     if bilm.config.input != "characters":
-        raise ValueError(Errors.EL039.format(input=bilm.config.input))
+        raise ValueError(Errors.EL039.format(found=f"this one reads {bilm.config.input}"))
+    if bilm.config.cell_width < bilm.config.direction_width:
+        n_cells, width = bilm.config.cell_width, bilm.config.direction_width
+        found = f"this one has {n_cells} cells for an output of {width}"
+        raise ValueError(Errors.EL039.format(found=found))
     if softmax is not None and set(softmax.state) != {"weight", "bias"}:
         raise ValueError(Errors.EL076.format(kind=softmax.kind))
     with checkpoint_folder(folder, is_ours=_never) as temporary:

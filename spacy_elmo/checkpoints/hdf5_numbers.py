@@ -16,6 +16,7 @@ from .hdf5 import HDF5Dataset, HDF5File, h5py, translate_errors
 
 # A dataset's attribute, which other readers of HDF5 pass over.
 DIGEST = "blake2b"
+_UNWRITTEN = "numbers of it were never written"
 _DIGEST_BYTES = 16
 # Compressed weights have more than half of their size. Files that are mostly zeros, as
 # those of tests, are small.
@@ -70,12 +71,15 @@ def _find_storage(dataset: HDF5Dataset) -> Storage:
     problem = ""
     if not set(filters) <= {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE}:
         problem = f"it has the HDF5 filters {', '.join(map(str, filters))}"
-    elif is_missing and math.prod(dataset.shape):
-        problem = "it has no numbers"
+    elif is_missing and all(dataset.shape):
+        problem = _UNWRITTEN
     if problem:
-        text = Errors.EL109.format(name=dataset.name, path=dataset.path, problem=problem)
-        raise ValueError(text)
+        raise _make_error(dataset, problem)
     return Storage(chunk, filters)
+
+
+def _make_error(dataset: HDF5Dataset, problem: str) -> ValueError:
+    return ValueError(Errors.EL109.format(name=dataset.name, path=dataset.path, problem=problem))
 
 
 def _item_size(dataset: HDF5Dataset) -> int:
@@ -92,10 +96,15 @@ def read_numbers(dataset: HDF5Dataset) -> NDArray:
 
     dataset (HDF5Dataset): of floating-point numbers.
     RETURNS (NDArray): its shape, float32.
-    RAISES (ValueError): EL033 if they cannot be read, EL106 for what is no number, EL111
-        if they are not those that were written.
+    RAISES (ValueError): EL033 if they cannot be read, EL109 if there are none, EL106 for what
+        is no number, EL111 if they are not those that were written.
     """
     storage = _find_storage(dataset)
+    if storage.chunk:
+        with translate_errors(dataset.path):
+            n_chunks = dataset.id.get_num_chunks()
+        if n_chunks < math.prod(_count_chunks(dataset.shape, storage.chunk)):
+            raise _make_error(dataset, _UNWRITTEN)
     with translate_errors(dataset.path):
         array = _read_chunks(dataset, storage) if storage.chunk else _read_row(dataset)
         digest = _read_digest(dataset.id)

@@ -14,6 +14,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
 from ..inference.embedder import Embedder, Loader
+from ..inference.modes import without_modes
 from .checkpoint_files import CheckpointFiles, PathLike
 from .formats import fill_bilm, find_reader, read_bilm
 from .named_models import BUNDLED_NAME
@@ -130,6 +131,7 @@ def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLM
     return find_reader(files).read_config(files)
 
 
+@without_modes
 def load_embedder(
     path: Optional[PathLike] = None, weights_path: Optional[PathLike] = None
 ) -> Embedder:

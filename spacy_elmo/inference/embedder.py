@@ -166,7 +166,7 @@ class Embedder(nn.Module):
             return None
         self.ensure_ready()
         with BUILD_LOCK:
-            if self._kept is None or not self._kept[0].is_current():
+            if self._kept is None or not self._kept[0].is_current(self.bilm):
                 snapshot = Snapshot(self.bilm)
                 self._kept = snapshot, cache.open(self.hash_weights())
             return self._kept[1]
@@ -333,11 +333,11 @@ class Embedder(nn.Module):
 
     def _get_engine(self) -> InferenceEngine:
         engine = self._engine
-        if engine is not None and engine.is_current():
+        if engine is not None and engine.is_current(self.bilm):
             return engine
         with BUILD_LOCK:
             engine = self._engine
-            if engine is not None and engine.is_current():
+            if engine is not None and engine.is_current(self.bilm):
                 return engine
             require_precision(self._precision, self.bilm.device.type)
             engine = InferenceEngine(
@@ -362,6 +362,11 @@ class Embedder(nn.Module):
             self._has_warned = True
             text = Warnings.WL003.format(n_words=n_words, n_bytes=max_chars - 2)
             warnings.warn(text, stacklevel=2)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:  # type: ignore[override]
+        """As torch's, of the weights that the first use would load."""
+        self.ensure_ready()
+        return super().state_dict(*args, **kwargs)
 
     def __getstate__(self) -> Dict[str, Any]:
         # Whoever pickles an embedder (a spawned process, say) gets weights.

@@ -107,10 +107,10 @@ class InferenceEngine:
         self._stacks = [InferenceStack(stack, precision) for stack in stacks]
         self._starts = self._read_boundaries()
 
-    def is_current(self) -> bool:
-        """RETURNS (bool): whether the biLM still has the weights that this was made of, but
-        for changes in place."""
-        return self._snapshot.is_current()
+    def is_current(self, bilm: BiLM) -> bool:
+        """bilm (BiLM): any. RETURNS (bool): whether it is the one that this was made of, and has
+        the weights of then."""
+        return self._snapshot.is_current(bilm)
 
     def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
         """words (List[str]): distinct words. n_threads (int): used at a time on a CPU.

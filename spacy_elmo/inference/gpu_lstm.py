@@ -38,7 +38,7 @@ class FusedLayer:
             state after each sequence's last step.
         """
         n_rows = sum(batch_sizes)
-        packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes))
+        packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes, device="cpu"))
         hidden, cell = (part[None].to(self.dtype) for part in state)
         # "fp32" means it: TF32 has ten bits.
         with torch.backends.cudnn.flags(allow_tf32=False):

@@ -3,6 +3,8 @@
 from dataclasses import fields
 from hashlib import blake2b
 
+import torch
+
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 
@@ -40,7 +42,8 @@ def hash_weights(bilm: BiLM, precision: str) -> bytes:
     digest = blake2b(settings.encode("utf-8"), digest_size=16)
     for name, tensor in sorted(bilm.state_dict().items()):
         digest.update(name.encode("utf-8"))
-        digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        # As bytes: NumPy has no bfloat16.
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.digest()
 
 

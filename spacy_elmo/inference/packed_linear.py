@@ -95,7 +95,7 @@ def _is_onednn_on() -> bool:
 def _is_int8_exact() -> bool:
     """Whether sums of products of the largest integers are right: processors without
     instructions for it add them up in sixteen bits, which are too few."""
-    ones = torch.ones(64, 64)
+    ones = torch.ones(64, 64, device="cpu")
     return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
 
 
@@ -176,7 +176,7 @@ class _Int8:
         self.packed = torch.ops.onednn.qlinear_prepack(W, [_TYPICAL_ROWS, weight.size(0)])
         self.bias = None if bias is None else bias.clone()
         self.scales = scales
-        self.zeros = torch.zeros(len(scales), dtype=torch.int32)
+        self.zeros = torch.zeros(len(scales), dtype=torch.int32, device=weight.device)
 
     def __call__(self, X: Tensor) -> Tensor:
         # A scale for each row, not for all: batch mates change nothing.
@@ -200,7 +200,8 @@ def _pack(weight: Tensor) -> Optional[Tensor]:
         return None
     try:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
-        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0)).view(2, -1).to(weight.dtype)
+        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0), device=weight.device)
+        X = X.view(2, -1).to(weight.dtype)
         agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
     except Exception as err:
         # Private operators: what they raise where they are not, or not as here, is not known.

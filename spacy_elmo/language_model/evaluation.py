@@ -10,6 +10,7 @@ from ..checkpoints.native import META_FILE, read_meta
 from ..errors import Errors
 from ..text.corpus import TOKENIZER, cutter_maker, read_sequences
 from ..text.cutting import CUTS
+from ..util.checks import require_least
 from ..util.snippets import count_things
 from .loading import load_language_model
 from .perplexity import Scorer, measure
@@ -47,15 +48,17 @@ def evaluate_checkpoint(
     lang (Optional[str]): language of the tokenizer; None for the one in the
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
-    RAISES (ValueError): EL074 and EL075 for softmax and words, EL080 to EL086 for the
-        text, EL030 to EL038 for the checkpoint, EL169 for its meta.json.
+    RAISES (ValueError): EL012 for a number out of its range, EL074 and EL075 for softmax and
+        words, EL080 to EL086 for the text, EL030 to EL038 for the checkpoint, EL169 for its
+        meta.json.
     """
     files = CheckpointFiles.of(checkpoint)
     before = _read_settings(files.path)
     cut = cut or before["cut"]
-    max_tokens = max_tokens or before["max_tokens"]
+    max_tokens = before["max_tokens"] if max_tokens is None else max_tokens
     stream = before["stream"] if stream is None else stream
     limit = before["limit"] if limit is None else limit
+    require_least("limit", limit, 0)
     lang = before["lang"] if lang is None else lang
     make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
     # What is wrong with the text is known before a model is loaded.

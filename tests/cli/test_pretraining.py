@@ -9,9 +9,12 @@ import pytest
 import srsly
 
 from spacy_elmo import load_embedder
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import allennlp_export
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.cli.console import Console
 from spacy_elmo.cli.pretrain import _Stopper
 
@@ -129,7 +132,10 @@ def test_what_the_format_has_no_place_for_is_refused(texts, tmp_path):
     train = [x for x in train if x not in ("--training.softmax.n_samples", 10)]
     run("elmo", "pretrain", config, tmp_path / "adaptive", *train)
 
-    for name, code in (("words", "EL039"), ("adaptive", "EL076")):
+    bilm = BiLM(BiLMConfig(**{**SHAPE, "cell_width": SHAPE["width"] // 2 - 1}))
+    write_native(bilm, tmp_path / "few" / "model-last")
+
+    for name, code in (("words", "EL039"), ("few", "EL039"), ("adaptive", "EL076")):
         source = tmp_path / name / "model-last"
         assert f"[{code}]" in run("elmo", "export", source, tmp_path / "z", exit_code=1)
     assert not (tmp_path / "z").exists()

@@ -13,6 +13,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference import embedder as embedder_module
+from spacy_elmo.inference.activation_cache import build_activation_cache_v1
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.layers.elmo_layers import get_embedder
@@ -255,3 +256,67 @@ def test_a_component_loads_while_others_predict(tmp_path):
     for thread in threads:
         thread.join(60)
     assert not errors
+
+
+def load_around(embedder, state):
+    """As a user's own module does that has an embedder in it."""
+    torch.nn.ModuleDict({"elmo": embedder}).load_state_dict(
+        {f"elmo.bilm.{name}": tensor for name, tensor in state.items()}
+    )
+
+
+def replace_bilm(embedder, state):
+    bilm = make_bilm(2)
+    bilm.load_state_dict(state)
+    embedder.bilm = bilm
+
+
+def change_in_place(embedder, state):
+    with torch.no_grad():
+        for name, weight in embedder.bilm.named_parameters():
+            weight.copy_(state[name])
+
+
+WAYS = {
+    "by torch, from around": load_around,
+    "assigned": lambda embedder, state: embedder.bilm.load_state_dict(state, assign=True),
+    "another biLM": replace_bilm,
+    "in place": change_in_place,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_weights_are_noticed_however_they_come(way):
+    embedder, other = Embedder(make_bilm(0)), make_bilm(1)
+    embedder.use_activations(build_activation_cache_v1())
+    before, kept = embedder.embed(SENTENCES), embedder.activations()
+    expected = Embedder(make_bilm(1)).embed(SENTENCES)
+
+    WAYS[way](embedder, other.state_dict())
+
+    assert_close(embedder.embed(SENTENCES), expected)
+    assert np.abs(before[0] - expected[0]).max() > 0.01
+    assert embedder.activations() is not kept
+
+
+def test_a_loader_leaves_weights_that_came_before_it(tmp_path):
+    embedder = Embedder(make_bilm(0), loader=build_random_loader_v1(2))
+    load_around(embedder, make_bilm(1).state_dict())
+
+    assert_close(embedder.embed(SENTENCES), Embedder(make_bilm(1)).embed(SENTENCES))
+
+
+def test_what_is_saved_was_loaded():
+    embedder = Embedder(make_bilm(0), loader=build_random_loader_v1(2))
+    expected = make_bilm(0)
+    build_random_loader_v1(2)(expected)
+
+    state = torch.nn.ModuleDict({"elmo": embedder}).state_dict()
+
+    for name, tensor in expected.state_dict().items():
+        torch.testing.assert_close(state[f"elmo.bilm.{name}"], tensor)
+
+
+def test_weights_in_bfloat16_have_a_hash():
+    embedder = Embedder(make_bilm(0).bfloat16())
+    assert embedder.hash_weights() != Embedder(make_bilm(0)).hash_weights()

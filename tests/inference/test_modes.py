@@ -8,7 +8,8 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.loaders import build_random_loader_v1
+from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
+from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
 
 from ..support.helpers import SHAPE, TEXTS, assert_close, make_nlp
@@ -111,3 +112,29 @@ def test_modes_stay_as_they_were(embedder):
 
         assert torch.is_inference_mode_enabled() and torch.is_autocast_enabled("cpu")
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_products_are_packed_whatever_the_default_device_is(precision):
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig(**SHAPE))
+    try:
+        expected = Embedder(bilm, precision=precision).embed(SENTENCES)
+    except ValueError:
+        pytest.skip(f"no {precision} here")
+    with MODES["device"]():
+        found = Embedder(bilm, precision=precision).embed(SENTENCES)
+    # To the bit: by the same kernels.
+    assert_close(found, expected, 0)
+
+
+def test_what_is_loaded_in_inference_mode_can_be_trained(tmp_path):
+    torch.manual_seed(0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "weights")
+    with torch.inference_mode():
+        embedder = load_embedder(tmp_path / "weights")
+    ((_, batch),) = embedder.batches(SENTENCES)
+
+    embedder(batch).sum().backward()
+
+    assert all(weight.grad is not None for weight in embedder.bilm.parameters())
