@@ -58,20 +58,21 @@ def index(
 
 
 def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
-    """Add what is new or has changed."""
+    """Add what is new or has changed. A file is the same by whatever path."""
     origins = {path: sources.get_origin(path) for path in sources.paths}
-    changed = [path for path in sources.paths if not index.has(str(path), origins[path])]
+    names = {path: str(path.resolve()) for path in sources.paths}
+    changed = [path for path in sources.paths if not index.has(names[path], origins[path])]
     if len(changed) > 1:
         sources.prepare(index, changed)
     for path in sources.paths:
-        if index.has(str(path), origins[path]):
+        if index.has(names[path], origins[path]):
             console.inform(f"{path.name} is there already")
             continue
         sentences = list(console.track(sources.read(path), unit="sentences", desc=path.name))
         if not sentences:
-            index.remove(str(path))
+            index.remove(names[path])
             console.warn(f"{path.name} has no text")
             continue
         known = sources.read_known(path, sentences, index)
-        index.add(str(path), sentences, origin=origins[path], known=known)
+        index.add(names[path], sentences, origin=origins[path], known=known)
         console.inform(f"{path.name}: {count_things(len(sentences), 'sentence')}")

@@ -52,7 +52,7 @@ def probe(
         cells = tabulate_probe(report)
         console.show_table(cells.rows, cells.header)
         if json is not None:
-            write_result(json, "probe", title or corpus.name, report)
+            write_result(json, "probe", title or corpus.resolve().name, report)
         console.finish(json)
 
 

@@ -71,7 +71,7 @@ def _describe(
             known = ", ".join(nlp.pipe_names) or "none"
             raise ValueError(Errors.EL235.format(asked=asked[0], component=name, known=known))
     # Components of pairs alone need no sentences, or whatever else others would.
-    sections = describe_doc(nlp(text), pipes) if describes_docs(pipes) else []
+    sections = describe_doc(nlp(text), nlp) if describes_docs(pipes) else []
     sections += [describe_answers(pipes[_QA], nlp, question, text) for question in questions]
     sections += [describe_entailment(pipes[_ENTAILMENT], nlp, text, h) for h in hypotheses]
     if not sections:

@@ -68,7 +68,7 @@ def plot_scores(result: Dict[str, Any], path: Path) -> None:
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
         axes.set_xlabel(f"{result['score']} ({split})")
         axes.grid(alpha=0.3)
-    figure.suptitle(result["title"])
+    figure.suptitle(result["title"], parse_math=False)
     save_figure(figure, path)
 
 
@@ -122,7 +122,7 @@ def plot_samples(result: Dict[str, Any], path: Path) -> None:
     axes.minorticks_off()
     axes.set_xlabel("of the training set")
     axes.set_ylabel(f"{result['score']} ({split})")
-    axes.set_title(result["title"])
+    axes.set_title(result["title"], parse_math=False)
     save_figure(figure, path)
 
 
@@ -142,7 +142,7 @@ def plot_updates(result: Dict[str, Any], path: Path) -> None:
     axes, figure = _draw_lines(lines)
     axes.set_xlabel("updates")
     axes.set_ylabel(f"{result['score']} (dev)")
-    axes.set_title(result["title"])
+    axes.set_title(result["title"], parse_math=False)
     save_figure(figure, path)
 
 

@@ -118,6 +118,7 @@ def _run_missing(
     n_jobs: int,
     report: Report,
 ) -> Iterator[Result]:
+    n_jobs = min(n_jobs, len(runs))
     n_threads = max(1, _count_processors() // n_jobs)
     # Spawned: torch's threads do not survive a fork.
     context = get_context("spawn")

@@ -92,7 +92,8 @@ def _embed(embedder: Embedder, docs: Sequence[Doc], attr: str) -> _Split:
         part = [[token for token in doc if not token.is_space] for doc in group]
         arrays = embedder.embed([[token.text for token in tokens] for tokens in part])
         for tokens, array in zip(part, arrays):
-            kept = [i for i, token in enumerate(tokens) if getattr(token, attr)]
+            # False is a label, too.
+            kept = [i for i, token in enumerate(tokens) if getattr(token, attr) not in ("", None)]
             vectors.append(array[:, kept].transpose(1, 0, 2).astype("float16"))
             words += [tokens[i].text for i in kept]
             labels += [getattr(tokens[i], attr) for i in kept]

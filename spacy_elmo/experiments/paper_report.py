@@ -167,7 +167,7 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
     split = "test" if result["rows"][0]["test"] else "dev"
     cells = [
         (
-            f"{share:.0%}",
+            f"{100 * share:g}%",
             f"{by_place[titles[0], share]['n_docs']:,.0f}",
             *(format_scores(by_place[title, share][split]) for title in titles),
         )
@@ -183,8 +183,8 @@ def _make_samples(result: Result, folder: Path) -> List[Block]:
         Table(("training docs", "docs", *(f"{title}, {split}" for title in titles)), cells),
         Picture(samples, f"{result['title']}: scores by training docs, with the seeds' spread"),
         Text(
-            f"On {shares[-1]:.0%} of the docs and within {most} updates, the best mean dev score "
-            f"without ELMo is {best:.2f}, after {best_step} updates; with ELMo it is passed "
+            f"On {100 * shares[-1]:g}% of the docs and within {most} updates, the best mean dev "
+            f"score without ELMo is {best:.2f}, after {best_step} updates; with ELMo it is passed "
             f"{passed}."
         ),
         Picture(updates, f"{result['title']}: dev scores by updates, with the seeds' spread"),

@@ -52,11 +52,12 @@ class RunSettings:
             corpus, EL103 or EL142 if settings.json is damaged.
         """
         path, settings = output / SETTINGS_FILE, {**asdict(self), **self._hash()}
-        if not path.exists():
+        # Settings alone are those of a first run that did not come to its end.
+        if not path.exists() or [*output.glob("*.json")] == [path]:
             write_checked_json(path, settings)
         stored = read_settings(output)
-        # A test set that is gone changes what the runs say, too.
-        gone = {key: None for key in stored if key.startswith("test") and key not in settings}
+        # What is named no more, such as a test set or a config, changes what the runs say, too.
+        gone = {key: None for key in stored if key not in (*settings, "digest")}
         for key, value in {**settings, **gone}.items():
             if key not in _PATHS and stored.get(key) != value:
                 raise ValueError(

@@ -62,7 +62,7 @@ class Run(NamedTuple):
 
 def make_title(variant: str, share: float, seed: int) -> str:
     """RETURNS (str): Of a run."""
-    return f"{variant}, {share:.0%}, seed {seed}"
+    return f"{variant}, {100 * share:g}%, seed {seed}"
 
 
 def run_one(
@@ -179,6 +179,13 @@ def make_run_config(run: Run, settings: RunSettings) -> Config:
         raise _no_config(settings.config, err) from err
     for key in ("max_steps", "patience", "eval_frequency"):
         config["training"][key] = getattr(settings, key)
+    # The docs are those of the settings, wherever the file has its own.
+    for split in ("train", "dev"):
+        block = config.get("corpora", {}).get(split, {})
+        if "path" in block:
+            block["path"] = f"${{paths.{split}}}"
+        if f"{split}_corpus" in config["training"]:
+            config["training"][f"{split}_corpus"] = f"corpora.{split}"
     config["system"]["seed"] = run.seed
     config["paths"]["dev"] = str(Path(settings.corpus) / "dev.spacy")
     return config
@@ -212,7 +219,7 @@ def _make_config(
     config = make_run_config(run, settings)
     if cache is not None and run.variant.places:
         # Of the corpus: another one's layers would fill it.
-        use_cache(config, cache / Path(settings.corpus).name)
+        use_cache(config, cache / Path(settings.corpus).resolve().name)
     config["training"]["logger"] = log.register()
     config["paths"]["train"] = str(path / "train.spacy")
     return util.load_config_from_str(config.to_str(interpolate=False), interpolate=False)

@@ -18,8 +18,7 @@ def draw_docs(nlp: Language, docs: List[Doc]) -> List[Dict[str, Any]]:
         "lines": of each doc its "items", and "drawing", an `Element`, or None for nothing to
         draw.
     """
-    factories = list_factories(nlp)
-    of_docs = [describe_doc(doc, factories) for doc in docs]
+    of_docs = [describe_doc(doc, nlp) for doc in docs]
     return [
         {
             "title": sections[0].title,

@@ -1,7 +1,7 @@
 """What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
 
 from html import escape
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from spacy import displacy
 from spacy.language import Language
@@ -11,21 +11,37 @@ from ..experiments.html_pages import DrawnSection as Section
 from ..tasks.coref.chain_display import render_chains
 from ..tasks.srl.frames import describe_frame
 
+_SPAN_FACTORIES = ("spancat", "spancat_singlelabel")
+# spaCy's own default.
+_SPANS_KEY = "sc"
 
-def describe_doc(doc: Doc, factories: Iterable[str]) -> List[Section]:
+
+def describe_doc(doc: Doc, nlp: Language) -> List[Section]:
     """Describe what the components of a pipeline have set.
 
     doc (Doc): that went through it.
-    factories (Iterable[str]): of its components.
-    RETURNS (List[Section]): one for each of them that has something to show, in their order.
+    nlp (Language): the pipeline.
+    RETURNS (List[Section]): one for each kind of component that has something to show, in their
+        order; one for each key of spans.
     """
-    return [_MAKERS[name](doc) for name in dict.fromkeys(factories) if name in _MAKERS]
+    sections: Dict[str, Section] = {}
+    pipes: List[Tuple[str, Any]] = nlp.pipeline
+    for name, pipe in pipes:
+        factory = nlp.get_pipe_meta(name).factory
+        if factory in _SPAN_FACTORIES:
+            section = _describe_spans(doc, pipe.key)
+        elif factory in _MAKERS:
+            section = _MAKERS[factory](doc)
+        else:
+            continue
+        sections.setdefault(section.title, section)
+    return list(sections.values())
 
 
 def describes_docs(factories: Iterable[str]) -> bool:
     """factories (Iterable[str]): of components. RETURNS (bool): Whether `describe_doc` has
     something to say of one of them: not of those that read pairs."""
-    return not _MAKERS.keys().isdisjoint(factories)
+    return not {*_MAKERS, *_SPAN_FACTORIES}.isdisjoint(factories)
 
 
 def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Section:
@@ -62,11 +78,11 @@ def _describe_entities(doc: Doc) -> Section:
     return Section("Entities", [_label(ent) for ent in doc.ents], html)
 
 
-def _describe_spans(doc: Doc) -> Section:
-    key = "sc"
+def _describe_spans(doc: Doc, key: str) -> Section:
     spans = doc.spans.get(key, [])
     html = _draw(displacy.parse_spans(doc, {"spans_key": key}), "span") if spans else ""
-    return Section("Spans", [_label(span) for span in spans], html)
+    title = "Spans" if key == _SPANS_KEY else f"Spans '{key}'"
+    return Section(title, [_label(span) for span in spans], html)
 
 
 def _describe_categories(doc: Doc) -> Section:
@@ -114,7 +130,6 @@ def _rank(scores: Dict[str, float]) -> List[str]:
 _MAKERS: Dict[str, Callable[[Doc], Section]] = {
     "tagger": _describe_tags,
     "ner": _describe_entities,
-    "spancat": _describe_spans,
     "textcat": _describe_categories,
     "textcat_multilabel": _describe_categories,
     "elmo_srl": _describe_roles,

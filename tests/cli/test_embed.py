@@ -103,6 +103,19 @@ def test_an_option_without_an_effect_is_refused(text, tmp_path, options):
     assert not (tmp_path / "out").exists()
 
 
+def test_files_of_one_name_are_two_sources(weights, tmp_path, monkeypatch):
+    settings = [tmp_path / "index", "--weights", weights, "--weighting", "mean"]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t.txt").write_text(f"Green {name} and ham.\n")
+        monkeypatch.chdir(tmp_path / name)
+        printed = run("elmo", "index", "t.txt", *settings)
+    assert "2 sentences of 2 sources" in " ".join(printed.split())
+
+    # By another path, it is the same.
+    assert "is there already" in run("elmo", "index", tmp_path / "b" / "t.txt", *settings)
+
+
 @pytest.mark.parametrize(
     "weighting, layers", [("mean", "0"), ("sif", "0"), ("whitened", "0"), ("whitened", "mix")]
 )

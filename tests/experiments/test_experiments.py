@@ -17,7 +17,7 @@ from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.experiments.results import read_results, write_result
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
-from spacy_elmo.experiments.runs import Run, get_depth, load_base, make_run_config
+from spacy_elmo.experiments.runs import Run, get_depth, load_base, make_run_config, make_title
 from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.summary import describe_suite, find_passing, format_scores, summarise
 from spacy_elmo.experiments.variant_configs import make_variant
@@ -104,6 +104,24 @@ def test_configs_that_are_none_are_refused(tmp_path, change):
 
     with pytest.raises(ValueError, match="EL232.*x.cfg|EL230"):
         make_run_config(Run(choose_variants("gain", 2)[1], 1.0, 0), settings)
+
+
+def test_a_config_has_the_docs_of_the_settings(tmp_path):
+    config = make_config("word_features", ["tagger"])
+    config["corpora"]["train"]["path"] = "elsewhere/train.spacy"
+    config["corpora"]["dev"]["path"] = "elsewhere/dev.spacy"
+    config["corpora"]["own"] = dict(config["corpora"]["dev"])
+    config["training"]["dev_corpus"] = "corpora.own"
+    config.to_disk(tmp_path / "x.cfg")
+    settings = RunSettings("corpus", "tagger", config=str(tmp_path / "x.cfg"))
+
+    made = make_run_config(Run(choose_variants("gain", 2)[1], 1.0, 0), settings)
+
+    made["paths"]["train"] = "here"
+    corpora = made.interpolate()["corpora"]
+    assert corpora["train"]["path"] == "here"
+    assert corpora["dev"]["path"] == str(Path("corpus") / "dev.spacy")
+    assert made["training"]["dev_corpus"] == "corpora.dev"
 
 
 def check_differences(suite, component, configs):
@@ -314,6 +332,7 @@ def test_a_run_is_what_spacy_train_makes(tagged_corpus, weights, tmp_path):
 def test_runs_of_other_settings_are_not_mixed(tagged_corpus, weights, tmp_path):
     settings = make_settings(tagged_corpus, weights)
     assert list(run_all([], settings, tmp_path / "out")) == []
+    (tmp_path / "out" / "plain_1_0.json").write_text("{}")
 
     with pytest.raises(ValueError, match="EL065.*max_steps = 4, not 5"):
         list(run_all([], make_settings(tagged_corpus, weights, max_steps=5), tmp_path / "out"))
@@ -386,6 +405,20 @@ def test_a_probe_finds_what_a_layer_knows(embedder):
     assert report["n_tokens"]["train"] == sum(len(doc) for doc in splits["train"])
     again = probe_layers(embedder, splits, "tag_", [0, 1])
     assert again == report
+
+
+def test_a_probe_knows_that_false_is_a_label(embedder):
+    docs = list(make_docs(50))
+
+    report = probe_layers(embedder, {"train": docs, "dev": docs}, "is_punct", [0])
+
+    assert report["n_tokens"]["dev"] == sum(len(doc) for doc in docs)
+    assert report["n_labels"] == len({token.is_punct for doc in docs for token in doc})
+
+
+def test_titles_tell_shares_apart():
+    titles = [make_title("elmo", share, 0) for share in (0.005, 0.015, 0.02, 0.025, 1.0)]
+    assert titles[1] == "elmo, 1.5%, seed 0" and len(set(titles)) == 5
 
 
 @pytest.mark.parametrize("attr", ["pos_", "eggs"])

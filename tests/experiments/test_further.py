@@ -3,6 +3,7 @@
 import pytest
 from spacy.tokens import DocBin
 
+from spacy_elmo.experiments.figures import plot_samples, plot_scores, plot_updates
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.paper_report import make_sections
 from spacy_elmo.experiments.paper_table1 import describe_task, make_table1
@@ -45,6 +46,7 @@ def test_runs_of_other_further_sets_are_not_mixed(tagged_corpus, tmp_path, chang
     DocBin(docs=make_docs(5, 9)).to_disk(path)
     settings, output = make_settings(tagged_corpus), tmp_path / "out"
     assert list(run_all([], settings, output)) == []
+    (output / "plain_1_0.json").write_text("{}")
     if change == "gone":
         path.unlink()
     else:
@@ -143,3 +145,14 @@ def test_a_result_of_no_component_is_named(tmp_path, settings):
     result = {**make_result("ner", SCORES, "Names"), "settings": settings}
     with pytest.raises(ValueError, match="EL149.*x.json"):
         make_sections({tmp_path / "x.json": result}, tmp_path / "figures")
+
+
+@pytest.mark.parametrize("plot", [plot_scores, plot_samples, plot_updates])
+def test_a_title_is_no_formula(plot, tmp_path):
+    curve = [{"step": 0, "scores": [1.0]}, {"step": 2, "scores": [3.0]}]
+    row = {"title": "with ELMo", "share": 1.0, "dev": [3.0], "test": [2.0], "curve": curve}
+    result = {"title": r"$5_$6 10$\foo$", "score": "tag_acc", "rows": [row]}
+
+    plot(result, tmp_path / "plot.png")
+
+    assert (tmp_path / "plot.png").stat().st_size > 1000

@@ -17,9 +17,10 @@ from spacy_elmo.experiments import jobs
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.progress import Progress, RunLog
 from spacy_elmo.experiments.results import get_origin
-from spacy_elmo.experiments.run_settings import RunSettings
+from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
+from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 from spacy_elmo.util.locks import lock_folder
 from spacy_elmo.util.templates import read_template
@@ -163,6 +164,7 @@ def test_damaged_settings_are_said(settings, tmp_path, made):
     list(run_all([], settings, output))
     content = (output / "settings.json").read_text()
     (output / "settings.json").write_text(content.replace('"max_steps": 4', '"max_steps": 5'))
+    (output / "plain_1_0.json").write_text("{}")
 
     with pytest.raises(ValueError, match="EL142.*settings.json"):
         list(run_all([], settings, output))
@@ -180,6 +182,7 @@ def test_corpus_and_weights_are_known_by_their_content(settings, tmp_path, made,
 
 def test_another_corpus_gets_the_name_of_a_folder(settings, tmp_path, made):
     list(run_all([], settings, tmp_path / "out"))
+    (tmp_path / "out" / "plain_1_0.json").write_text("{}")
     other = tmp_path / "ewt"
     shutil.copytree(settings.corpus, other)
     DocBin().to_disk(other / "train.spacy")
@@ -188,6 +191,25 @@ def test_another_corpus_gets_the_name_of_a_folder(settings, tmp_path, made):
     changed = RunSettings(str(other), "tagger", "en", settings.weights, 4, 0, 2)
     with pytest.raises(ValueError, match=r"EL065.*train.*such as '.*out/ewt'.*`report`"):
         list(run_all([], changed, tmp_path / "out"))
+
+
+def test_settings_without_a_run_are_replaced(settings, tmp_path):
+    output = tmp_path / "out"
+    list(run_all([], settings, output))
+
+    list(run_all([], RunSettings(**{**vars(settings), "max_steps": 5}), output))
+
+    assert read_settings(output)["max_steps"] == 5
+
+
+def test_a_config_that_is_named_no_more_is_another_setting(settings, tmp_path):
+    make_config("word_features", ["tagger"]).to_disk(tmp_path / "x.cfg")
+    output = tmp_path / "out"
+    list(run_all([], RunSettings(**{**vars(settings), "config": str(tmp_path / "x.cfg")}), output))
+    (output / "plain_1_0.json").write_text("{}")
+
+    with pytest.raises(ValueError, match="EL065.*config file"):
+        list(run_all([], settings, output))
 
 
 @pytest.mark.parametrize(

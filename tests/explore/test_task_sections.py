@@ -24,7 +24,22 @@ def doc():
 
 @pytest.mark.parametrize("factory", ["tagger", "ner", "spancat", "elmo_srl"])
 def test_markup_in_labels_is_drawn_as_text(doc, factory):
-    (section,) = describe_doc(doc, [factory])
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory)
+    (section,) = describe_doc(doc, nlp)
 
     assert MARKUP in "".join(section.lines)
     assert "<img" not in section.html and "&lt;img/src=x/onerror=y&gt;" in section.html
+
+
+def test_spans_are_those_of_each_components_key(doc):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spancat", name="first")
+    nlp.add_pipe("spancat_singlelabel", name="second", config={"spans_key": "mine"})
+    doc.spans["mine"] = [Span(doc, 0, 1, label="WHO")]
+
+    first, second = describe_doc(doc, nlp)
+
+    assert (first.title, second.title) == ("Spans", "Spans 'mine'")
+    assert first.lines == [f"{MARKUP}: ham"] and second.lines == ["WHO: Sam"]
+    assert "WHO" in second.html
