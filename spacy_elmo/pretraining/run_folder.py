@@ -125,12 +125,24 @@ class RunFolder:
         identity, stored = self.identity, content["identity"]
         if _is_older(content):  # its numbers have ten decimals
             identity = srsly.json_loads(srsly.json_dumps(identity))
+        if "text" in stored and "text" in identity:
+            identity = {**identity, "text": _describe_as_before(identity["text"], stored["text"])}
         for key, value in identity.items():
             # A run has nothing under a key that is newer than it is.
             if stored.get(key) != value and (value or stored.get(key)):
                 where, before, now = _find_difference(key, stored.get(key), value)
                 return f"it is of another run: {where} was {before}, now {now}"
         return None
+
+
+def _describe_as_before(text: Dict[str, Any], stored: Dict[str, Any]) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): a text as it is stored, by a version that knew files by name and
+    size, and lists of words by their path."""
+    files = stored.get("files", [])
+    if not files or len(files[0]) != 2:
+        return text
+    lists = {key: stored[key] for key in ("vocabulary", "include") if stored.get(key)}
+    return {**text, **lists, "files": [file[:2] for file in text["files"]]}
 
 
 def _read_state(folder: Path) -> Dict[str, Any]:

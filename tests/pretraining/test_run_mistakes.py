@@ -155,6 +155,7 @@ def test_a_run_that_is_too_short_is_told_before_it_starts(
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
     corpus = {
         **SMALL["corpus"],
+        "buffer_tokens": 5000,
         **({"vocabulary": str(tmp_path / "vocab.txt")} if is_given else {}),
     }
     training = {**SMALL["training"], "max_steps": max_steps, "batch_tokens": 5000}
@@ -184,8 +185,11 @@ def test_a_run_that_is_long_enough_is_not_warned_of(tmp_path, texts, caplog):
 
 
 def test_debug_corpus_tells_of_a_run_that_is_too_short(tmp_path, texts, caplog):
-    training = {**SMALL["training"], "max_steps": 3, "batch_tokens": 5000}
-    config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    changes = {
+        "training": {**SMALL["training"], "max_steps": 3, "batch_tokens": 5000},
+        "corpus": {**SMALL["corpus"], "buffer_tokens": 5000},
+    }
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, **changes)))
     with caplog.at_level(logging.WARNING):
         figures = describe_corpus(config, tmp_path)
     assert figures["steps of the whole run"] == 3
@@ -252,3 +256,9 @@ def test_any_value_is_possible_or_refused_with_a_message(tmp_path, texts, sectio
                 RunConfig.check(changed)
             except ValueError as err:
                 assert str(err).startswith("[EL"), (key, value)
+
+
+def test_a_buffer_holds_a_step(tmp_path, texts):
+    training = {**SMALL["training"], "batch_tokens": SMALL["corpus"]["buffer_tokens"] + 1}
+    with pytest.raises(ValueError, match="EL091.*buffer_tokens = 300.*batch_tokens, 301"):
+        train(tmp_path, texts, training=training)
