@@ -580,10 +580,12 @@ def test_a_list_of_words_is_what_it_holds(tmp_path, texts):
 
 
 def test_the_runs_own_files_are_no_text(tmp_path, texts):
-    train(texts, texts, "train/run", stop_at=5)
-    assert train(texts, texts, "train/run", resume=True).step == 12
+    own = tmp_path / "texts"
+    shutil.copytree(texts, own)
+    train(own, own, "train/run", stop_at=5)
+    assert train(own, own, "train/run", resume=True).step == 12
     with pytest.raises(ValueError, match="EL304"):
-        train(texts, texts, "train")
+        train(own, own, "train")
 
 
 def test_a_run_may_move_and_go_on_in_other_pieces(tmp_path, texts):
@@ -599,8 +601,8 @@ def test_a_run_may_move_and_go_on_in_other_pieces(tmp_path, texts):
 
 
 def test_evaluate_cuts_words_as_the_run_did(tmp_path, texts):
-    (texts / "zh.txt").write_text("我喜欢吃火腿 . 你喜欢吃鸡蛋 !\n" * 20, encoding="utf-8")
-    paths = {"train": str(texts / "zh.txt"), "dev": str(texts / "zh.txt")}
+    (tmp_path / "zh.txt").write_text("我喜欢吃火腿 . 你喜欢吃鸡蛋 !\n" * 20, encoding="utf-8")
+    paths = {"train": str(tmp_path / "zh.txt"), "dev": str(tmp_path / "zh.txt")}
     nlp, reports = {"lang": "zh", "tokenizer": None}, []
     train(tmp_path, texts, reports=reports, nlp=nlp, paths=paths)
 
