@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator, List, Sequence
 
 from ..errors import Errors
 from ..text.stdin import STDIN
-from ..text.text_files import find_files, get_format, open_binary
+from ..text.text_files import find_files, get_format, list_outside, open_binary
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
@@ -39,7 +39,7 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
         return [save_stdin(output, stdin_format)]
     known = sorted(READERS)
     files = find_files(text, known, partial(_is_excluded, Path(text), output.resolve()))
-    files = [path for path in files if output.resolve() not in path.resolve().parents]
+    files = list_outside(files, output)
     if not files:
         raise ValueError(Errors.EL080.format(path=text, known=", ".join(known)))
     return files

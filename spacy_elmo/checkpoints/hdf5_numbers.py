@@ -16,8 +16,8 @@ from .hdf5 import HDF5Dataset, HDF5File, h5py, translate_errors
 
 # A dataset's attribute, which other readers of HDF5 pass over.
 DIGEST = "blake2b"
-_UNWRITTEN = "numbers of it were never written"
 _DIGEST_BYTES = 16
+_UNWRITTEN = "numbers of it were never written"
 # Compressed weights have more than half of their size. Files that are mostly zeros, as
 # those of tests, are small.
 _MOST_RATIO = 8

@@ -150,6 +150,16 @@ class Embedder(nn.Module):
             self._n_loads = self.bilm.n_loads
             self._loader = loader
 
+    @without_modes
+    def load(self, loader: Loader) -> None:
+        """Load weights now; the old ones are kept if the loader raises.
+
+        loader (Loader): fills the biLM in place or raises.
+        """
+        with BUILD_LOCK:
+            loader(self.bilm)
+            self.set_ready()
+
     def use_activations(self, cache: Optional[ActivationCache]) -> None:
         """Have layers kept from now on by those who ask for `activations`.
 

@@ -2,8 +2,10 @@
 
 from dataclasses import fields
 from hashlib import blake2b
+from typing import Mapping
 
 import torch
+from torch import Tensor
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -40,11 +42,20 @@ def hash_weights(bilm: BiLM, precision: str) -> bytes:
     # "zero" is what sequences start from: there was a choice once, and hashes are kept.
     settings = f"{_describe(bilm.config)} zero {precision}"
     digest = blake2b(settings.encode("utf-8"), digest_size=16)
-    for name, tensor in sorted(bilm.state_dict().items()):
+    add_tensors(digest, bilm.state_dict())
+    return digest.digest()
+
+
+def add_tensors(digest: blake2b, tensors: Mapping[str, Tensor]) -> None:
+    """Add tensors to a hash, in the order of their names.
+
+    digest (blake2b): what to add to.
+    tensors (Mapping[str, Tensor]): by name.
+    """
+    for name, tensor in sorted(tensors.items()):
         digest.update(name.encode("utf-8"))
         # As bytes: NumPy has no bfloat16.
         digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.digest()
 
 
 def _describe(config: BiLMConfig) -> str:

@@ -46,22 +46,23 @@ def pipeline_vectors_forward(
 
     def backprop(dYs: List[Floats2d]) -> Any:
         dY = backprop_list(dYs)
-        # spaCy's layer takes the table's last vector for words without one.
-        dY.data[_find_unknown(model, docs)] = 0.0  # (n_tokens, width)
+        _leave_out_unknown(model, docs, dY.data)
         return backprop_table(dY)
 
     return cast(List[Floats2d], Xs), backprop
 
 
-def _find_unknown(model: Tok2VecModel, docs: List[Doc]) -> Any:
-    """RETURNS (Any): bool of shape (n_tokens,): tokens whose word has no vector. In floret's tables
-    all have one."""
+def _leave_out_unknown(model: Tok2VecModel, docs: List[Doc], dY: Any) -> None:
+    """Set gradients of words without a vector to 0: spaCy's layer takes the table's last one for
+    them. In floret's tables all words have one.
+
+    dY (Any): shape (n_tokens, width); changed in place.
+    """
     vectors = docs[0].vocab.vectors
-    attr = getattr(vectors, "attr", ORTH)
-    keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
-    if not isinstance(vectors, Vectors) or vectors.mode != Mode.default:
-        return model.ops.xp.zeros(len(keys), dtype=bool)
-    return vectors.find(keys=keys) < 0
+    if isinstance(vectors, Vectors) and vectors.mode == Mode.default:
+        attr = getattr(vectors, "attr", ORTH)
+        keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
+        dY[vectors.find(keys=keys) < 0] = 0.0
 
 
 def _no_backprop(dYs: List[Floats2d]) -> List[Doc]:

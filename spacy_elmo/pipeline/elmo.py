@@ -138,10 +138,10 @@ class Elmo(SavedTok2Vec):
         RAISES (ValueError): EL023 if the component has another shape, EL020 to EL038 if
             the weights cannot be read. The old ones are kept then.
         """
-        embedder = get_embedder(self.model)
-        loader = CheckpointLoader(CheckpointFiles.of(path, weights_path))
-        loader(embedder.bilm)
-        embedder.set_ready()
+        self._load(CheckpointLoader(CheckpointFiles.of(path, weights_path)))
+
+    def _load(self, loader: Loader) -> None:
+        get_embedder(self.model).load(loader)
         self._set_language(find_language(loader))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
@@ -295,13 +295,9 @@ class Elmo(SavedTok2Vec):
             validate_examples([example], "Elmo.initialize")
         if activation_cache is not None and not is_frozen(self.model):
             raise ValueError(Errors.EL018.format(name=self.name))
-        embedder = get_embedder(self.model)
         if loader is not None:
-            # Now: if it raises, the weights that were there are kept.
-            loader(embedder.bilm)
-            embedder.set_ready()
-            self._set_language(find_language(loader))
-        embedder.use_activations(activation_cache)
+            self._load(loader)
+        get_embedder(self.model).use_activations(activation_cache)
         self.model.initialize()
         self._warn_truncated(get_examples)
         if nlp is not None:

@@ -37,6 +37,7 @@ from ..checkpoints.native import (
 )
 from ..errors import Errors
 from ..inference.forking import share_at_fork
+from ..inference.hashing import add_tensors, hash_weights
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
@@ -301,9 +302,7 @@ def _make_unpickled(cls: Type[ElmoLM], state: Dict[str, Any]) -> ElmoLM:
 
 def _hash_model(loaded: LoadedModel) -> str:
     """RETURNS (str): the same for models that predict the same, in all processes."""
-    digest = blake2b(digest_size=16)
-    for name, tensor in sorted(loaded.model.state_dict().items()):
-        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    digest = blake2b(hash_weights(loaded.model.bilm, "fp32"), digest_size=16)
+    add_tensors(digest, loaded.model.softmax.state_dict())
     digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

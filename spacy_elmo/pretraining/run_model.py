@@ -73,9 +73,9 @@ def make_model(
     `make_shape`. vocabulary (Vocabulary): the words to predict. vectors
     (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
     start from; None for random weights, always the same ones. part (str): which of them, one
-    of `INIT_PARTS`. RETURNS (LanguageModel): the
-    model. RAISES (ValueError): EL160 as `require_memory`, EL097 for weights of another
-    shape, EL091 for a shape that cannot start from the part of them that is wanted."""
+    of `INIT_PARTS`. RETURNS (LanguageModel): the model. RAISES (ValueError): EL160 as
+    `require_memory`, EL097 for weights of another shape, EL091 for a shape that cannot start from
+    the part of them that is wanted."""
     require_memory(shape, len(vocabulary))
     torch.manual_seed(training.seed)
     bilm = BiLM(shape)

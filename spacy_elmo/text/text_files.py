@@ -76,6 +76,13 @@ def find_files(
     return files
 
 
+def list_outside(files: List[Path], folder: Path) -> List[Path]:
+    """files (List[Path]): any. folder (Path): what a program writes into. RETURNS (List[Path]):
+    those that are not below it, by whatever path."""
+    written = folder.resolve()
+    return [file for file in files if written not in file.resolve().parents]
+
+
 def get_format(path: Path) -> str:
     """path (Path): a file. RETURNS (str): The ending of its name without the dot, that of
     a compression left out; "txt" if there is none."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import Errors
 from ..registry import corpus_readers
-from .text_files import find_files, get_format
+from .text_files import find_files, get_format, list_outside
 
 # Files read at the same time, and text taken from one of them in a go.
 _N_OPEN = 32
@@ -47,11 +47,10 @@ class TextSource:
 
     def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
         known = sorted(corpus_readers.get_all())
-        outside = but.resolve() if but else None
-        files = [f for f in find_files(path, known) if outside not in f.resolve().parents]
-        if not files:
+        files = find_files(path, known)
+        self.files: List[Path] = files if but is None else list_outside(files, but)
+        if not self.files:
             raise ValueError(Errors.EL304.format(path=path, folder=but))
-        self.files: List[Path] = files
         self.seed = seed
 
     @property

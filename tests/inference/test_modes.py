@@ -11,8 +11,9 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import SHAPE, TEXTS, assert_close, make_nlp
+from ..support.helpers import SHAPE, TEXTS, assert_close, example, make_nlp
 
 SENTENCES = [["a", "b", "c"], ["d", "e"]]
 OTHERS = [["x", "y"], ["c", "b", "z"]]
@@ -138,3 +139,13 @@ def test_what_is_loaded_in_inference_mode_can_be_trained(tmp_path):
     embedder(batch).sum().backward()
 
     assert all(weight.grad is not None for weight in embedder.bilm.parameters())
+
+
+def test_what_is_initialized_in_inference_mode_can_be_trained():
+    nlp = make_nlp(frozen=False)
+    elmo = nlp.get_pipe("elmo")
+    with torch.inference_mode():
+        elmo.initialize(lambda: [example(nlp)], loader=build_random_loader_v1(1))
+    ((_, batch),) = get_embedder(elmo.model).batches(SENTENCES)
+
+    get_embedder(elmo.model)(batch).sum().backward()
