@@ -76,7 +76,7 @@ def main(
         "ELMo and word features": ("word_features", {}),
         "ELMo and word features, cached": ("word_features", {"cached": True}),
         "the same, NumPy's products": ("word_features", {"cached": True, "blis": False}),
-        "ELMo alone, fine-tuned": ("fine_tune", {}),
+        "ELMo and word features, fine-tuned": ("fine_tune", {}),
     }
     pipelines = {
         name: make_pipeline(preset, examples, **options)

@@ -327,19 +327,40 @@ def test_the_larger_model_is_a_package_with_a_name(english, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_korean_is_pretrained_and_tagged(project):
+def test_korean_is_pretrained_tagged_and_rated(project):
+    pytest.importorskip("floret")
     (project / "assets/korean/raw_text").mkdir(parents=True)
     lines = [f"나는 달걀 {i} 개를 좋아한다 ." for i in range(400)]
     lines += [f"{word} {i} ." for word in ("배가", "잘한다") for i in range(9)]
     text = "\n".join(lines).encode()
     (project / "assets/korean/raw_text/x.txt.xz").write_bytes(lzma.compress(text))
 
-    run(project, "pretrain-ko", *QUICK)
+    tested = project / "assets/korean/ud_korean_gsd/ko_gsd-ud-test.conllu.xz"
+    tested.write_bytes(lzma.compress((CONLLU + CONLLU.replace("Eat", "Fry")).encode()))
+    (project / "assets/korean/nsmc").mkdir()
+    for split in ("train", "dev", "test"):
+        reviews = 'id\tdocument\tlabel\n1\t"정말 잘한다\t1\n2\t배가 아프다\t0\n'
+        (project / f"assets/korean/nsmc/nsmc-{split}.tsv").write_text(reviews, "utf-8")
+    quick = ["--vars.korean_steps", "2", "--vars.korean_frequency", "1"]
+
+    run(project, "pretrain-ko", *QUICK, *quick)
 
     heldout = (project / "work/korean/heldout/x.txt").read_text("utf-8").splitlines()
     rest = (project / "work/korean/text/x.txt").read_text("utf-8").splitlines()
     assert sorted(heldout + rest) == sorted(lines) and len(heldout) > 0
-    check_report(project, ("UD Korean GSD", "배가", "잘한다"))
+    check_report(project, ("UD Korean GSD", "Korean film reviews", "배가", "잘한다"))
+    names = ["plain", "elmo", "vectors", "elmo_vectors"]
+    for result in read_results(project, "*/vectors.json"):
+        assert [row["variant"] for row in result["rows"]] == names
+    vocab = spacy.blank("xx").vocab
+    rated = list(DocBin().from_disk(project / "work/corpus/nsmc/test.spacy").get_docs(vocab))
+    assert [(doc.text, doc.cats["pos"]) for doc in rated] == [
+        ('"정말 잘한다', 1.0),
+        ("배가 아프다", 0.0),
+    ]
+    # The other sentence was trained on, too.
+    new = list(DocBin().from_disk(project / "work/corpus/ko_gsd/new.spacy").get_docs(vocab))
+    assert [doc.text.strip() for doc in new] == ["Fry ham"]
 
 
 def test_assets_have_public_addresses_and_checksums():

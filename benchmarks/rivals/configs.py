@@ -40,6 +40,18 @@ def make_elmo(preset: str) -> Make:
     return make
 
 
+def make_tuned_elmo(factor: float) -> Make:
+    """RETURNS (Make): With a biLM that is trained, too, at this part of the learning rate."""
+    make = make_elmo("fine_tune")
+
+    def make_tuned(component: str, inputs: Inputs) -> Config:
+        config = make(component, inputs)
+        config["components"]["elmo"]["learn_rate_factor"] = factor
+        return config
+
+    return make_tuned
+
+
 def make_plain(component: str, inputs: Inputs | None = None) -> Config:
     """RETURNS (Config): With spaCy's word features and encoder, as in `word_features`."""
     config = make_config("word_features", [component])

@@ -13,6 +13,7 @@ from .configs import (
     make_plain,
     make_pretrained,
     make_transformer,
+    make_tuned_elmo,
     make_tuned_transformer,
     with_vectors,
 )
@@ -21,6 +22,8 @@ from .tasks import EVAL_FREQUENCY, Task
 
 # Learning rates that the fine-tuned transformer chooses from.
 RATES = (1e-4, 4e-4)
+# Parts of the tasks' learning rate that the fine-tuned biLM chooses from.
+FACTORS = (0.02, 0.1, 0.3)
 
 
 class Row(NamedTuple):
@@ -88,8 +91,12 @@ def _list_rows() -> list[Row]:
             ("pretrained",),
         ),
     ]
-    for preset in ("shared_mix", "task_mix", "word_features", "fine_tune"):
+    for preset in ("shared_mix", "task_mix", "word_features"):
         rows.append(Row(f"elmo_{preset}", f"ELMo, {preset}", "ELMo", make_elmo(preset), ("biLM",)))
+    for factor in FACTORS:
+        title = f"ELMo, fine_tune, learn_rate_factor {factor:g}"
+        name = f"elmo_tuned_{factor:g}"
+        rows.append(Row(name, title, "ELMo", make_tuned_elmo(factor), ("biLM",), "fine-tuned ELMo"))
     rows.append(
         Row(
             "elmo_vectors",

@@ -1,17 +1,19 @@
 """Convert the task data to .spacy: a doc for each sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import spacy
 import typer
-from data import SPLITS, read_entities, read_polarity, read_tags
+from data import SPLITS, read_entities, read_polarity, read_reviews, read_tags
 from spacy.tokens import Doc, DocBin
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
-from tasks import COMPONENTS, ENGLISH
+from tasks import COMPONENTS, ENGLISH, REPEATED
+
+from spacy_elmo.text.corpus import TOKENIZER, make_tokenizer
 
 
 def main(
@@ -22,16 +24,24 @@ def main(
 ) -> None:
     """Write OUTPUT/<task>/<split>.spacy."""
     vocab = spacy.blank("xx").vocab
-    makers = {"ner": make_entity_docs, "tagger": make_tag_docs, "textcat": make_polarity_docs}
+    makers = {"ner": make_entity_docs, "tagger": make_tag_docs, "textcat": make_rated_docs}
     for task in tasks.split(","):
-        make_docs = partial(makers[COMPONENTS[task]], task=task)
+        make_docs = partial(makers[COMPONENTS[task]], vocab, source, task=task)
         for split in SPLITS:
-            docs = make_docs(vocab, source, split)
-            path = output / task / f"{split}.spacy"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            doc_bin = DocBin(docs=islice(docs, limit or None))
-            doc_bin.to_disk(path)
-            print(f"{path}: {len(doc_bin)} sentences")
+            write_docs(islice(make_docs(split), limit or None), output / task / f"{split}.spacy")
+        if task in REPEATED:
+            known = {doc.text for doc in islice(make_docs("train"), limit or None)}
+            tested = islice(make_docs("test"), limit or None)
+            if new := [doc for doc in tested if doc.text not in known]:
+                write_docs(new, output / task / "new.spacy")
+
+
+def write_docs(docs: Iterable[Doc], path: Path) -> None:
+    """Write a .spacy file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    doc_bin = DocBin(docs=docs)
+    doc_bin.to_disk(path)
+    print(f"{path}: {len(doc_bin)} sentences")
 
 
 def make_tag_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
@@ -48,16 +58,30 @@ def make_entity_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> It
         yield doc
 
 
-def make_polarity_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
+def make_rated_docs(vocab: Vocab, source: Path, split: str, *, task: str) -> Iterator[Doc]:
     """YIELDS (Doc): with `cats`, positive and negative in turn, so that a part of the
     file holds both."""
     docs: dict[str, list[Doc]] = {"pos": [], "neg": []}
-    for words, label in read_polarity(source, split):
-        doc = Doc(vocab, words=words)
+    for doc, label in read_rated(vocab, source, split, task):
         doc.cats = {"pos": float(label == "pos"), "neg": float(label == "neg")}
         docs[label].append(doc)
     for pair in zip(docs["pos"], docs["neg"]):
         yield from pair
+
+
+def read_rated(vocab: Vocab, source: Path, split: str, task: str) -> Iterator[tuple[Doc, str]]:
+    """YIELDS (tuple[Doc, str]): a text, and "pos" or "neg"."""
+    if task == "nsmc":
+        tokenizer = make_tokenizer("ko", TOKENIZER)
+        for text, label in read_reviews(source, split):
+            doc = tokenizer(text)
+            yield (
+                Doc(vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc]),
+                label,
+            )
+    else:
+        for words, label in read_polarity(source, split):
+            yield Doc(vocab, words=words), label
 
 
 if __name__ == "__main__":

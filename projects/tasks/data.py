@@ -1,5 +1,6 @@
 """Read the task data as published: plain, or compressed with xz under the same name."""
 
+import csv
 import lzma
 import zipfile
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ EWT = "pos-dep/ud_english_ewt"
 KO_GSD = "korean/ud_korean_gsd"
 WNUT17 = "ner/wnut17"
 POLARITY = "sentiment/sentence_polarity"
+NSMC = "korean/nsmc/nsmc"
 
 # Where the tags are, and the start of the files' names.
 _TAGGED = {"ewt": f"{EWT}/en_ewt-ud", "ko_gsd": f"{KO_GSD}/ko_gsd-ud"}
@@ -92,6 +94,18 @@ def read_polarity(root: Path, split: str) -> Iterator[tuple[list[str], str]]:
         for i, line in enumerate(_read_polarity_file(root, label).splitlines()):
             if {9: "test", 8: "dev"}.get(i % 10, "train") == split:
                 yield line.split(), label
+
+
+def read_reviews(root: Path, split: str) -> Iterator[tuple[str, str]]:
+    """Read Korean film reviews: a line for each, its columns id, document and label.
+
+    YIELDS (tuple[str, str]): a review, and "pos" or "neg".
+    """
+    lines = read_text(root / f"{NSMC}-{split}.tsv").split("\n")
+    # Quotation marks are as people typed them.
+    rows = csv.DictReader(filter(None, lines), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for row in rows:
+        yield row["document"], {"1": "pos", "0": "neg"}[row["label"]]
 
 
 def _read_polarity_file(root: Path, label: str) -> str:

@@ -17,7 +17,7 @@ PRESETS = {
     "shared_mix": ("shared_mix",),
     "task_mix": ("task_mix",),
     "allennlp": ("allennlp",),
-    "fine_tune": ("fine_tune",),
+    "fine_tune": ("word_features", "fine_tune"),
     "word_features": ("word_features",),
     STATIC_VECTORS: ("word_features", STATIC_VECTORS),
 }

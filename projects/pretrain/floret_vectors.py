@@ -1,0 +1,61 @@
+"""Train floret vectors on a text, the static vectors that know any word's parts: what a biLM of
+the same text is compared with."""
+
+from pathlib import Path
+
+import floret
+import spacy
+import typer
+from spacy.training.initialize import convert_vectors
+from tqdm import tqdm
+
+from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
+from spacy_elmo.util.atomic import atomic_folder
+
+
+def main(
+    text: Path = typer.Argument(..., help="Folder with text"),
+    output: Path = typer.Argument(..., help="Folder to write"),
+    lang: str = typer.Option("en", help="Language code"),
+    epochs: int = typer.Option(10, help="Passes over the text"),
+    dim: int = typer.Option(300, help="Width"),
+    minn: int = typer.Option(2, help="Characters of the shortest parts"),
+    maxn: int = typer.Option(3, help="Characters of the longest parts"),
+    min_count: int = typer.Option(5, help="Of words that are learned as a whole"),
+    bucket: int = typer.Option(50_000, help="Rows of the table"),
+) -> None:
+    """Write a pipeline with the vectors."""
+    with atomic_folder(output) as folder:
+        sentences = folder / "text.txt"
+        with sentences.open("w", encoding="utf-8") as file:
+            for words in tqdm(read_sequences(str(text), cutter_maker(lang, TOKENIZER))):
+                file.write(f"{' '.join(words)}\n")
+        # As spaCy's own: words and parts share one table, at two places each.
+        model = floret.train_unsupervised(
+            str(sentences),
+            model="cbow",
+            mode="floret",
+            hashCount=2,
+            neg=10,
+            lr=0.05,
+            thread=1,
+            epoch=epochs,
+            dim=dim,
+            minn=minn,
+            maxn=maxn,
+            minCount=min_count,
+            bucket=bucket,
+        )
+        table = folder / "vectors.floret"
+        model.save_floret_vectors(str(table))
+        # Not `spacy init vectors`, which makes the language's own tokenizer: in Korean it needs
+        # MeCab.
+        nlp = spacy.blank(lang, config={"nlp": {"tokenizer": TOKENIZER}})
+        convert_vectors(nlp, table, truncate=0, prune=0, mode="floret")
+        table.unlink()
+        sentences.unlink()
+        nlp.to_disk(folder)
+
+
+if __name__ == "__main__":
+    typer.run(main)
