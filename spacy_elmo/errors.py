@@ -188,7 +188,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "and what is of the vocabulary has static ones."
     )
     EL056 = "Whitespace in '{text}' has no substitutes."
-    EL057 = "No sentence of the corpus has '{word}'. Give more text, or look at all words."
+    EL057 = (
+        "No sentence of the corpus, but for those that were asked about, has {word}. Give more "
+        "text{hint}."
+    )
     # Senses
     EL058 = (
         "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
@@ -308,7 +311,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL094 = "There is no text in {path}: all files are empty. Check its paths."
     EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
     EL304 = (
-        "All texts in '{path}' are in the run's own folder '{folder}', whose files are no text. "
+        "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
         "Give another folder for the output."
     )
     EL096 = (
@@ -494,6 +497,11 @@ class Errors(metaclass=ErrorsWithCodes):
     EL120 = (
         "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
         "to start at zero."
+    )
+    EL306 = (
+        "The state's {name} has numbers that are NaN or infinite: {count} of them, the first at "
+        "{place}. All that follows would be, too. Pass what embed_stateful returned, or None to "
+        "start at zero."
     )
     # Teachers of pretraining
     EL180 = (

@@ -1,12 +1,15 @@
-"""Train floret vectors on a text, the static vectors that know any word's parts: what a biLM of
-the same text is compared with."""
+"""Train floret vectors on a text, the static vectors that know any word's parts: a teacher for
+the word layer (`kind = "static_vectors"`), and what a biLM of the same text is compared with."""
 
+from collections import Counter
 from pathlib import Path
 
 import floret
+import numpy as np
 import spacy
 import typer
 from spacy.training.initialize import convert_vectors
+from spacy.vectors import Vectors
 from tqdm import tqdm
 
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
@@ -15,7 +18,10 @@ from spacy_elmo.util.atomic import atomic_folder
 
 def main(
     text: Path = typer.Argument(..., help="Folder with text"),
-    output: Path = typer.Argument(..., help="Folder to write"),
+    output: Path = typer.Argument(..., help="Folder to write, for any word"),
+    table: Path = typer.Argument(
+        ..., help="Another, for the words of the text, as a teacher reads"
+    ),
     lang: str = typer.Option("en", help="Language code"),
     epochs: int = typer.Option(10, help="Passes over the text"),
     dim: int = typer.Option(300, help="Width"),
@@ -24,11 +30,13 @@ def main(
     min_count: int = typer.Option(5, help="Of words that are learned as a whole"),
     bucket: int = typer.Option(50_000, help="Rows of the table"),
 ) -> None:
-    """Write a pipeline with the vectors."""
+    """Write two pipelines with the vectors."""
+    counts: Counter[str] = Counter()
     with atomic_folder(output) as folder:
         sentences = folder / "text.txt"
         with sentences.open("w", encoding="utf-8") as file:
             for words in tqdm(read_sequences(str(text), cutter_maker(lang, TOKENIZER))):
+                counts.update(words)
                 file.write(f"{' '.join(words)}\n")
         # As spaCy's own: words and parts share one table, at two places each.
         model = floret.train_unsupervised(
@@ -46,14 +54,20 @@ def main(
             minCount=min_count,
             bucket=bucket,
         )
-        table = folder / "vectors.floret"
-        model.save_floret_vectors(str(table))
+        saved = folder / "vectors.floret"
+        model.save_floret_vectors(str(saved))
         # Not `spacy init vectors`, which makes the language's own tokenizer: in Korean it needs
         # MeCab.
         nlp = spacy.blank(lang, config={"nlp": {"tokenizer": TOKENIZER}})
-        convert_vectors(nlp, table, truncate=0, prune=0, mode="floret")
-        table.unlink()
+        convert_vectors(nlp, saved, truncate=0, prune=0, mode="floret")
+        saved.unlink()
         sentences.unlink()
+        nlp.to_disk(folder)
+    # Of a word that came once, little is known but its parts.
+    known = [word for word, count in counts.items() if count > 1]
+    data = np.stack([nlp.vocab.get_vector(word) for word in known])
+    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=data, keys=known)
+    with atomic_folder(table) as folder:
         nlp.to_disk(folder)
 
 

@@ -4,9 +4,8 @@ from functools import partial
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
-from ..errors import Errors
 from ..text.stdin import STDIN
-from ..text.text_files import find_files, get_format, list_outside, open_binary
+from ..text.text_files import find_files, get_format, open_binary
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
@@ -31,27 +30,20 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
     stdin_format (str): its format, see `save_stdin`.
     RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
         a dot or an underscore are left out, as other programs do, and so are folders of jobs.
-    RAISES (ValueError): EL080 if all files are of the job itself; else as `save_stdin` and
-        `find_files`.
+    RAISES (ValueError): as `save_stdin` and `find_files`.
     RAISES (OSError): if the standard input cannot be saved.
     """
     if text == STDIN:
         return [save_stdin(output, stdin_format)]
-    known = sorted(READERS)
-    files = find_files(text, known, partial(_is_excluded, Path(text), output.resolve()))
-    files = list_outside(files, output)
-    if not files:
-        raise ValueError(Errors.EL080.format(path=text, known=", ".join(known)))
-    return files
+    return find_files(text, sorted(READERS), partial(_is_excluded, Path(text)), output)
 
 
-def _is_excluded(folder: Path, output: Path, path: Path) -> bool:
+def _is_excluded(folder: Path, path: Path) -> bool:
     """RETURNS (bool): Whether a file below a folder is no text that was meant: it is hidden, or
-    what this job or another one has written."""
+    what a job has written."""
     parents = [folder / parent for parent in path.parents][:-1]
     is_marked = any(part.startswith((".", "_")) for part in path.parts)
-    is_own = output in (folder / path).resolve().parents
-    return is_marked or is_own or any(map(is_job_folder, parents))
+    return is_marked or any(map(is_job_folder, parents))
 
 
 def require_readable(files: List[Path], keys: Keys) -> None:

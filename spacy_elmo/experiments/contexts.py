@@ -78,8 +78,8 @@ def find_contexts(
     layer (int): of the biLM; -1 is the top one.
     same_word (bool): whether only the query's word counts, in upper or lower case.
     RETURNS (List[Query]): in the order of the queries.
-    RAISES (ValueError): EL094 if there are no sentences, EL057 if no sentence has the word
-        that `same_word` asks for.
+    RAISES (ValueError): EL094 if there are no sentences, EL057 if no other sentence has
+        the word that `same_word` asks for, or any.
     EXAMPLE:
         >>> from spacy_elmo import load_embedder
         >>> sentences = [["the", "bank", "lends"], ["a", "river", "bank"], ["ham"]]
@@ -150,7 +150,9 @@ class _Search:
     def finish(self) -> Query:
         """RETURNS (Query): With its contexts. RAISES (ValueError): EL057 if there are none."""
         if not self._heap:
-            raise ValueError(Errors.EL057.format(word=self.query.word))
+            word = f"the word {self.query.word!r}" if self.same_word else "a word"
+            hint = ", or look at all words" if self.same_word else ""
+            raise ValueError(Errors.EL057.format(word=word, hint=hint))
         ranked = sorted(self._heap, key=lambda item: item[:2], reverse=True)
         return replace(self.query, contexts=[context for *_, context in ranked])
 

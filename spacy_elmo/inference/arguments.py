@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from ..bilm.lstm import BiLMState
+from ..bilm.state_checks import find_infinite, is_finite
 from ..errors import Errors
 
 # What has an order and a length.
@@ -29,12 +30,18 @@ def require_words(sentences: Any) -> None:
 
 
 def require_state(state: Any) -> None:
-    """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not."""
+    """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not, EL306 if
+    it holds NaN or infinity."""
     is_state = isinstance(state, BiLMState) and all(
         isinstance(part, Tensor) and part.dim() == 4 for part in state
     )
     if state is not None and not is_state:
         raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
+    for name, part in zip(BiLMState._fields, state or ()):
+        if not is_finite(part):
+            places = find_infinite(part)
+            text = Errors.EL306.format(name=name, count=len(places), place=places[0].tolist())
+            raise ValueError(text)
 
 
 def _make_error(place: str, value: Any, expected: str) -> ValueError:

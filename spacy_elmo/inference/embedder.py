@@ -225,9 +225,8 @@ class Embedder(nn.Module):
             Rows that it lacks start at zero, rows beyond the sentences are kept.
         RETURNS (Tuple[List[NDArray], BiLMState]): arrays as `embed`, and the state
             after the closing boundary of each sentence.
-        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word
-            is something else, EL120 if the state is, EL014 if the state has another biLM's
-            shape.
+        RAISES (ValueError): EL013 if a sentence is a string, EL119 if it or a word is something
+            else, EL120, EL306 or EL014 if the state is, has no numbers or another biLM's shape.
         EXAMPLE:
             >>> from spacy_elmo import load_embedder
             >>> embedder = load_embedder()
@@ -244,7 +243,8 @@ class Embedder(nn.Module):
         if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
             shapes = [tuple(part.shape) for part in start]
             raise ValueError(Errors.EL014.format(found=shapes, config=self.bilm.config))
-        running = BiLMState(*(torch.cat(p, dim=2).detach().float() for p in zip(start, empty)))
+        # A saved state may come from another device.
+        running = BiLMState(*(torch.cat((p.detach().to(z), z), dim=2) for p, z in zip(start, empty)))
         arrays = self._make_arrays(len(sentences))
         n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sentences):

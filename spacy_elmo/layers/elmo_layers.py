@@ -17,6 +17,7 @@ from ..checkpoints.tensors import parse_tensors
 from ..inference.activation_cache import KeptLayers
 from ..inference.embedder import Embedder
 from .spans import SpanGetter, get_sequences
+from .torch_shim import TorchShim
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 Backprop = Callable[[List[Floats2d]], List[Doc]]
@@ -45,11 +46,10 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
     """
     config = embedder.bilm.config
     torch_layer = PyTorchWrapper_v3(
-        embedder,
-        convert_inputs=convert_inputs,
-        convert_outputs=convert_outputs,
-        serialize_model=serialize_embedder,
-        deserialize_model=deserialize_embedder,
+        embedder, convert_inputs=convert_inputs, convert_outputs=convert_outputs
+    )
+    torch_layer.shims[0] = TorchShim(
+        embedder, serialize_model=serialize_embedder, deserialize_model=deserialize_embedder
     )
     return Model(
         "elmo_layers",

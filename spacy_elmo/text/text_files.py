@@ -36,7 +36,10 @@ def is_hidden(path: Path) -> bool:
 
 
 def find_files(
-    path: str, known: List[str], is_excluded: Callable[[Path], bool] = is_hidden
+    path: str,
+    known: List[str],
+    is_excluded: Callable[[Path], bool] = is_hidden,
+    but: Optional[Path] = None,
 ) -> List[Path]:
     """List the files of a corpus.
 
@@ -44,14 +47,16 @@ def find_files(
     known (List[str]): endings of known formats, without the dot.
     is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths from
         it on.
+    but (Optional[Path]): a folder that a program writes into: what is in there, by whatever path,
+        is left out.
     RETURNS (List[Path]): at least one file, sorted by name.
-    RAISES (ValueError): EL080 if there is nothing, EL081 for a named file of no known
-        format, EL101 for a pipe or a device: text is read more than once.
+    RAISES (ValueError): EL080 if there is nothing, EL304 if all is in `but`, EL081 for a named
+        file of no known format, EL101 for a pipe or a device: text is read more than once.
     """
     if os.path.isdir(path):
         folder = Path(path)
         found = (p for p in folder.rglob("*") if not is_excluded(p.relative_to(folder)))
-        visible = sorted(p for p in found if p.is_file())
+        visible = _list_outside(sorted(p for p in found if p.is_file()), path, but)
         files = [p for p in visible if get_format(p) in known]
         others = [p.name for p in visible if get_format(p) not in known]
         if others:
@@ -67,6 +72,7 @@ def find_files(
         files = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
         files = [Path(path)] if os.path.exists(path) else []
+    files = _list_outside(files, path, but)
     if not files:
         raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
     for file in files:
@@ -76,11 +82,16 @@ def find_files(
     return files
 
 
-def list_outside(files: List[Path], folder: Path) -> List[Path]:
-    """files (List[Path]): any. folder (Path): what a program writes into. RETURNS (List[Path]):
-    those that are not below it, by whatever path."""
+def _list_outside(files: List[Path], path: str, folder: Optional[Path]) -> List[Path]:
+    """RETURNS (List[Path]): Those that are not below a folder. RAISES (ValueError): EL304 if there
+    were some, and all are."""
+    if folder is None:
+        return files
     written = folder.resolve()
-    return [file for file in files if written not in file.resolve().parents]
+    outside = [file for file in files if written not in file.resolve().parents]
+    if files and not outside:
+        raise ValueError(Errors.EL304.format(path=path, folder=folder))
+    return outside
 
 
 def get_format(path: Path) -> str:

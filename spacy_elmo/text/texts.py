@@ -6,9 +6,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ..errors import Errors
 from ..registry import corpus_readers
-from .text_files import find_files, get_format, list_outside
+from .text_files import find_files, get_format
 
 # Files read at the same time, and text taken from one of them in a go.
 _N_OPEN = 32
@@ -46,11 +45,7 @@ class TextSource:
     """
 
     def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
-        known = sorted(corpus_readers.get_all())
-        files = find_files(path, known)
-        self.files: List[Path] = files if but is None else list_outside(files, but)
-        if not self.files:
-            raise ValueError(Errors.EL304.format(path=path, folder=but))
+        self.files = find_files(path, sorted(corpus_readers.get_all()), but=but)
         self.seed = seed
 
     @property

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.characters import encode_words
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm import BiLMState
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import pack, unpack_rows
 from spacy_elmo.bilm.word_batch import make_batch
@@ -116,6 +117,26 @@ def test_embed_takes_any_lists(embedder):
 def test_embed_stateful_refuses_what_is_no_state(embedder, state):
     with pytest.raises(ValueError, match=f"EL120.*{type(state).__name__}"):
         embedder.embed_stateful([["a"]], state)
+
+
+@pytest.mark.parametrize("part", BiLMState._fields)
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_embed_stateful_refuses_states_that_are_no_numbers(embedder, part, value):
+    _, state = embedder.embed_stateful([["a"], ["b"]])
+    getattr(state, part)[1, 0, 1, 0] = value
+
+    with pytest.raises(ValueError, match=rf"EL306.*{part} .*: 1 of them.* \[1, 0, 1, 0\]"):
+        embedder.embed_stateful([["a"]], state)
+
+
+def test_embed_stateful_takes_states_of_other_types(embedder):
+    _, state = embedder.embed_stateful([["a"]])
+    expected, _ = embedder.embed_stateful([["b"]], state)
+
+    arrays, after = embedder.embed_stateful([["b"]], BiLMState(*(p.double() for p in state)))
+
+    assert_close(arrays, expected, 0)
+    assert {part.dtype for part in after} == {torch.float32}
 
 
 def test_embedder_refuses_impossible_numbers():

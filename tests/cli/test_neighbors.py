@@ -78,8 +78,10 @@ def test_queries_do_not_find_themselves_nor_disturb_each_other(embedder):
 def test_nothing_to_find_is_said(embedder):
     with pytest.raises(ValueError, match="EL094"):
         find_contexts(embedder, [QUERY], [])
-    with pytest.raises(ValueError, match="EL057.*ham"):
+    with pytest.raises(ValueError, match="EL057.*the word 'ham'.*look at all words"):
         find_contexts(embedder, [QUERY], [["Eggs"]], same_word=True)
+    with pytest.raises(ValueError, match=r"EL057.*has a word\. Give more text\."):
+        find_contexts(embedder, [QUERY], [QUERY[0]])
 
 
 def test_static_neighbours():

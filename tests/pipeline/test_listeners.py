@@ -9,7 +9,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import SGD
+from thinc.api import SGD, Adam
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
@@ -528,6 +528,30 @@ def test_learn_rate_factor_scales_the_bilm_alone():
     assert moves[0.1][0] == pytest.approx(0.1 * moves[1.0][0], rel=0.1)
     assert moves[0.0][0] == 0
     assert moves[0.0][1] == pytest.approx(moves[1.0][1], rel=0.01)
+
+
+def test_averages_reach_a_bilm_that_learns_and_are_what_is_saved(tmp_path):
+    nlp = make_nlp(frozen=False)
+    add_task(nlp, "tagger", PLACES["both"])
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    optimizer = Adam(0.01, use_averages=True)
+    first = bilm_bytes(nlp)
+    for _ in range(4):
+        nlp.update(examples, sgd=optimizer)
+    trained, scores_before = bilm_bytes(nlp), scores(nlp, TEXTS[0])
+
+    with nlp.use_params(optimizer.averages):
+        averaged, expected = bilm_bytes(nlp), scores(nlp, TEXTS[0])
+        nlp.to_disk(tmp_path)
+
+    assert first != trained != averaged != first
+    assert bilm_bytes(nlp) == trained
+    assert_close(scores(nlp, TEXTS[0]), scores_before, atol=0)
+    loaded = spacy.load(tmp_path)
+    assert bilm_bytes(loaded) == averaged
+    assert_close(scores(loaded, TEXTS[0]), expected)
+    assert np.abs(expected - scores_before).max() > 1e-4
 
 
 def test_trained_pipelines_predict_the_same_after_loading(tmp_path):

@@ -579,11 +579,12 @@ def test_a_list_of_words_is_what_it_holds(tmp_path, texts):
         train(tmp_path, texts, resume=True, corpus=corpus)
 
 
-def test_the_runs_own_files_are_no_text(tmp_path, texts):
+def test_the_runs_own_files_are_no_text(tmp_path, texts, caplog):
     own = tmp_path / "texts"
     shutil.copytree(texts, own)
     train(own, own, "train/run", stop_at=5)
     assert train(own, own, "train/run", resume=True).step == 12
+    assert not [r for r in caplog.messages if "WL012" in r]
     with pytest.raises(ValueError, match="EL304"):
         train(own, own, "train")
 

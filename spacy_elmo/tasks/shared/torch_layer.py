@@ -1,19 +1,17 @@
 """torch modules as Thinc layers that read the rows of docs.
 
 What Thinc's `PyTorchWrapper` leaves open and the tasks need: the width of the input may be known
-only when the model is initialized or loaded; the optimizer's averages reach the weights; weights
-are saved without pickle. Modules get their dropout as an argument: their mode (`train`, `eval`) is
-shared by threads and never read.
+only when the model is initialized or loaded; weights are saved without pickle. Modules get their
+dropout as an argument: their mode (`train`, `eval`) is shared by threads and never read.
 """
 
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 
 import safetensors.torch
 import srsly
 import torch
 from spacy.tokens import Doc
-from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import Tensor, nn
 
@@ -21,6 +19,7 @@ from ...bilm.state_checks import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...layers.elmo_tok2vec import get_past_width
+from ...layers.torch_shim import TorchShim
 from ...util.unpacking import unpack
 
 _SOURCE = "the saved component"
@@ -55,25 +54,6 @@ class SizedModule(nn.Module):
         if self.body is None:
             raise ValueError(Errors.EL190)
         return self.body(*args, **kwargs)
-
-
-class TorchShim(PyTorchShim):
-    """Thinc's shim, which takes averaged weights. See `PyTorchShim.use_params`: it looks for keys
-    that no optimizer writes."""
-
-    @contextmanager
-    def use_params(self, params: Dict) -> Iterator[None]:
-        """params (Dict): (id, name) -> array, such as `optimizer.averages`."""
-        own = dict(self._model.named_parameters())
-        names = [name for name in own if (self.id, name) in params]
-        backup = {name: own[name].data for name in names}
-        for name in names:
-            own[name].data = xp2torch(params[self.id, name], device=own[name].device)
-        try:
-            yield
-        finally:
-            for name, data in backup.items():
-                own[name].data = data
 
 
 def torch_layer(
