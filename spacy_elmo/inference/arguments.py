@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ..bilm.config import BiLMConfig
 from ..bilm.lstm import BiLMState
 from ..bilm.state_checks import find_infinite, is_finite
 from ..errors import Errors
@@ -42,6 +43,14 @@ def require_state(state: Any) -> None:
             places = find_infinite(part)
             text = Errors.EL306.format(name=name, count=len(places), place=places[0].tolist())
             raise ValueError(text)
+
+
+def require_shapes(state: BiLMState, zeros: BiLMState, config: BiLMConfig) -> None:
+    """state (BiLMState): any. zeros (BiLMState): of the biLM, which may have other rows. config
+    (BiLMConfig): its shape. RAISES (ValueError): EL014 if the state is of another shape."""
+    if any(a.shape[i] != b.shape[i] for a, b in zip(state, zeros) for i in (0, 1, 3)):
+        shapes = [tuple(part.shape) for part in state]
+        raise ValueError(Errors.EL014.format(found=shapes, config=config))
 
 
 def _make_error(place: str, value: Any, expected: str) -> ValueError:

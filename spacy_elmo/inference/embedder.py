@@ -18,7 +18,7 @@ from ..bilm.words import encode_distinct
 from ..errors import Errors, Warnings
 from ..util.checks import require_known, require_least
 from .activation_cache import ActivationCache, KeptLayers
-from .arguments import require_state, require_words
+from .arguments import require_shapes, require_state, require_words
 from .engine import InferenceEngine
 from .forking import share_at_fork
 from .hashing import hash_weights
@@ -240,11 +240,10 @@ class Embedder(nn.Module):
         self.ensure_ready()
         start = self.bilm.zero_state(len(sentences)) if state is None else state
         empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
-        if any(a.shape[i] != b.shape[i] for a, b in zip(start, empty) for i in (0, 1, 3)):
-            shapes = [tuple(part.shape) for part in start]
-            raise ValueError(Errors.EL014.format(found=shapes, config=self.bilm.config))
+        require_shapes(start, empty, self.bilm.config)
         # A saved state may come from another device.
-        running = BiLMState(*(torch.cat((p.detach().to(z), z), dim=2) for p, z in zip(start, empty)))
+        parts = [torch.cat((p.detach().to(z), z), dim=2) for p, z in zip(start, empty)]
+        running = BiLMState(*parts)
         arrays = self._make_arrays(len(sentences))
         n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sentences):
