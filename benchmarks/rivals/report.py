@@ -158,8 +158,9 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         "hashed word features and convolutions of width 96, as `word_features` has beside ELMo, "
         "and as the frozen transformer has here: it stands in ELMo's place, with the same word "
         "dropout. The listener of the transformer has no dropout and no norm of its own.",
-        "Frozen MiniLM-L6 is cut after a layer (spacy-transformers' listeners read the last one); "
-        "of those that were run, the one that is best on dev with the first seed is shown: "
+        "Frozen MiniLM-L6 is cut after a layer (spacy-transformers' listeners read the last one), "
+        "and what is fine-tuned has a learning rate of its own; of those that were run, the one "
+        "that is best on dev with the first seed is shown: "
         f"{_list_choices(work, lines)}.",
         f"One seed where a run takes more than {LONGEST / 60:g} minutes of a core, or is not "
         "repeated yet.",

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _STDOUT = Path("-")
 _PRESET_HELP = (
     "shared_mix: one learned mix for all tasks. task_mix: one for each task. allennlp: "
-    "published weights. fine_tune: the biLM trains too. word_features: ELMo beside "
-    "spaCy's own features. static_vectors: beside these and static vectors. "
+    "published weights. word_features: ELMo beside spaCy's own features. fine_tune: the same, "
+    "and the biLM trains too. static_vectors: beside these and static vectors. "
     "With --pretraining: standard; toy: minutes, to see how it goes; kim_5m or kim_19m: for a "
     "million words or so."
 )
