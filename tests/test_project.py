@@ -14,6 +14,7 @@ import pytest
 import spacy
 import srsly
 from spacy.tokens import DocBin
+from weasel.util.config import load_project_config
 
 from spacy_elmo.senses.wordnet import read_wordnet
 
@@ -361,6 +362,15 @@ def test_korean_is_pretrained_tagged_and_rated(project):
     # The other sentence was trained on, too.
     new = list(DocBin().from_disk(project / "work/corpus/ko_gsd/new.spacy").get_docs(vocab))
     assert [doc.text.strip() for doc in new] == ["Fry ham"]
+
+
+def test_every_dependency_is_one_path():
+    # A list that begins with a variable alone becomes one text.
+    project = load_project_config(ROOT)
+
+    for command in project["commands"]:
+        for path in (*command.get("deps", ()), *command.get("outputs", ())):
+            assert not set(path) & set(", []"), (command["name"], path)
 
 
 def test_assets_have_public_addresses_and_checksums():
