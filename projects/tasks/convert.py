@@ -27,13 +27,13 @@ def main(
     makers = {"ner": make_entity_docs, "tagger": make_tag_docs, "textcat": make_rated_docs}
     for task in tasks.split(","):
         make_docs = partial(makers[COMPONENTS[task]], vocab, source, task=task)
-        for split in SPLITS:
-            write_docs(islice(make_docs(split), limit or None), output / task / f"{split}.spacy")
+        docs = {split: list(islice(make_docs(split), limit or None)) for split in SPLITS}
         if task in REPEATED:
-            known = {doc.text for doc in islice(make_docs("train"), limit or None)}
-            tested = islice(make_docs("test"), limit or None)
-            if new := [doc for doc in tested if doc.text not in known]:
-                write_docs(new, output / task / "new.spacy")
+            known = {doc.text for doc in docs["train"]}
+            if new := [doc for doc in docs["test"] if doc.text not in known]:
+                docs["new"] = new
+        for name, found in docs.items():
+            write_docs(found, output / task / f"{name}.spacy")
 
 
 def write_docs(docs: Iterable[Doc], path: Path) -> None:

@@ -53,26 +53,27 @@ def find_files(
     RAISES (ValueError): EL080 if there is nothing, EL304 if all is in `but`, EL081 for a named
         file of no known format, EL101 for a pipe or a device: text is read more than once.
     """
-    if os.path.isdir(path):
+    is_folder = os.path.isdir(path)
+    if is_folder:
         folder = Path(path)
-        found = (p for p in folder.rglob("*") if not is_excluded(p.relative_to(folder)))
-        visible = _list_outside(sorted(p for p in found if p.is_file()), path, but)
-        files = [p for p in visible if get_format(p) in known]
-        others = [p.name for p in visible if get_format(p) not in known]
-        if others:
-            logger.warning(
-                Warnings.WL012.format(
-                    path=path,
-                    n_files=count_things(len(others), "file"),
-                    examples=", ".join(others[:3]),
-                    known=", ".join(known),
-                )
-            )
+        below = (p for p in folder.rglob("*") if not is_excluded(p.relative_to(folder)))
+        found = sorted(p for p in below if p.is_file())
     elif has_magic(path) and not os.path.exists(path):
-        files = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
+        found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
-        files = [Path(path)] if os.path.exists(path) else []
-    files = _list_outside(files, path, but)
+        found = [Path(path)] if os.path.exists(path) else []
+    found = found if but is None else _list_outside(found, path, but)
+    files = [p for p in found if get_format(p) in known] if is_folder else found
+    if len(files) < len(found):
+        others = [p.name for p in found if get_format(p) not in known]
+        logger.warning(
+            Warnings.WL012.format(
+                path=path,
+                n_files=count_things(len(others), "file"),
+                examples=", ".join(others[:3]),
+                known=", ".join(known),
+            )
+        )
     if not files:
         raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
     for file in files:
@@ -82,11 +83,9 @@ def find_files(
     return files
 
 
-def _list_outside(files: List[Path], path: str, folder: Optional[Path]) -> List[Path]:
+def _list_outside(files: List[Path], path: str, folder: Path) -> List[Path]:
     """RETURNS (List[Path]): Those that are not below a folder. RAISES (ValueError): EL304 if there
     were some, and all are."""
-    if folder is None:
-        return files
     written = folder.resolve()
     outside = [file for file in files if written not in file.resolve().parents]
     if files and not outside:
