@@ -242,8 +242,8 @@ class Embedder(nn.Module):
         empty = self.bilm.zero_state(max(0, len(sentences) - start.hidden.size(2)))
         require_shapes(start, empty, self.bilm.config)
         # A saved state may come from another device.
-        parts = [torch.cat((p.detach().to(z), z), dim=2) for p, z in zip(start, empty)]
-        running = BiLMState(*parts)
+        parts = [torch.cat((p.detach().to(z.device), z), dim=2) for p, z in zip(start, empty)]
+        running = BiLMState(*(part.float() for part in parts))
         arrays = self._make_arrays(len(sentences))
         n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sentences):
