@@ -103,6 +103,24 @@ def make_result(row, task, seed, score):
     }  # fmt: skip
 
 
+@pytest.mark.slow
+def test_floret_vectors_know_parts_of_words(tmp_path):
+    pytest.importorskip("floret")
+    from rivals.preparation import train_floret
+
+    texts = [doc.text for doc in make_docs(40)]
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/a.txt").write_text("\n".join(texts), "utf-8")
+
+    train_floret(tmp_path / "text", 1, tmp_path / "floret")
+
+    nlp = spacy.load(tmp_path / "floret")
+    assert nlp.vocab.vectors.mode == "floret"
+    assert nlp.vocab.vectors.shape == (50_000, 300)
+    assert (nlp.vocab.vectors.minn, nlp.vocab.vectors.maxn) == (4, 5)
+    assert nlp.vocab["unheardof"].vector.any()
+
+
 def test_the_report_shows_what_the_files_say(tmp_path):
     pytest.importorskip("matplotlib")
     for row, seed, score in [

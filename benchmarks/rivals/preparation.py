@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,10 +25,6 @@ from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
 
 try:
-    import floret
-except ImportError:
-    floret = None
-try:
     import spacy_transformers
     from transformers import AutoModel, AutoTokenizer
 except ImportError:
@@ -35,20 +32,9 @@ except ImportError:
 
 # Folder of `spacy pretrain` among the inputs.
 PRETRAINING = "pretraining"
-# As spaCy's own floret vectors: two hashes in a table of 50,000 rows.
-FLORET = {
-    "model": "cbow",
-    "mode": "floret",
-    "dim": 300,
-    "minn": 4,
-    "maxn": 5,
-    "minCount": 10,
-    "neg": 10,
-    "hashCount": 2,
-    "bucket": 50_000,
-    "lr": 0.05,
-    "thread": 1,
-}
+# As spaCy's own floret vectors of English: parts of four and five characters.
+FLORET = ("--minn", "4", "--maxn", "5", "--min-count", "10")
+FLORET_SCRIPT = SCRIPT.parents[1] / "projects/pretrain/floret_vectors.py"
 TRANSFORMER = {
     "@architectures": "spacy-transformers.TransformerModel.v3",
     "tokenizer_config": {"use_fast": True},
@@ -81,8 +67,8 @@ def prepare_all(
             parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
     parts[sentences.name] = partial(write_text, text)
     parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
-    if floret:
-        parts["floret"] = partial(train_floret, sentences, epochs)
+    if find_spec("floret"):
+        parts["floret"] = partial(train_floret, text, epochs)
     for name, make in parts.items():
         if not (output / name).exists():
             print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
@@ -119,14 +105,14 @@ def write_text(source: Path, path: Path) -> None:
 
 
 def train_floret(text: Path, epochs: int, output: Path) -> None:
-    """Train floret vectors and write a pipeline with them, by `spacy init vectors`."""
-    model = floret.train_unsupervised(str(text), epoch=epochs, **FLORET)
-    with atomic_folder(output) as folder:
-        table = folder / "vectors.floret"
-        model.save_floret_vectors(str(table))
-        command = ["init", "vectors", "en", str(table), str(folder), "--mode", "floret"]
-        subprocess.run([sys.executable, "-m", "spacy", *command], check=True)
-        table.unlink()
+    """Write a pipeline with floret vectors of a text.
+
+    text (Path): folder with text.
+    epochs (int): passes over it.
+    output (Path): folder to write.
+    """
+    command = [sys.executable, str(FLORET_SCRIPT), str(text), str(output)]
+    subprocess.run([*command, "--epochs", str(epochs), *FLORET], check=True)
 
 
 def cut_transformer(source: Path, depth: int, output: Path) -> None:

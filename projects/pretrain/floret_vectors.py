@@ -3,6 +3,7 @@ the word layer (`kind = "static_vectors"`), and what a biLM of the same text is 
 
 from collections import Counter
 from pathlib import Path
+from typing import Optional
 
 import floret
 import numpy as np
@@ -19,8 +20,8 @@ from spacy_elmo.util.atomic import atomic_folder
 def main(
     text: Path = typer.Argument(..., help="Folder with text"),
     output: Path = typer.Argument(..., help="Folder to write, for any word"),
-    table: Path = typer.Argument(
-        ..., help="Another, for the words of the text, as a teacher reads"
+    table: Optional[Path] = typer.Argument(
+        None, help="Another, for the words of the text, as a teacher reads"
     ),
     lang: str = typer.Option("en", help="Language code"),
     epochs: int = typer.Option(10, help="Passes over the text"),
@@ -30,7 +31,7 @@ def main(
     min_count: int = typer.Option(5, help="Of words that are learned as a whole"),
     bucket: int = typer.Option(50_000, help="Rows of the table"),
 ) -> None:
-    """Write two pipelines with the vectors."""
+    """Write a pipeline with the vectors, and perhaps one with those of the text's words alone."""
     counts: Counter[str] = Counter()
     with atomic_folder(output) as folder:
         sentences = folder / "text.txt"
@@ -63,6 +64,8 @@ def main(
         saved.unlink()
         sentences.unlink()
         nlp.to_disk(folder)
+    if table is None:
+        return
     # Of a word that came once, little is known but its parts.
     known = [word for word, count in counts.items() if count > 1]
     data = np.stack([nlp.vocab.get_vector(word) for word in known])
