@@ -14,6 +14,7 @@ import srsly
 import torch
 import typer
 from common import describe_machine, print_table
+from confection import Config
 
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
@@ -23,9 +24,16 @@ from spacy_elmo.pretraining.run_words import COUNTS_FILE, VOCAB_FILE
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 NARROW = [[1, 16], [2, 16], [3, 32], [4, 64]]
-# Name -> section -> what is other than in the bundled model's config.
+# The shape that is changed: the first bundled model's, which had a projection.
+SHAPE: dict[str, Any] = {
+    "width": 256,
+    "cell_width": 512,
+    "projection": True,
+    "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128]],
+}
+# Name -> section -> what is other.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "as bundled": {},
+    "nothing changed": {},
     "filters of the paper's small shape": {"bilm": {"filters": WIDE}},
     "128 filters": {"bilm": {"filters": NARROW}},
     "cells 256": {"bilm": {"cell_width": 256}},
@@ -103,15 +111,9 @@ def train(
     batch_tokens: int,
 ) -> Path:
     """RETURNS (Path): folder of the run."""
-    config = make_pretraining_config()
+    config = make_config(changes, steps, batch_tokens)
     config["paths"]["train"] = str(text)
-    config["corpus"].update(vocabulary=str(vocabulary), buffer_tokens=200_000)
-    config["training"].update(
-        max_steps=steps, batch_tokens=batch_tokens, learn_rate=0.003, precision="bf16",
-        warmup_steps=steps // 5, decay_share=0.5,
-    )  # fmt: skip
-    for section, values in changes.items():
-        config[section].update(values)
+    config["corpus"]["vocabulary"] = str(vocabulary)
     folder, first = work / make_slug(name), work / make_slug(next(iter(VARIANTS)))
     folder.mkdir(parents=True, exist_ok=True)
     # Counted once; a run that cuts the text otherwise counts for itself.
@@ -121,6 +123,20 @@ def train(
     config.to_disk(folder / "run.cfg", interpolate=False)
     pretrain(load_config(folder / "run.cfg"), folder, resume=True)
     return folder
+
+
+def make_config(changes: dict[str, dict[str, Any]], steps: int, batch_tokens: int) -> Config:
+    """RETURNS (Config): of a run, without its text and words."""
+    config = make_pretraining_config()
+    config["bilm"].update(SHAPE)
+    config["corpus"]["buffer_tokens"] = 200_000
+    config["training"].update(
+        max_steps=steps, batch_tokens=batch_tokens, learn_rate=0.003, precision="bf16",
+        warmup_steps=steps // 5, decay_share=0.5,
+    )  # fmt: skip
+    for section, values in changes.items():
+        config[section].update(values)
+    return config
 
 
 if __name__ == "__main__":

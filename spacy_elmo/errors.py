@@ -417,7 +417,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
         "another path."
     )
-    EL165 = "'{path}' cannot be written: {problem}. Give another path."
     EL166 = "A picture cannot be written as '{path}', only with one of the endings {known}."
     EL167 = "There are no sentences in '{path}'. Give a file with one in each line."
     EL168 = (

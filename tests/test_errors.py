@@ -26,6 +26,15 @@ def test_there_are_messages():
     assert len(MESSAGES) > 30
 
 
+def test_no_code_has_two_meanings():
+    root = Path(errors.__file__).parents[1]
+    server = (root / "projects/serve/elmo_service/refusals.py").read_text("utf-8")
+    own = re.findall(r"^    (\w{2}\d{3}) = ", Path(errors.__file__).read_text("utf-8"), re.M)
+    others = re.findall(r'"(EL\d{3})"', server)
+    assert len(others) == 14
+    assert sorted({*own, *others}) == sorted([*own, *others])
+
+
 @pytest.mark.parametrize("code", MESSAGES)
 def test_messages_are_used(code):
     """That each is raised in some test is for `message_use` to say, at the end of a run."""

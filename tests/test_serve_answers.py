@@ -73,21 +73,21 @@ def test_an_answer_that_would_be_too_long_is_refused_before_it_is_computed():
     async def use(client, app):
         refused, reason = await ask(client, SMALL)
         assert nlp.get_pipe("toy_gate").sizes == [1]
-        assert read_metrics(app)["elmo_refusals_total", "EL305"] == 1
+        assert read_metrics(app)["elmo_refusals_total", "EL310"] == 1
         lengths = [await ask(client, SMALL, **{k: v}) for k, v in SHORTER.items()]
         return refused, reason, lengths
 
     SHORTER = {"encoding": "base64", "pooling": "mean"}
     refused, reason, lengths = call(nlp, use, max_answer_bytes=150_000)
     assert refused.status_code == 413 and max(lengths) <= 150_000
-    with pytest.raises(ValueError, match=r'EL305.* at most 150,000 .*"base64".*"mean"'):
+    with pytest.raises(ValueError, match=r'EL310.* at most 150,000 .*"base64".*"mean"'):
         raise ValueError(reason)
 
 
 def test_an_answer_whose_length_is_seen_late_is_refused_too():
     async def use(client, app):
         response = await client.post("/tags", json={"texts": [SMALL]})
-        assert response.status_code == 413 and "EL305" in response.text
+        assert response.status_code == 413 and "EL310" in response.text
         assert read_metrics(app)["elmo_unread_bytes",] == 0
 
     call(TOY, use, max_answer_bytes=10_000)
@@ -121,7 +121,7 @@ def test_unread_answers_have_a_limit_together():
             response, reason = await ask(client, LARGE)
             # Others are served: no client can make the server useless for all.
             assert await ask(client, "Eat ham") < 10_000
-            assert get_metrics(server)["elmo_refusals_total", "EL306"] == 1
+            assert get_metrics(server)["elmo_refusals_total", "EL311"] == 1
             slow.close()
             await wait_until(lambda: get_metrics(server)["elmo_unread_bytes",] == 0)
             assert await ask(client, LARGE) > 600_000
@@ -130,7 +130,7 @@ def test_unread_answers_have_a_limit_together():
 
     response, reason = asyncio.run(run())
     assert response.status_code == 503 and response.headers["retry-after"] == "1"
-    with pytest.raises(ValueError, match="EL306.* bytes of answers are unread, at most 1,200,000"):
+    with pytest.raises(ValueError, match="EL311.* bytes of answers are unread, at most 1,200,000"):
         raise ValueError(reason)
 
 

@@ -167,7 +167,7 @@ def test_more_connections_than_allowed_are_refused():
             opened = await connect(port, 3)
             await wait_until(lambda: len(server.server_state.connections) == 3)
             refused = await send(port, "a")
-            assert get_metrics(server)["elmo_refusals_total", "EL307"] == 1
+            assert get_metrics(server)["elmo_refusals_total", "EL312"] == 1
             for _, writer in opened:
                 writer.close()
             await wait_until(lambda: is_idle(server))
@@ -177,7 +177,7 @@ def test_more_connections_than_allowed_are_refused():
     refused = asyncio.run(run())
     assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
     assert refused.headers["connection"] == "close"
-    with pytest.raises(ValueError, match="EL307.*3 connections are open already"):
+    with pytest.raises(ValueError, match="EL312.*3 connections are open already"):
         raise ValueError(refused.json()["error"].values())
 
 
@@ -225,12 +225,12 @@ def test_what_is_no_http_has_a_reason_of_the_same_shape(request_):
             answer = await asyncio.wait_for(reader.read(), 10)
             writer.close()
             await wait_until(lambda: is_idle(server))
-            assert get_metrics(server)["elmo_refusals_total", "EL308"] == 1
+            assert get_metrics(server)["elmo_refusals_total", "EL313"] == 1
             return answer.partition(b"\r\n\r\n")
 
     head, _, body = asyncio.run(run())
     assert head.startswith(b"HTTP/1.1 400") and b"application/json" in head
-    with pytest.raises(ValueError, match="EL308.*no request in HTTP"):
+    with pytest.raises(ValueError, match="EL313.*no request in HTTP"):
         raise ValueError(json.loads(body)["error"].values())
 
 

@@ -64,7 +64,7 @@ def test_clients_of_any_kind_leave_nothing():
             metrics = read_metrics(server.config.app)
             assert metrics["elmo_unread_bytes",] == metrics["elmo_waiting_texts",] == 0
             # Some were too many, and some left before their answer.
-            assert metrics["elmo_refusals_total", "EL307"]
+            assert metrics["elmo_refusals_total", "EL312"]
             assert any(labels[-1] == "499" for labels in metrics)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
                 assert (await client.post("/tags", json={"texts": TEXTS})).status_code == 200

@@ -34,7 +34,7 @@ class Retries:
         """
         marker = name_marker(self.output, task.number)
         if task.is_careful and marker.exists():
-            i = int(marker.read_text() or 0)
+            i = int(marker.read_text())
             marker.unlink()
             records = list(task.records)
             records[i] = records[i]._replace(problem=KILLED)

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 import spacy
 
 from ..errors import Errors
-from ..util.atomic import atomic_file
+from ..util.atomic import atomic_file, write_file
 from ..util.digests import digest_file
 from ..util.memory import is_out_of_memory
 from ..util.showing import show_error, show_value
@@ -96,7 +96,7 @@ class TaskWorker:
         for i, record in enumerate(task.records):
             if not record.problem:
                 # Whoever finds it knows which record this process was killed by.
-                marker.write_text(str(i))
+                write_file(marker, str(i).encode())
                 yield [record]
         marker.unlink(missing_ok=True)
 

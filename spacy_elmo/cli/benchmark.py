@@ -5,9 +5,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 
-from .common import MOST_THREADS, exit_on_error, read_numbers, require_writable
+from .common import MOST_THREADS, exit_on_error, read_numbers
 from .console import Console
 from .options import JSON, LANG, QUIET
+from .outputs import require_output
 
 _MOST_SENTENCES = 1_000_000
 
@@ -38,7 +39,7 @@ def benchmark(
     sizes = _read_numbers(batch_sizes)
     names = list(dict.fromkeys(name.strip() for name in precisions.split(",")))
     with exit_on_error(quiet) as console:
-        require_writable(output, json)
+        require_output(output, json)
         require_drawable(output)
         result = measure_speed(
             load_embedder(weights).bilm,

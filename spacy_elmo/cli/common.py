@@ -2,7 +2,6 @@
 
 import io
 import logging
-import os
 import re
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -56,30 +55,6 @@ def _describe(err: Exception) -> Optional[str]:
         error = next(iter(str(err).splitlines()), "the system gives no more")
         return Errors.EL159.format(error=error)
     return None
-
-
-def require_writable(*paths: Optional[Path]) -> None:
-    """Check before the work that its results can be written.
-
-    paths (Optional[Path]): files, or None for those that are not wanted. Missing parent
-        folders are fine: they are created with the file.
-    RAISES (ValueError): EL165 if one cannot be written.
-    """
-    for path in paths:
-        problem = None if path is None else _find_problem(path)
-        if problem is not None:
-            raise ValueError(Errors.EL165.format(path=path, problem=problem))
-
-
-def _find_problem(path: Path) -> Optional[str]:
-    if path.is_dir():
-        return "it is a folder"
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if place != path and not place.is_dir():
-        return f"'{place}' is not a folder"
-    return None if os.access(place, os.W_OK) else f"'{place}' is not writable"
 
 
 def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:

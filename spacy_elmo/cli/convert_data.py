@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List
 import typer
 
 from ..util.snippets import count_things
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .data_formats import get_options, get_readers, spell_option
 from .options import LANG, QUIET
+from .outputs import require_output
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -38,7 +39,7 @@ def convert_data(
     options = _read_options(reader, format, ctx.args)
     with exit_on_error(quiet) as console:
         require_language(lang)
-        require_writable(output)
+        require_output(output)
         docs = list(reader(spacy.blank(lang), input, **options))
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, DocBin(docs=docs, store_user_data=True).to_bytes())

@@ -5,8 +5,9 @@ from typing import List, Optional, Tuple
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .options import QUIET
+from .outputs import require_output
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
@@ -41,7 +42,7 @@ def demo(
     from ..util.drawing import require_drawable
 
     with exit_on_error(quiet) as console:
-        require_writable(output)
+        require_output(output)
         require_drawable(output)
         lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
         nlp = spacy.blank("en")

@@ -13,7 +13,7 @@ import typer
 from ..util.snippets import count_things
 from .common import exit_on_error
 from .console import Console
-from .option_conflicts import require_no_conflicts
+from .option_conflicts import list_idle_of_embed, require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def embed(
     interrupted = Warnings.WL058.format(how=" with --resume")
     with exit_on_error(quiet, interrupted) as console:
         _require_choices(unit, dtype, format, input_format)
-        require_no_conflicts(ctx)
+        require_no_conflicts(ctx, list_idle_of_embed(ctx.params))
         settings = BulkSettings(
             pipeline=pipeline,
             weights=weights,

@@ -5,8 +5,9 @@ from typing import Optional
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .options import JSON, QUIET
+from .outputs import require_output
 
 
 def evaluate(
@@ -48,7 +49,7 @@ def evaluate(
     from ..util.atomic import write_json
 
     with exit_on_error(quiet) as console:
-        require_writable(output)
+        require_output(output)
         result = evaluate_checkpoint(
             checkpoint,
             text,

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
+from .option_conflicts import list_idle_of_init_config, require_no_conflicts
 from .options import QUIET
+from .outputs import require_output
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
@@ -23,6 +25,7 @@ _PRESET_HELP = (
 
 
 def init_config(
+    ctx: typer.Context,
     output: Path = typer.Argument(
         ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
     ),
@@ -63,6 +66,7 @@ def init_config(
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_init_config(ctx.params))
         _require_free(output, force)
         _require_kind(preset, pretraining)
         if pretraining:
@@ -170,7 +174,7 @@ def _require_free(output: Path, force: bool) -> None:
         return
     if output.exists() and not force:
         raise ValueError(Errors.EL164.format(path=output))
-    require_writable(output)
+    require_output(output)
 
 
 def _write(output: Path, text: str) -> None:

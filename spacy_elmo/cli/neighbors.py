@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .console import Console
 from .options import JSON, LANG, QUIET, WEIGHTS
+from .outputs import require_output
 
 if TYPE_CHECKING:
     from ..experiments.contexts import Query
@@ -72,7 +73,7 @@ def neighbors(
 def _require_places(html: Optional[Path], output: Optional[Path], json: Optional[Path]) -> None:
     from ..util.drawing import require_drawable
 
-    require_writable(html, output, json)
+    require_output(html, output, json)
     if output is not None:
         require_drawable(output)
 

@@ -1,6 +1,6 @@
-"""Options of `embed` that have no effect beside others: they are refused, not passed over."""
+"""Options that have no effect beside others: they are refused, not passed over."""
 
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterable, Iterator, Tuple
 
 import typer
 
@@ -10,20 +10,25 @@ _NO_PIPELINE = "without `--pipeline`: a new pipeline has one elmo"
 _PIPELINE = "beside `--pipeline`, which has a biLM and a language of its own"
 _FILES = "for files: the endings of their names say which format they have"
 _NO_RAY = "without `--engine ray`"
+_PRETRAINING = "with `--pretraining`"
 _DOCS = "beside `--format spacy`: docs have their text, and vectors in float32"
 
 
-def require_no_conflicts(ctx: typer.Context) -> None:
-    """ctx (typer.Context): of the command. RAISES (ValueError): EL301 for an option that is given
-    and would have no effect."""
-    for name, option, reason in _list_idle(ctx.params):
+# Parameter, option, and why it would have no effect.
+Idle = Tuple[str, str, str]
+
+
+def require_no_conflicts(ctx: typer.Context, idle: Iterable[Idle]) -> None:
+    """ctx (typer.Context): of the command. idle (Iterable[Idle]): its options that have no effect.
+    RAISES (ValueError): EL301 for one that is given."""
+    for name, option, reason in idle:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise ValueError(Errors.EL301.format(option=option, reason=reason))
 
 
-def _list_idle(given: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
-    """YIELDS (Tuple[str, str, str]): Parameter, option, and why it would have no effect."""
+def list_idle_of_embed(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of `embed`. YIELDS (Idle): what has no effect."""
     if given["pipeline"]:
         yield from (("weights", "--weights", _PIPELINE), ("lang", "--lang", _PIPELINE))
     else:
@@ -36,3 +41,12 @@ def _list_idle(given: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
         yield "dtype", "--dtype", _DOCS
         if not given["has_text"]:
             yield "has_text", "--no-text", _DOCS
+
+
+def list_idle_of_init_config(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of `init-config`. YIELDS (Idle): what has no
+    effect."""
+    if given["pretraining"]:
+        yield "vectors", "--vectors", f"{_PRETRAINING}: `elmo pretrain` has --paths.vectors"
+        for name in ("pipeline", "cache", "log_mixes"):
+            yield name, f"--{name.replace('_', '-')}", _PRETRAINING

@@ -9,14 +9,18 @@ from ..errors import Errors
 from ..util.reading import read_json_object
 
 
-def require_output(path: Optional[Path]) -> None:
-    """Check that a file can be written: there is a folder for it, with some room.
+def require_output(*paths: Optional[Path]) -> None:
+    """Check that files can be written: there is a folder for each, with some room.
 
-    path (Optional[Path]): the file; None if none is wanted.
-    RAISES (ValueError): EL145 if it cannot.
+    paths (Optional[Path]): the files; None for those that are not wanted.
+    RAISES (ValueError): EL145 if one cannot.
     """
-    if path is None:
-        return
+    for path in paths:
+        if path is not None:
+            _require_file(path)
+
+
+def _require_file(path: Path) -> None:
     if path.is_dir():
         raise ValueError(Errors.EL145.format(path=path, error="it is a folder"))
     with writing(path):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, List, Optional
 
 import typer
 
-from .common import exit_on_error, read_numbers, require_writable
+from .common import exit_on_error, read_numbers
 from .options import JSON, QUIET, SEEDS, WEIGHTS
+from .outputs import require_output
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -41,7 +42,7 @@ def probe(
     with exit_on_error(quiet) as console:
         for seed in numbers:
             require_seed(seed)
-        require_writable(json)
+        require_output(json)
         docs = {
             name: _read_docs(path)[: limit or None] for name, path in find_splits(corpus).items()
         }
@@ -70,14 +71,14 @@ def _require_labels(docs: "List[Doc]", attr: str) -> None:
 
 def _read_docs(path: Path) -> "List[Doc]":
     import spacy
-    from spacy.tokens import DocBin
 
     from ..errors import Errors
+    from ..text.docbins import load_docbin
     from ..util.reading import require_file
 
     require_file(path)
     try:
-        return list(DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+        return list(load_docbin(path).get_docs(spacy.blank("xx").vocab))
     # A file of another kind can fail anywhere in there.
     except Exception as err:
         error = err or type(err).__name__

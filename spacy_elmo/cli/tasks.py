@@ -1,13 +1,13 @@
 """`python -m spacy elmo tasks`: what a pipeline's components say of a text."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .options import QUIET
+from .outputs import require_output
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -37,12 +37,13 @@ def tasks(
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
     from ..pipeline.pipeline_loading import load_pipeline
+    from ..text.stdin import STDIN, read_stdin
     from ..util.atomic import write_file
 
     with exit_on_error(quiet) as console:
-        require_writable(html)
+        require_output(html)
         nlp = load_pipeline(pipeline)
-        content = (sys.stdin.read() if text == "-" else text).strip()
+        content = (read_stdin() if text == STDIN else text).strip()
         sections = _describe(nlp, content, question, hypothesis)
         for section in sections:
             console.show_title(section.title)

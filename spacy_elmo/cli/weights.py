@@ -5,8 +5,9 @@ from typing import Optional
 
 import typer
 
-from .common import exit_on_error, require_writable
+from .common import exit_on_error
 from .options import JSON, QUIET
+from .outputs import require_output
 
 
 def weights(
@@ -27,7 +28,7 @@ def weights(
     from ..util.drawing import require_drawable
 
     with exit_on_error(quiet) as console:
-        require_writable(output, json)
+        require_output(output, json)
         require_drawable(output)
         mixes = [mix._asdict() for mix in collect_weights(load_pipeline(pipeline))]
         n_layers = max(len(mix["shares"]) for mix in mixes)

@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from ..text.docbins import load_docbin
 from ..util.atomic import write_file
 
 _SPLITS = ("train", "dev", "test")
@@ -36,7 +37,7 @@ def read_docs(path: Path) -> DocBin:
     """path (Path): a .spacy file. RETURNS (DocBin): its docs, at least one. RAISES
     (ValueError): EL148 if there is none, or the file cannot be read."""
     try:
-        docs = DocBin().from_disk(path)
+        docs = load_docbin(path)
     except Exception as err:  # msgpack, NumPy and spaCy each have their own
         raise ValueError(Errors.EL148.format(path=path, error=err)) from err
     if len(docs) == 0:

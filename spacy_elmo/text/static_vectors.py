@@ -33,7 +33,9 @@ def read_static_vectors(path: Path) -> StaticVectors:
     try:
         vocab = Vocab().from_disk(folder)
         words = [vocab.strings[key] for key in vocab.vectors.key2row]
-        rows = list(vocab.vectors.key2row.values())
+        rows = np.fromiter(vocab.vectors.key2row.values(), dtype="int64")
+        if rows.size and rows.min() < 0:
+            raise ValueError("a row has a number below 0")
         vectors = np.asarray(vocab.vectors.data, dtype="float32")[rows]
     # Files of another kind can fail anywhere in there.
     except Exception as err:

@@ -3,12 +3,14 @@
 import logging
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import IO, Optional
 
 from ..errors import Errors, Warnings
 from ..util.atomic import atomic_file, write_json
 from ..util.digests import DIGESTS_FILE, check_digests, digest_file
+from .encoding import decode
 from .file_formats import read_text
 
 logger = logging.getLogger("spacy_elmo")
@@ -52,6 +54,14 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
         path.unlink()
         raise
     return path
+
+
+def read_stdin() -> str:
+    """RETURNS (str): All of the process's standard input, whatever encoding the system has. RAISES
+    (ValueError): EL157 if nothing comes, EL155 if it is not in UTF-8."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = spool_stdin(Path(folder))
+        return decode(path.read_bytes(), path, 0).removeprefix("\ufeff")
 
 
 def _remove_unfinished(path: Path) -> None:

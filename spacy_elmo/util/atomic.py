@@ -58,9 +58,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def _is_device(path: Path) -> bool:
-    # /dev/stdout may lead to a regular file, and must not be replaced for that.
-    is_other = path.exists() and not path.is_file() and not path.is_dir()
-    return is_other or path.absolute().parts[1:2] in (("dev",), ("proc",))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return True
+    # Open files by another name, such as /dev/stdout, may be regular ones, and must not be
+    # replaced for that. A disk in memory, /dev/shm, is one like others.
+    where = path.absolute()
+    return where.parent in (Path("/dev"), Path("/dev/fd")) or where.parts[1:2] == ("proc",)
 
 
 @contextmanager

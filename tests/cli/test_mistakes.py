@@ -121,7 +121,11 @@ MISTAKES = [
     # init-config
     ("init-config {config}", "EL164.*--force"),
     ("init-config {folder}", 2),
-    ("init-config {text_txt}/x.cfg", "EL165.*is not a folder"),
+    ("init-config {text_txt}/x.cfg", "EL145.*xists"),
+    ("init-config {out} --pretraining --pipeline ner", "EL301.*`--pipeline`.*`--pretraining`"),
+    ("init-config {out} --pretraining --vectors {nlp}", "EL301.*--paths.vectors"),
+    ("init-config {out} --pretraining --cache x", "EL301.*`--cache`"),
+    ("init-config {out} --pretraining --log-mixes x", "EL301.*`--log-mixes`"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --lang ''", "EL161"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),
@@ -214,7 +218,7 @@ MISTAKES = [
     ("evaluate {model} {text_txt} --lang zzz", "EL161"),
     ("evaluate {model} {text_txt} --lang ''", "EL161"),
     ("evaluate {model} {text_txt} --output {folder}", 2),
-    ("evaluate {model} {text_txt} --output {text_txt}/x", "EL165"),
+    ("evaluate {model} {text_txt} --output {text_txt}/x", "EL145"),
     ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*EL158.*No space"),
     ("evaluate {meta_list} {text_txt}", "EL103"),
     ("evaluate {meta_cut_off} {text_txt}", "EL103"),
@@ -235,8 +239,8 @@ MISTAKES = [
             "--output {out}.xyz": r"EL166.*\.png",
             "--output {out}": "EL166",
             "--html {folder}": 2,
-            "--html {text_txt}/x": "EL165",
-            "--json {text_txt}/x": "EL165",
+            "--html {text_txt}/x": "EL145",
+            "--json {text_txt}/x": "EL145",
             "--json /dev/full": "I like.*EL158.*No space",
             "--html /dev/full": "I like.*EL158.*No space",
         }.items()
@@ -252,7 +256,7 @@ MISTAKES = [
     ("demo --word nope --output {out}.png", "EL053"),
     ("demo --output {out}.xyz", "EL166"),
     ("demo --output {folder}", 2),
-    ("demo --output {text_txt}/x.png", "EL165"),
+    ("demo --output {text_txt}/x.png", "EL145"),
     ("demo {folder}", "EL031"),
     ("demo {text_txt}", "EL03"),
     # benchmark
@@ -272,7 +276,7 @@ MISTAKES = [
             "--tokens -5": 2,
             "--repeats 0": 2,
             "--lang zzz": "EL161",
-            "--json {text_txt}/x": "EL165",
+            "--json {text_txt}/x": "EL145",
         }.items()
     ],
     ("benchmark {text_txt} {out} --output {out}.png", "EL030"),
@@ -285,7 +289,7 @@ MISTAKES = [
     ("weights ''", "EL171"),
     ("weights nothing", r"EL171.*E050"),
     ("weights {nlp} --output {out}.xyz", "EL166"),
-    ("weights {nlp} --json {text_txt}/x", "EL165"),
+    ("weights {nlp} --json {text_txt}/x", "EL145"),
     # probe
     ("probe {folder}", "EL066"),
     ("probe {out}", "EL066"),
@@ -298,7 +302,7 @@ MISTAKES = [
     ("probe {tagged} --seeds ''", 2),
     ("probe {tagged} --limit -4", 2),
     ("probe {tagged} --weights {folder}", "EL031"),
-    ("probe {tagged} --json {text_txt}/x", "EL165"),
+    ("probe {tagged} --json {text_txt}/x", "EL145"),
 ]  # fmt: skip
 
 

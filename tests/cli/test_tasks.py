@@ -2,9 +2,11 @@
 
 import pytest
 import spacy
+from spacy.cli import app
 from spacy.tokens import Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
+from typer.testing import CliRunner
 
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.tasks.qa.gold_answers import set_gold
@@ -74,6 +76,15 @@ def test_all_is_printed_and_drawn(folder, tmp_path):
     text = page.read_text("utf-8")
     assert text.count("<h2>") == 7 and "&lt;gave&gt;" in text and "http" not in text
     assert text.count("Sam") > 5
+
+
+def test_a_piped_text_is_utf8_whatever_the_system_has(folder):
+    runner, command = CliRunner(charset="latin-1"), ["elmo", "tasks", str(folder), "-"]
+    read = runner.invoke(app, command, input="\ufeffSäm gave him ham .\n".encode())
+    assert read.exit_code == 0 and "Säm" in read.output
+    refused = runner.invoke(app, command, input=b"S\xe4m gave him ham .")
+    assert refused.exit_code == 1 and "EL155" in refused.output
+    assert "EL157" in runner.invoke(app, command, input=b"").output
 
 
 def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):

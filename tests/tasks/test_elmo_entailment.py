@@ -45,6 +45,12 @@ def test_short_pairs_are_pairs(nlp, pipe, premise, hypothesis):
     assert sum(pipe.predict_pair(nlp, premise, hypothesis).values()) == pytest.approx(1)
 
 
+def test_a_pipeline_without_the_component_is_said(nlp, pipe):
+    name = "elmo_entailment"
+    with nlp.select_pipes(disable=name), pytest.raises(ValueError, match=f"EL227.*'{name}'"):
+        pipe.predict_pair(nlp, "a", "b")
+
+
 def test_empty_pairs_do_not_depend_on_others(nlp, pipe):
     alone = pipe.predict_pair(nlp, "", "")
     beside, _ = pipe.predict_pairs(nlp, [("", ""), ("ham", "eggs")])

@@ -447,6 +447,11 @@ def test_a_folder_with_vectors_that_are_none_is_refused(tmp_path):
 
     nlp.vocab.set_vector("ham", np.array([1.0, 2.0], dtype="float32"))
     nlp.to_disk(tmp_path / "nlp")
+    nlp.vocab.vectors.key2row = dict.fromkeys(nlp.vocab.vectors.key2row, -1)
+    nlp.to_disk(tmp_path / "below")
+    with pytest.raises(ValueError, match="EL087.*below 0"):
+        read_static_vectors(tmp_path / "below")
+
     for name in ("vectors", "key2row", "strings.json"):
         path = tmp_path / "nlp" / "vocab" / name
         content = path.read_bytes()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -78,6 +79,17 @@ def test_the_standard_output_is_written_into(tmp_path):
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", code], check=True, stdout=out)
     assert (tmp_path / "out").read_bytes() == b"text"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no disk in memory")
+def test_a_disk_in_memory_is_like_others():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = Path(folder) / "x"
+        write_file(path, b"before")
+        with pytest.raises(KeyboardInterrupt), atomic_file(path) as temporary:
+            assert temporary != path
+            raise KeyboardInterrupt
+        assert path.read_bytes() == b"before"
 
 
 def test_another_process_may_write_the_same_file(tmp_path, monkeypatch):

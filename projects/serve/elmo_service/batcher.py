@@ -87,7 +87,7 @@ class Batcher:
         share (Share): holds the answer's bytes.
         RETURNS (bytes): what the reader made of the docs.
         RAISES (Refusal): EL264 if the queue is full, EL265 if the server stops, EL266 if time
-            is over; EL262, EL269, EL305 and EL306 of the worker.
+            is over; EL262, EL269, EL310 and EL311 of the worker.
         """
         if self.is_stopping:
             raise Refusal(STOPPING)

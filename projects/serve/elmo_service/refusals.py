@@ -41,23 +41,23 @@ FAILED = Reason(
     "EL269", 500, "The texts could not be read; the server's log says why. Leave texts out."
 )
 TOO_LONG = Reason(
-    "EL305",
+    "EL310",
     413,
     "The answer may have {n:,} bytes, at most {limit:,} are sent. For vectors of tokens, ask for "
     '"encoding": "base64", a third as long, or for "pooling": "mean"; or send several requests.',
 )
 NO_ROOM = Reason(
-    "EL306",
+    "EL311",
     503,
     "{n:,} bytes of answers are unread, at most {limit:,} may be. Read answers at once, and try "
     "again later.",
 )
 TOO_MANY = Reason(
-    "EL307",
+    "EL312",
     503,
     "{limit} connections are open already. Try again later, and send several requests over one.",
 )
-NO_HTTP = Reason("EL308", 400, "This is no request in HTTP/1.1. Send one, with a client for HTTP.")
+NO_HTTP = Reason("EL313", 400, "This is no request in HTTP/1.1. Send one, with a client for HTTP.")
 # A client may try again after so many seconds.
 RETRY_SECONDS = 1
 

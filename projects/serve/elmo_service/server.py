@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import socket
 from types import FrameType
 
@@ -64,7 +65,9 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     # asyncio sends without delay only on sockets that say that they are TCP; else an answer of two
     # pieces waits 40 ms for the client's acknowledgement.
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # On Windows it would share the port with another server.
+    if os.name == "posix":
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # 0 would be for ever.

@@ -42,7 +42,7 @@ class Unread:
     def resize(self, share: "Share", n_bytes: int, *, close: bool = False) -> None:
         """Change how much a request holds. A closed share holds nothing: its client has left.
 
-        RAISES (Refusal): EL306 if there is no room; the share stays as it was.
+        RAISES (Refusal): EL311 if there is no room; the share stays as it was.
         """
         with self._lock:
             if share.is_closed:
@@ -68,7 +68,7 @@ class Share:
 
     def resize(self, n_bytes: int) -> None:
         """n_bytes (int): of the answer, before it is written at most so many.
-        RAISES (Refusal): EL305 if an answer may not be so long, EL306 if there is no room."""
+        RAISES (Refusal): EL310 if an answer may not be so long, EL311 if there is no room."""
         limit = self._unread.limits.max_answer_bytes
         if n_bytes > limit:
             raise Refusal(TOO_LONG, n=n_bytes, limit=limit)

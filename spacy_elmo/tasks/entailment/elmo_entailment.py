@@ -83,9 +83,9 @@ class ElmoEntailment(LabelledPipe):
         nlp (Language): the pipeline that this component is in.
         premise, hypothesis (str): two texts.
         RETURNS (Dict[str, float]): the probability of each label.
+        RAISES (ValueError): EL227 if the pipeline does not run this component.
         """
-        doc = nlp(self.make_pair(nlp, premise, hypothesis))
-        return {label: doc.cats[label] for label in self.labels}
+        return next(self.predict_pairs(nlp, [(premise, hypothesis)]))
 
     def predict_pairs(
         self, nlp: Language, pairs: Iterable[Tuple[str, str]], **kwargs: Any
@@ -95,7 +95,9 @@ class ElmoEntailment(LabelledPipe):
         (Dict[str, float]): the probabilities of each pair, in order."""
         docs = (self.make_pair(nlp, premise, hypothesis) for premise, hypothesis in pairs)
         for doc in nlp.pipe(docs, **kwargs):
-            yield {label: doc.cats[label] for label in self.labels}
+            has_run = all(label in doc.cats for label in self.labels)
+            cats = {label: doc.cats[label] for label in self.labels} if has_run else None
+            yield self.require_result(nlp, cats)
 
     def find_labels(self, example: Example) -> Iterable[str]:
         """example (Example): of the training data. RETURNS (Iterable[str]): Its categories, if it

@@ -150,7 +150,7 @@ class ElmoQA(TaskPipe):
         order."""
         docs = (self.make_pair(nlp, question, context) for question, context in pairs)
         for doc in nlp.pipe(docs, **kwargs):
-            yield self._require(nlp, get_answer(doc))
+            yield self.require_result(nlp, get_answer(doc))
 
     def top_answers(
         self, nlp: Language, question: str, context: str, n: Optional[int] = None
@@ -162,13 +162,7 @@ class ElmoQA(TaskPipe):
         if not 1 <= n <= self.n_best:
             raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
         doc = nlp(self.make_pair(nlp, question, context))
-        return self._require(nlp, get_answers(doc))[:n]
-
-    def _require(self, nlp: Language, answered: Any) -> Any:
-        if answered is None:
-            known = ", ".join(nlp.pipe_names) or "no components"
-            raise ValueError(Errors.EL227.format(name=self.name, known=known))
-        return answered
+        return self.require_result(nlp, get_answers(doc))[:n]
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None

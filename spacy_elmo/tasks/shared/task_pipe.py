@@ -1,9 +1,10 @@
 """`TaskPipe`: what spaCy's `TrainablePipe` leaves to each component of a task."""
 
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar
 
 import srsly
+from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
@@ -15,6 +16,8 @@ from ...util.reading import ContentError, parse_json_object
 from ...util.saving import ANY_SIZE
 from ...util.unpacking import unpack
 from .saved_params import check_params
+
+_Result = TypeVar("_Result")
 
 _CFG, _MODEL = "cfg", "model"
 # spaCy's own components take as many for shape inference.
@@ -45,6 +48,15 @@ class TaskPipe(SavedPipe, TrainablePipe):
     ) -> None:
         super().__init__(vocab, model, name, **cfg)
         self.scorer = scorer
+
+    def require_result(self, nlp: Language, result: Optional[_Result]) -> _Result:
+        """nlp (Language): the pipeline that was run. result (Optional[_Result]): what this
+        component has given; None if nothing. RETURNS (_Result): it. RAISES (ValueError): EL227 for
+        None."""
+        if result is None:
+            known = ", ".join(nlp.pipe_names) or "no components"
+            raise ValueError(Errors.EL227.format(name=self.name, known=known))
+        return result
 
     def update(
         self,
