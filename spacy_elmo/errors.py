@@ -764,7 +764,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "predicate, of at least one token. Give each predicate a group of its own, with its "
         "arguments."
     )
-    EL201 = "threshold = {value} is not possible, expected a probability between 0 and 1."
+    EL201 = "threshold = {value} is not possible, expected a probability, 0 to 1."
     EL202 = (
         "The doc '{text}' has no group '{group}', and this component is told to expect it "
         '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
@@ -964,3 +964,8 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL059 = (
+        "Some gold predicates or arguments begin or end inside of a token of the tokenizer's: "
+        "nothing is learned of these tokens. In [corpora] take `@readers = "
+        '"spacy-elmo.SpanCorpus.v1"` with `gold_preproc = true`.'
+    )

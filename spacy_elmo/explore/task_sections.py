@@ -9,9 +9,9 @@ from spacy.tokens import Doc, Span
 
 from ..experiments.html_pages import DrawnSection as Section
 from ..tasks.coref.chain_display import render_chains
+from ..tasks.coref.clusters import PREFIX, get_chains
 from ..tasks.srl.frames import describe_frame
 
-_SPAN_FACTORIES = ("spancat", "spancat_singlelabel")
 # spaCy's own default.
 _SPANS_KEY = "sc"
 
@@ -27,21 +27,17 @@ def describe_doc(doc: Doc, nlp: Language) -> List[Section]:
     sections: Dict[str, Section] = {}
     pipes: List[Tuple[str, Any]] = nlp.pipeline
     for name, pipe in pipes:
-        factory = nlp.get_pipe_meta(name).factory
-        if factory in _SPAN_FACTORIES:
-            section = _describe_spans(doc, pipe.key)
-        elif factory in _MAKERS:
-            section = _MAKERS[factory](doc)
-        else:
-            continue
-        sections.setdefault(section.title, section)
+        make = _MAKERS.get(nlp.get_pipe_meta(name).factory)
+        if make is not None:
+            section = make(doc, pipe)
+            sections.setdefault(section.title, section)
     return list(sections.values())
 
 
 def describes_docs(factories: Iterable[str]) -> bool:
     """factories (Iterable[str]): of components. RETURNS (bool): Whether `describe_doc` has
     something to say of one of them: not of those that read pairs."""
-    return not {*_MAKERS, *_SPAN_FACTORIES}.isdisjoint(factories)
+    return not _MAKERS.keys().isdisjoint(factories)
 
 
 def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Section:
@@ -61,7 +57,7 @@ def describe_entailment(pipe: Any, nlp: Language, premise: str, hypothesis: str)
     return Section(f"Does '{hypothesis}' follow?", _rank(cats))
 
 
-def _describe_tags(doc: Doc) -> Section:
+def _describe_tags(doc: Doc, pipe: Any) -> Section:
     words = [token for token in doc if not token.is_space]
     places = [
         {"start_token": i, "end_token": i + 1, "label": token.tag_}
@@ -73,23 +69,24 @@ def _describe_tags(doc: Doc) -> Section:
     return Section("Tags", [f"{token.text}: {token.tag_}" for token in words], html)
 
 
-def _describe_entities(doc: Doc) -> Section:
+def _describe_entities(doc: Doc, pipe: Any) -> Section:
     html = _draw(displacy.parse_ents(doc), "ent") if doc.ents else ""
     return Section("Entities", [_label(ent) for ent in doc.ents], html)
 
 
-def _describe_spans(doc: Doc, key: str) -> Section:
+def _describe_spans(doc: Doc, pipe: Any) -> Section:
+    key: str = pipe.key
     spans = doc.spans.get(key, [])
     html = _draw(displacy.parse_spans(doc, {"spans_key": key}), "span") if spans else ""
     title = "Spans" if key == _SPANS_KEY else f"Spans '{key}'"
     return Section(title, [_label(span) for span in spans], html)
 
 
-def _describe_categories(doc: Doc) -> Section:
+def _describe_categories(doc: Doc, pipe: Any) -> Section:
     return Section("Categories", _rank(doc.cats))
 
 
-def _describe_roles(doc: Doc) -> Section:
+def _describe_roles(doc: Doc, pipe: Any) -> Section:
     frames = doc._.elmo_srl
     lines = [
         "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
@@ -99,10 +96,12 @@ def _describe_roles(doc: Doc) -> Section:
     return Section("Roles", lines, html)
 
 
-def _describe_chains(doc: Doc) -> Section:
-    chains = doc._.coref_chains
+def _describe_chains(doc: Doc, pipe: Any) -> Section:
+    prefix: str = pipe.cfg["prefix"]
+    chains = get_chains(doc, prefix)
     lines = [" = ".join(mention.text for mention in chain) for chain in chains]
-    return Section("Chains", lines, render_chains(doc) if chains else "")
+    title = "Chains" if prefix == PREFIX else f"Chains '{prefix}'"
+    return Section(title, lines, render_chains(doc, prefix) if chains else "")
 
 
 def _draw(parsed: Dict[str, Any], style: str) -> str:
@@ -127,9 +126,11 @@ def _rank(scores: Dict[str, float]) -> List[str]:
     return [f"{label}: {score:.0%}" for label, score in ranked]
 
 
-_MAKERS: Dict[str, Callable[[Doc], Section]] = {
+_MAKERS: Dict[str, Callable[[Doc, Any], Section]] = {
     "tagger": _describe_tags,
     "ner": _describe_entities,
+    "spancat": _describe_spans,
+    "spancat_singlelabel": _describe_spans,
     "textcat": _describe_categories,
     "textcat_multilabel": _describe_categories,
     "elmo_srl": _describe_roles,

@@ -104,6 +104,23 @@ def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):
     assert len(nlp.get_pipe("elmo").listening_components) == 7
 
 
+def test_chains_are_those_of_the_component(tmp_path):
+    nlp = make_nlp()
+    config = {"model": MODELS["elmo_coref"], "prefix": "chains"}
+    nlp.add_pipe("elmo_coref", config=config)
+    doc = nlp.make_doc(TEXT)
+    doc.spans["chains_1"] = [doc[0:1], doc[2:3]]
+    optimizer = nlp.initialize(lambda: [Example(doc.copy(), doc)])
+    optimizer.learn_rate = 0.02
+    for _ in range(40):
+        nlp.update([Example(nlp.make_doc(TEXT), doc)], sgd=optimizer)
+    nlp.to_disk(tmp_path)
+
+    printed = run("elmo", "tasks", tmp_path, TEXT)
+
+    assert "Chains 'chains'" in printed and "Sam = him" in printed
+
+
 def test_components_of_pairs_need_no_sentences(tmp_path):
     """Their biLM cuts at sentences, which pairs have and a text may not have."""
     nlp = make_nlp(get_spans={"@misc": "spacy-elmo.sentence_spans.v1"})

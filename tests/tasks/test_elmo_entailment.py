@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
 from spacy_elmo.tasks.entailment.esim import ESIM, build_entailment_esim_v1
 from spacy_elmo.tasks.shared.attention import align, masked_softmax, pad, pool_max, pool_mean
+from spacy_elmo.tasks.shared.text_pairs import make_pair
 
 from ..support.helpers import TEXTS
 from ..support.toy_tasks import HASHED, encode_past, make_examples, make_gold, make_task, train
@@ -43,6 +44,18 @@ def test_pairs_get_probabilities(nlp, pipe):
 @pytest.mark.parametrize("premise, hypothesis", [("", "ham"), ("ham", ""), ("", ""), ("a", "b")])
 def test_short_pairs_are_pairs(nlp, pipe, premise, hypothesis):
     assert sum(pipe.predict_pair(nlp, premise, hypothesis).values()) == pytest.approx(1)
+
+
+def test_pairs_with_an_empty_text_are_trained_on_and_scored():
+    nlp = spacy.blank("en")
+    add(nlp)
+    gold = [make_pair(nlp, *texts, ("premise", "hypothesis")) for texts in (("a", ""), ("", "b"))]
+    for doc, label in zip(gold, ("yes", "no")):
+        doc.cats = {"yes": float(label == "yes"), "no": float(label == "no")}
+    examples = [Example(doc.copy(), doc) for doc in gold]
+    nlp.initialize(lambda: examples)
+    assert nlp.update(examples)["elmo_entailment"] > 0
+    assert nlp.evaluate(examples)["entailment_acc"] is not None
 
 
 def test_a_pipeline_without_the_component_is_said(nlp, pipe):

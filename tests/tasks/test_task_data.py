@@ -107,6 +107,13 @@ def test_other_comments_begin_no_document(tmp_path):
     assert [token.text for token in doc] == ["Rome", "Hi"]
 
 
+def test_comments_may_end_like_a_tag_and_words_may_be_spaces(tmp_path):
+    text = "# text = My type is O\nMy\tO\n\u00a0\tO\ntype\tB-LOC\nis\tO\nO\tO\n"
+    (doc,) = read(tmp_path, "conll2003", text)
+    assert [token.text for token in doc] == ["My", "\u00a0", "type", "is", "O"]
+    assert describe(doc.ents) == [(2, 3, "LOC")]
+
+
 def test_numbers_in_place_of_words_are_refused(tmp_path):
     counted = "1\tRome\tB-LOC\n2\twins\tO\n\n1\tHi\tO\n"
     with pytest.raises(ValueError, match="EL197.*Line 1 .*the first column counts the words"):

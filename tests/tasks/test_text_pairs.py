@@ -2,7 +2,7 @@
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
 
 from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1, copy_spans
@@ -46,6 +46,39 @@ def test_pairs_survive_docbin_and_the_corpus(nlp, tmp_path, first, second):
         assert [t.i for t in eg.predicted if t.is_sent_start] == sorted(
             {0, len(expected[0])} - {len(doc)}
         )
+
+
+@pytest.mark.parametrize("first, second", TEXTS)
+def test_pairs_can_be_copied(nlp, tmp_path, first, second):
+    doc = make_pair(nlp, first, second, NAMES)
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    augmenter = spacy.registry.augmenters.get("spacy.lower_case.v1")(1.0)
+    corpus = build_span_corpus_v1(tmp_path / "x.spacy", [*NAMES], augmenter=augmenter)
+    copies = [doc.copy(), *(doc for eg in corpus(nlp) for doc in (eg.reference, eg.predicted))]
+    for copied in copies:
+        words = get_words(get_pair(copied, NAMES))
+        assert [*map(bool, words)] == [*map(bool, get_words(get_pair(doc, NAMES)))]
+
+
+def test_spans_without_tokens_of_older_files_are_empty_texts(nlp):
+    doc = nlp.make_doc("Ham !")
+    doc.spans["premise"] = [doc[:]]
+    doc.spans["hypothesis"] = [Span(doc, 2, 2, label="hypothesis")]
+    assert get_words(get_pair(doc, NAMES)) == [["Ham", "!"], []]
+    example = Example(nlp.make_doc(doc.text), doc)
+    for name in NAMES:
+        copy_spans(example, name)
+    assert get_words(get_pair(example.predicted.copy(), NAMES)) == [["Ham", "!"], []]
+
+
+def test_attributes_of_groups_survive_an_augmenter(nlp, tmp_path):
+    doc = nlp.make_doc("Paris is old .")
+    doc.spans["answers"] = SpanGroup(doc, name="answers", spans=[], attrs={"texts": ["Rome"]})
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    augmenter = spacy.registry.augmenters.get("spacy.lower_case.v1")(1.0)
+    (eg,) = build_span_corpus_v1(tmp_path / "x.spacy", [], augmenter=augmenter)(nlp)
+    assert eg.reference.text == "paris is old ."
+    assert eg.reference.spans["answers"].attrs == {"texts": ["Rome"]}
 
 
 def test_the_text_is_both_with_a_space(nlp):

@@ -76,17 +76,21 @@ def _require_words(path: Path) -> Iterator[Sentence]:
 def _read_sentences(path: Path, *, last_only: bool) -> Iterator[Sentence]:
     starts_doc = True
     for block in read_blocks(path):
-        lines = [line for line in block if not _is_mark(line[1])]
-        starts_doc |= any(_starts_doc(text, last_only) for _, text in block)
+        has_tabs = any("\t" in text for _, text in block)
+        marks = [line for line in block if _is_mark(line[1], has_tabs)]
+        lines = [line for line in block if line not in marks]
+        starts_doc |= any(_starts_doc(text, last_only) for _, text in marks)
         if lines:
             yield _parse(path, lines, last_only, starts_doc)
             starts_doc = False
 
 
-def _is_mark(text: str) -> bool:
-    # "#" is a word of some corpora, with its tag behind it.
-    is_comment = text.startswith("# ") and "\t" not in text and _last_is_no_tag(text)
-    return is_comment or text.split()[0] == _DOC_START
+def _is_mark(text: str, has_tabs: bool) -> bool:
+    # "#" is a word of some corpora, with its tag behind it: where columns are cut at spaces, the
+    # last word of a comment must be no tag.
+    is_comment = text.startswith("# ") and "\t" not in text
+    is_comment = is_comment and (has_tabs or _last_is_no_tag(text))
+    return is_comment or text.split()[:1] == [_DOC_START]
 
 
 def _last_is_no_tag(text: str) -> bool:
@@ -98,9 +102,7 @@ def _last_is_no_tag(text: str) -> bool:
 
 
 def _starts_doc(text: str, last_only: bool) -> bool:
-    """Whether a line says that a document begins; LitBank's has the document's name alone."""
-    if not _is_mark(text):
-        return False
+    """Whether a comment says that a document begins; LitBank's has the document's name alone."""
     return text.startswith((_DOC_START, "# newdoc")) or not (
         last_only or text.startswith("# sent_id")
     )
@@ -109,7 +111,9 @@ def _starts_doc(text: str, last_only: bool) -> bool:
 def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> Sentence:
     rows = []
     for number, text in lines:
-        cells = text.rstrip().split("\t") if "\t" in text.strip() else text.split()
+        # A word may be a space of another kind.
+        stripped = text.strip(" \t\r\n")
+        cells = text.rstrip(" \t\r\n").split("\t") if "\t" in stripped else text.split()
         if len(cells) < 2:
             raise line_error(path, number, f"'{text[:50]}' has no tag")
         rows.append([cells[0], cells[-1]] if last_only else cells)

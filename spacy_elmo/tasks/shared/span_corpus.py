@@ -6,16 +6,17 @@ sentences, for `gold_preproc` and `max_length`, it loses all their spans; here t
 """
 
 from pathlib import Path
-from typing import Callable, Iterable, List, Optional
+from typing import Callable, Iterable, Iterator, List, Optional
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
 from ...errors import Errors
 
 Reader = Callable[[Language], Iterable[Example]]
+Augmenter = Callable[[Language, Example], Iterator[Example]]
 
 
 class SpanCorpus:
@@ -51,6 +52,26 @@ class SpanCorpus:
             yield example
 
 
+class KeptAttrs:
+    """An augmenter whose docs keep the attributes of span groups, such as the official texts of
+    answers: spaCy's lose them.
+
+    augment (Augmenter): any.
+    """
+
+    def __init__(self, augment: Augmenter) -> None:
+        self.augment = augment
+
+    def __call__(self, nlp: Language, example: Example) -> Iterator[Example]:
+        """nlp (Language): the pipeline. example (Example): of the corpus. YIELDS (Example): what
+        is made of it."""
+        attrs = {name: group.attrs for name, group in example.reference.spans.items()}
+        for made in self.augment(nlp, example):
+            for name, group in made.reference.spans.items():
+                group.attrs = {**attrs.get(name, {}), **group.attrs}
+            yield made
+
+
 def copy_words(doc: Doc) -> Doc:
     """doc (Doc): any doc. RETURNS (Doc): Its words, and nothing else of it."""
     words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
@@ -68,19 +89,13 @@ def copy_spans(example: Example, group: str) -> None:
     if group not in reference.spans:
         return
     spans = []
-    for span in reference.spans[group]:
-        copied = _copy_span(predicted, span.start_char, span.end_char, len(span), span.label_)
+    # Files of before have spans without tokens, which spaCy cannot copy.
+    for span in filter(len, reference.spans[group]):
+        copied = predicted.char_span(span.start_char, span.end_char, label=span.label_)
         if copied is None:
             raise ValueError(Errors.EL196.format(group=group, span=span.text[:50]))
         spans.append(copied)
     predicted.spans[group] = spans
-
-
-def _copy_span(doc: Doc, start: int, end: int, n_tokens: int, label: str) -> Optional[Span]:
-    if n_tokens:
-        return doc.char_span(start, end, label=label)
-    n_before = sum(token.idx < start for token in doc)
-    return doc[n_before:n_before]
 
 
 def copy_sentences(example: Example) -> None:
@@ -100,7 +115,7 @@ def build_span_corpus_v1(
     gold_preproc: bool = False,
     max_length: int = 0,
     limit: int = 0,
-    augmenter: Optional[Callable] = None,
+    augmenter: Optional[Augmenter] = None,
 ) -> SpanCorpus:
     """Read a corpus as spacy.Corpus.v1 does, and give some of the gold spans to the component.
 
@@ -113,5 +128,6 @@ def build_span_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    read = create_docbin_reader(path, False, 0, limit, augmenter)
+    kept = KeptAttrs(augmenter) if augmenter else None
+    read = create_docbin_reader(path, False, 0, limit, kept)
     return SpanCorpus(read, list(groups), sentences, gold_preproc, max_length)

@@ -42,14 +42,15 @@ def make_pair(
 
 
 def set_pair(doc: Doc, n_first: int, names: Sequence[str]) -> None:
-    """Mark the two texts of a doc that has both.
+    """Mark the two texts of a doc that has both. The group of an empty text is empty: spaCy can
+    make spans without tokens, but not copy them.
 
     doc (Doc): marked in place.
     n_first (int): tokens of the first text; the others are the second.
     names (Sequence[str]): of the two span groups.
     """
     for name, start, end in zip(names, (0, n_first), (n_first, len(doc))):
-        doc.spans[name] = [Span(doc, start, end, label=name)]
+        doc.spans[name] = [Span(doc, start, end, label=name)] if start < end else []
 
 
 def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
@@ -57,13 +58,17 @@ def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
 
     doc (Doc): any doc.
     names (Sequence[str]): of the two span groups.
-    RETURNS (Optional[TextPair]): None if it has neither group.
+    RETURNS (Optional[TextPair]): None if it has neither group, or words in neither.
     RAISES (ValueError): EL195 if it has one of them alone, or one of several spans.
     """
-    groups = [list(doc.spans[name]) if name in doc.spans else [] for name in names]
-    if not any(groups):
+    groups = {name: list(doc.spans[name]) for name in names if name in doc.spans}
+    if not any(groups.values()) and (len(doc) or len(groups) < 2):
         return None
-    if any(len(group) != 1 for group in groups):
-        counts = ", ".join(f"'{name}': {len(group)}" for name, group in zip(names, groups))
+    if len(groups) < 2 or any(len(group) > 1 for group in groups.values()):
+        counts = ", ".join(f"'{name}': {len(groups.get(name, ()))}" for name in names)
         raise ValueError(Errors.EL195.format(text=doc.text[:50], counts=counts))
-    return TextPair(groups[0][0], groups[1][0])
+    spans = [
+        groups[name][0] if groups[name] else Span(doc, place, place, label=name)
+        for name, place in zip(names, (0, len(doc)))
+    ]
+    return TextPair(*spans)

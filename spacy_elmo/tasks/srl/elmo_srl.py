@@ -1,6 +1,5 @@
 """The component "elmo_srl"."""
 
-import math
 from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Sequence, Tuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from .frames import (
     write_frames,
 )
 from .role_decoding import decode_roles
-from .role_tags import GoldFrame, count_tags, find_gold, make_tags, read_roles
+from .role_tags import GoldFrames, count_tags, find_gold, make_tags, read_roles
 from .srl_loss import get_predicate_loss, get_tag_loss
 from .srl_scores import score_frames
 from .srl_tagger import SRLModel, SRLScores
@@ -105,13 +104,13 @@ class ElmoSRL(LabelledPipe):
         name (str): name in the pipeline.
         predicates (Source): "predicted", or "given": as `doc.spans["srl_predicates"]`, which
             whoever comes before has set.
-        threshold (float): probability in (0, 1) from which a token is a predicate.
+        threshold (float): probability in [0, 1] from which a token is a predicate.
         scorer (Optional[Callable]): scores examples; None for no scores.
         RAISES (ValueError): EL017 for other `predicates`, EL201 for a `threshold` out of range.
         """
         super().__init__(vocab, model, name, scorer=scorer)
         require_known("predicates", predicates, _SOURCES)
-        if not 0 < threshold < 1:
+        if not 0 <= threshold <= 1:
             raise ValueError(Errors.EL201.format(value=threshold))
         self.predicates = predicates
         self.threshold = threshold
@@ -135,7 +134,7 @@ class ElmoSRL(LabelledPipe):
             return prediction
 
         def choose(scores: List[Floats1d]) -> Sequence[Sequence[Place]]:
-            return self._choose(scores) if given is None else given
+            return self._choose(docs, scores) if given is None else given
 
         scores = self.model.predict((docs, choose))
         tags = [self.model.ops.to_numpy(each) for each in scores.tags]
@@ -144,10 +143,14 @@ class ElmoSRL(LabelledPipe):
             prediction[clause.doc].append((clause, chosen))
         return prediction
 
-    def _choose(self, scores: List[Floats1d]) -> List[List[Place]]:
-        least = math.log(self.threshold / (1 - self.threshold))
+    def _choose(self, docs: List[Doc], scores: List[Floats1d]) -> List[List[Place]]:
+        with np.errstate(divide="ignore"):  # all tokens from 0 on, none from 1
+            least = np.log(self.threshold) - np.log1p(-self.threshold)
         chosen = [np.flatnonzero(self.model.ops.to_numpy(each) >= least) for each in scores]
-        return [[(int(i), int(i) + 1) for i in each] for each in chosen]
+        return [
+            [(i, i + 1) for i in each.tolist() if not doc[i].is_space]
+            for doc, each in zip(docs, chosen)
+        ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
         """Set the span groups `srl_N` and `srl_predicates`. Those of an earlier run are removed.
@@ -161,8 +164,8 @@ class ElmoSRL(LabelledPipe):
     def _make_frame(self, doc: Doc, clause: Clause, tags: List[int]) -> Frame:
         spans = [Span(doc, *span) for span in read_roles(tags, clause, self.labels)]
         (predicate,) = (span for span in spans if span.label_ == VERB)
-        arguments = [(span.label_, span) for span in spans if span.label_ != VERB]
-        return Frame(predicate, arguments)
+        arguments = [_strip(span) for span in spans if span.label_ != VERB]
+        return Frame(predicate, [(span.label_, span) for span in arguments if len(span)])
 
     def learn(self, examples: List[Example]) -> float:
         """Learn predicates and roles together, the predicates given.
@@ -174,7 +177,7 @@ class ElmoSRL(LabelledPipe):
         """
         self.require_labels()
         gold = [find_gold(eg) for eg in examples]
-        places = [[frame.predicate for frame in frames] for frames in gold]
+        places = [[frame.predicate for frame in each.frames] for each in gold]
         docs = [eg.predicted for eg in examples]
         scores, backprop = self.model.begin_update((docs, lambda _: places))
         loss, gradients = self._get_loss(examples, scores, gold)
@@ -194,13 +197,12 @@ class ElmoSRL(LabelledPipe):
         return self._get_loss(examples, scores, [find_gold(eg) for eg in examples])
 
     def _get_loss(
-        self, examples: List[Example], scores: SRLScores, gold: List[List[GoldFrame]]
+        self, examples: List[Example], scores: SRLScores, gold: List[GoldFrames]
     ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
         known = [is_annotated(eg.reference) for eg in examples]
-        heads = [[frame.predicate[0] for frame in frames] for frames in gold]
         ops = self.model.ops
-        loss, d_predicates = get_predicate_loss(ops, scores.predicates, heads, known)
-        frames = [frame for each in gold for frame in each]
+        loss, d_predicates = get_predicate_loss(ops, scores.predicates, gold, known)
+        frames = [frame for each in gold for frame in each.frames]
         labels = {label: i for i, label in enumerate(self.labels)}
         tags = [make_tags(c, frame, labels) for c, frame in zip(scores.clauses, frames)]
         tag_loss, d_tags = get_tag_loss(ops, scores.tags, tags)
@@ -214,6 +216,12 @@ class ElmoSRL(LabelledPipe):
     def count_outputs(self, n_labels: int) -> int:
         """n_labels (int): how many there are. RETURNS (int): The tags of a token."""
         return count_tags(n_labels)
+
+
+def _strip(span: Span) -> Span:
+    """RETURNS (Span): Without tokens of whitespace at its ends; empty if it has no others."""
+    words = [token.i for token in span if not token.is_space] or [span.start, span.start - 1]
+    return Span(span.doc, words[0], words[-1] + 1, label=span.label)
 
 
 def _read_given(doc: Doc) -> List[Place]:

@@ -61,18 +61,19 @@ def write_frames(doc: Doc, frames: Sequence[Frame]) -> None:
 def describe_frame(frame: Frame) -> Dict[str, Any]:
     """Make what displaCy draws: `displacy.render(describe_frame(frame), style="span",
     manual=True)`. A doc's own group can be drawn, too: `displacy.render(doc, style="span",
-    options={"spans_key": "srl_1"})`; here it is the predicate's sentence alone or, in a doc without
-    sentences, the frame with a few tokens around it.
+    options={"spans_key": "srl_1"})`; here it is the predicate's sentence, and what the frame has
+    beyond it, or, in a doc without sentences, the frame with a few tokens around it.
 
     frame (Frame): of a doc, such as `doc._.elmo_srl[0]`.
     RETURNS (Dict[str, Any]): text, tokens and spans.
     """
     doc = frame.predicate.doc
     spans = [frame.predicate, *(span for _, span in frame.arguments)]
+    start, end = min(span.start for span in spans), max(span.end for span in spans)
     if doc.has_annotation("SENT_START"):
-        sentence = frame.predicate.sent
+        own = frame.predicate.sent
+        sentence = doc[min(own.start, start) : max(own.end, end)]
     else:
-        start, end = min(span.start for span in spans), max(span.end for span in spans)
         sentence = doc[max(start - _AROUND, 0) : end + _AROUND]
     places = [
         {

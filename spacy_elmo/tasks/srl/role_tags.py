@@ -4,7 +4,7 @@
 """
 
 import warnings
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ...errors import Warnings
 from ..shared.bio_tags import LabelledSpan
 from ..shared.places import Place
 from .clauses import Clause
-from .frames import VERB, Frame, is_annotated, read_frames
+from .frames import PREDICATES, VERB, Frame, read_frames
 
 # Of a token whose tag is not known: nothing is learned from it.
 UNKNOWN = -1
@@ -24,10 +24,25 @@ UNKNOWN = -1
 
 class GoldFrame(NamedTuple):
     """predicate (Place): its tokens in the doc to be predicted. arguments (List[Span]): of that
-    doc, none overlapping."""
+    doc, none overlapping. unknown (List[Place]): tokens of arguments that begin or end inside of
+    one."""
 
     predicate: Place
     arguments: List[Span]
+    unknown: List[Place]
+
+
+class GoldFrames(NamedTuple):
+    """What is known of a doc.
+
+    frames (List[GoldFrame]): in order.
+    predicates (List[int]): first tokens of all predicates, also of those without a frame.
+    unknown (List[int]): tokens of predicates that begin or end inside of one.
+    """
+
+    frames: List[GoldFrame]
+    predicates: List[int]
+    unknown: List[int]
 
 
 def count_tags(n_labels: int) -> int:
@@ -35,30 +50,49 @@ def count_tags(n_labels: int) -> int:
     return 2 * n_labels + 3
 
 
-def find_gold(example: Example) -> List[GoldFrame]:
+def find_gold(example: Example) -> GoldFrames:
     """Find the gold frames of an example, in the tokens of the doc to be predicted. What begins
-    or ends inside of these is left out.
+    or ends inside of these is not learned (WL059).
 
     example (Example): of which the reference has frames, or none.
-    RETURNS (List[GoldFrame]): in order. Of arguments that overlap, the longest is kept (WL035).
+    RETURNS (GoldFrames): of arguments that overlap, the longest is kept (WL035).
     RAISES (ValueError): EL200 as `read_frames`.
     """
-    frames = read_frames(example.reference) if is_annotated(example.reference) else []
-    return [gold for frame in frames for gold in _align(example, frame)]
+    frames = read_frames(example.reference)
+    group = example.reference.spans.get(PREDICATES, [])
+    named = [*(frame.predicate for frame in frames), *filter(len, group)]
+    places = {(span.start, span.end): _align(example, span) for span in named}
+    known = {place.start for place in places.values() if isinstance(place, Span)}
+    unknown = {i for place in places.values() if isinstance(place, tuple) for i in range(*place)}
+    gold = GoldFrames([], sorted(known), sorted(unknown - known))
+    for frame in frames:
+        predicate = places[frame.predicate.start, frame.predicate.end]
+        if isinstance(predicate, Span):
+            gold.frames.append(_align_frame(example, frame, predicate))
+    if unknown or any(frame.unknown for frame in gold.frames):
+        warnings.warn(Warnings.WL059, stacklevel=2)
+    return gold
 
 
-def _align(example: Example, frame: Frame) -> List[GoldFrame]:
-    aligned = example.get_aligned_spans_y2x([frame.predicate])
-    if not aligned:
-        return []
-    arguments = [span for _, span in frame.arguments]
-    spans = example.get_aligned_spans_y2x(arguments, allow_overlap=True)
-    (predicate,) = aligned
+def _align_frame(example: Example, frame: Frame, predicate: Span) -> GoldFrame:
+    places = [_align(example, span) for _, span in frame.arguments]
+    spans = [place for place in places if isinstance(place, Span)]
     apart = [s for s in spans if s.end <= predicate.start or s.start >= predicate.end]
     kept = filter_spans(apart)
     if len(kept) < len(spans):
         warnings.warn(Warnings.WL035, stacklevel=2)
-    return [GoldFrame((predicate.start, predicate.end), kept)]
+    unknown = [place for place in places if isinstance(place, tuple)]
+    return GoldFrame((predicate.start, predicate.end), kept, unknown)
+
+
+def _align(example: Example, span: Span) -> Union[Span, Place]:
+    """RETURNS (Union[Span, Place]): The span in the doc to be predicted, or the tokens there that
+    it lies in."""
+    aligned = example.get_aligned_spans_y2x([span])
+    if aligned:
+        return aligned[0]
+    tokens = example.alignment.y2x[span.start : span.end]
+    return (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else (0, 0)
 
 
 def make_tags(clause: Clause, gold: GoldFrame, labels: Dict[str, int]) -> NDArray:
@@ -68,9 +102,11 @@ def make_tags(clause: Clause, gold: GoldFrame, labels: Dict[str, int]) -> NDArra
     gold (GoldFrame): the frame.
     labels (Dict[str, int]): role -> number.
     RETURNS (NDArray): shape (n_tokens,), UNKNOWN for the tokens of roles that are not in `labels`
-        (WL034) and of arguments that reach beyond the clause (WL036).
+        (WL034), of arguments that reach beyond the clause (WL036), and that are unknown.
     """
     tags = np.zeros(clause.n_tokens, dtype="int64")
+    for start, end in gold.unknown:
+        tags[max(start - clause.start, 0) : max(end - clause.start, 0)] = UNKNOWN
     _set(tags, clause, clause.predicate, 1)
     for span in gold.arguments:
         place = max(span.start, clause.start), min(span.end, clause.end)

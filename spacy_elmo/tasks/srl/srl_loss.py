@@ -7,25 +7,28 @@ from numpy.typing import NDArray
 from thinc.api import Ops
 from thinc.types import Floats1d, Floats2d
 
-from .role_tags import UNKNOWN
+from .role_tags import UNKNOWN, GoldFrames
 
 
 def get_predicate_loss(
-    ops: Ops, scores: List[Floats1d], heads: Sequence[Sequence[int]], known: Sequence[bool]
+    ops: Ops, scores: List[Floats1d], gold: Sequence[GoldFrames], known: Sequence[bool]
 ) -> Tuple[float, List[Floats1d]]:
     """ops (Ops): of the model. scores (List[Floats1d]): of each doc shape (n_tokens,), logits.
-    heads (Sequence[Sequence[int]]): its predicates. known (Sequence[bool]): whether they are all.
+    gold (Sequence[GoldFrames]): its predicates. known (Sequence[bool]): whether they are all.
     RETURNS (Tuple[float, List[Floats1d]]): the loss, and its gradients."""
     xp = ops.xp
-    n_tokens = max(1, sum(len(each) for each, is_known in zip(scores, known) if is_known))
+    n_known = [len(x) - len(g.unknown) for x, g, is_known in zip(scores, gold, known) if is_known]
+    n_tokens = max(1, sum(n_known))
     loss, gradients = 0.0, []
-    for each, places, is_known in zip(scores, heads, known):
-        truth = ops.asarray1f([float(i in places) for i in range(len(each))])
-        weight = float(is_known) / n_tokens
+    for each, (_, predicates, unknown), is_known in zip(scores, gold, known):
+        truth = xp.zeros(len(each), dtype="float32")
+        truth[predicates] = 1
+        weights = xp.full(len(each), float(is_known) / n_tokens, dtype="float32")
+        weights[unknown] = 0
         # log(1 + exp(x)) - x * truth, in a form that does not overflow.
         losses = xp.maximum(each, 0) - each * truth + xp.log1p(xp.exp(-xp.abs(each)))
-        loss += float(losses.sum()) * weight
-        gradients.append((ops.sigmoid(each) - truth) * weight)
+        loss += float((losses * weights).sum())
+        gradients.append((ops.sigmoid(each) - truth) * weights)
     return loss, gradients
 
 

@@ -10,21 +10,23 @@ The rules are those of srl-eval.pl, the evaluation script of the CoNLL-2004 and 
 - `%excluded`: the predicate "V", with its continuations, is no argument.
 - Frames belong together if their predicates begin at the same token. All arguments of a predicate
   that was not found are missed.
+- Ours: predicates of `srl_predicates` that have no frame are predicates, whose arguments are not
+  known: those that are found for them do not count.
 - Ours: all arguments of a predicate that is none are excess. The script leaves these out ("Skipping
   prop"), since it expects predicates to be given; where they are, there are none.
 """
 
-from typing import Any, Dict, Iterable, List, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from .frames import VERB, Frame, is_annotated, read_frames
+from .frames import PREDICATES, VERB, Frame, is_annotated, read_frames
 
 # Spans of an argument, and labels: several spans if it is discontinuous.
 Argument = Tuple[Tuple[int, int, str], ...]
-Frames = Dict[int, Set[Argument]]
+Frames = Dict[int, Optional[Set[Argument]]]
 
 
 def score_frames(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
@@ -44,7 +46,9 @@ def score_frames(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
         gold, found = _collect(example.reference), _collect(example.predicted)
         predicates.score_set(set(found), set(gold))
         for predicate in {*gold, *found}:
-            ours, theirs = found.get(predicate, set()), gold.get(predicate, set())
+            ours, theirs = found.get(predicate) or set(), gold.get(predicate, set())
+            if theirs is None:
+                continue
             total.score_set(ours, theirs)
             for label in {argument[0][2] for argument in ours | theirs}:
                 score = per_type.setdefault(label, PRFScore())
@@ -63,16 +67,17 @@ def _select(arguments: Set[Argument], label: str) -> Set[Argument]:
 
 
 def _collect(doc: Doc) -> Frames:
-    """Start of the predicate -> its arguments, in characters without whitespace: so that two
-    tokenizers agree, and a doc made of words with a doc made of text."""
+    """Start of the predicate -> its arguments, None if these are not known; in characters without
+    whitespace: so that two tokenizers agree, and a doc made of words with a doc made of text."""
     places = [0]
     for token in doc:
         places.append(places[-1] + len("".join(token.text.split())))
-    frames: Frames = {}
+    found: Dict[int, Set[Argument]] = {}
     for frame in read_frames(doc):
-        arguments = frames.setdefault(places[frame.predicate.start], set())
+        arguments = found.setdefault(places[frame.predicate.start], set())
         arguments.update(join_arguments(frame, places))
-    return frames
+    named = [places[span.start] for span in doc.spans.get(PREDICATES, []) if len(span)]
+    return {**dict.fromkeys(named), **found}
 
 
 def join_arguments(frame: Frame, places: List[int]) -> List[Argument]:

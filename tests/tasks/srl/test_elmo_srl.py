@@ -12,6 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1
+from spacy_elmo.tasks.srl.clauses import Clause
 
 from ...support.helpers import add_elmo, make_nlp
 from ...support.toy_roles import (
@@ -300,13 +301,34 @@ def test_gold_without_a_predicate_is_said(trained):
             use(make_examples([doc]))
 
 
-@pytest.mark.parametrize(
-    "settings, code",
-    [({"threshold": 0.0}, "EL201"), ({"threshold": 1.0}, "EL201"), ({"threshold": 7}, "EL201")],
-)
-def test_impossible_settings_are_refused(nlp, settings, code):
-    with pytest.raises(ValueError, match=code):
-        add_srl(nlp, **settings)
+@pytest.mark.parametrize("threshold", [-0.1, 7])
+def test_impossible_thresholds_are_refused(nlp, threshold):
+    with pytest.raises(ValueError, match="EL201"):
+        add_srl(nlp, threshold=threshold)
+
+
+def test_thresholds_at_their_limits_choose_all_words_or_none(trained, monkeypatch):
+    srl, text = trained.get_pipe("elmo_srl"), "Bob eats\n\ngreen  eggs ."
+    monkeypatch.setattr(srl, "threshold", 1.0)
+    assert trained(text)._.elmo_srl == []
+    monkeypatch.setattr(srl, "threshold", 0.0)
+    frames = trained(text)._.elmo_srl
+    assert [str(frame.predicate) for frame in frames] == ["Bob", "eats", "green", "eggs", "."]
+    spans = [span for frame in frames for _, span in frame.arguments]
+    assert spans and not any(span[0].is_space or span[-1].is_space for span in spans)
+
+
+def test_roles_begin_and_end_with_words(trained):
+    srl, doc = trained.get_pipe("elmo_srl"), trained.make_doc("Bob eats \n\n ham \n\n . \n")
+    clause = Clause(0, 0, len(doc), (1, 2))
+    first = 3 + 2 * srl.labels.index("A1")
+    frames = []
+    for start, end in ((2, 5), (2, 3)):
+        tags = [0, 1, *[0] * (len(doc) - 2)]
+        tags[start:end] = [first, *[first + 1] * (end - start - 1)]
+        srl.set_annotations([doc], [[(clause, tags)]])
+        frames.append([(label, str(span)) for label, span in doc._.elmo_srl[0].arguments])
+    assert frames == [[("A1", "ham")], []]
 
 
 def test_other_sources_of_predicates_are_refused(trained):

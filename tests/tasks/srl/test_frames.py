@@ -85,6 +85,17 @@ def test_a_frame_of_a_long_doc_is_drawn_with_what_is_near(vocab):
     assert [data["tokens"][s["end_token"] - 1] for s in data["spans"]] == ["500", "504"]
 
 
+def test_a_frame_is_drawn_beyond_its_sentence(vocab):
+    starts = [True, False, True, False, False, True, False]
+    doc = Doc(vocab, words=["She", "left", "Ann", "gave", "ham", "Bob", "ate"], sent_starts=starts)
+    places = {"V": (3, 4), "A0": (0, 1), "A1": (5, 6)}
+    doc.spans["srl_1"] = [Span(doc, *place, label=label) for label, place in places.items()]
+    data = describe_frame(read_frames(doc)[0])
+    assert data["tokens"] == ["She", "left", "Ann", "gave", "ham", "Bob"]
+    drawn = {s["label"]: (s["start_token"], s["end_token"]) for s in data["spans"]}
+    assert drawn == places
+
+
 @pytest.mark.parametrize("starts", [None, [True, False, False, False, True, False, False]])
 def test_displacy_draws_a_frame(vocab, starts):
     doc = Doc(vocab, words=TEXT.split(), sent_starts=starts)

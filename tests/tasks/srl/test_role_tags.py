@@ -7,10 +7,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_elmo.tasks.srl.clauses import Clause
-from spacy_elmo.tasks.srl.frames import register_extension
+from spacy_elmo.tasks.srl.frames import register_extension, write_frames
 from spacy_elmo.tasks.srl.role_tags import UNKNOWN, GoldFrame, find_gold, make_tags, read_roles
 
-from ...support.toy_roles import make_doc, make_examples
+from ...support.toy_roles import make_doc, make_examples, make_frame
 
 LABELS = ["A0", "A1"]
 NUMBERS = {"A0": 0, "A1": 1}
@@ -24,7 +24,7 @@ def vocab():
 
 def make_gold(vocab, n_tokens, predicate, **arguments):
     doc = Doc(vocab, words=["a"] * n_tokens)
-    return GoldFrame(predicate, [Span(doc, *place, label=k) for k, place in arguments.items()])
+    return GoldFrame(predicate, [Span(doc, *place, label=k) for k, place in arguments.items()], [])
 
 
 def test_tags_are_bio_and_read_back(vocab):
@@ -68,7 +68,7 @@ def test_arguments_beyond_the_clause_are_told_and_left_out(vocab):
 def test_overlapping_arguments_are_told_and_resolved(vocab, arguments, kept):
     examples = make_examples([make_doc(vocab, "a b c d e f g", {"V": (1, 2), **arguments})])
     with pytest.warns(UserWarning, match="WL035"):
-        (frame,) = find_gold(examples[0])
+        (frame,) = find_gold(examples[0]).frames
     assert [(span.start, span.end) for span in frame.arguments] == kept
 
 
@@ -79,13 +79,39 @@ def test_gold_is_in_the_tokens_of_the_predicted_doc(vocab):
     )  # fmt: skip
     words = ["He", "don't", "eat", "green", "-", "eggs", "and", "ham"]
     predicted = Doc(vocab, words=words)
-    (frame,) = find_gold(Example(predicted, doc))
+    with pytest.warns(UserWarning, match="WL059.*gold_preproc"):
+        gold = find_gold(Example(predicted, doc))
 
     # "do" is inside of a token, and its frame is left out.
+    assert gold.predicates == [2] and gold.unknown == [1]
+    (frame,) = gold.frames
     assert frame.predicate == (2, 3)
     assert [(s.start, s.end, s.label_) for s in frame.arguments] == [(0, 1, "A0"), (3, 8, "A1")]
 
 
+def test_arguments_inside_of_tokens_are_told_and_not_learned(vocab):
+    roles = {"V": (1, 2), "A0": (2, 3), "A1": (3, 5), "A2": (0, 1)}
+    words = ["Ann", "likes", "Bob", "'s", "book"]
+    doc = Doc(vocab, words=words, spaces=[True, True, False, True, False])
+    write_frames(doc, [make_frame(doc, roles)])
+    predicted = Doc(vocab, words=["Ann", "likes", "Bob's", "book"])
+    with pytest.warns(UserWarning, match="WL059"):
+        gold = find_gold(Example(predicted, doc))
+
+    (frame,) = gold.frames
+    assert [span.label_ for span in frame.arguments] == ["A2"]
+    tags = make_tags(Clause(0, 0, 4, (1, 2)), frame, {"A0": 0, "A1": 1, "A2": 2})
+    assert tags.tolist() == [7, 1, UNKNOWN, UNKNOWN]
+
+
+def test_predicates_without_a_frame_are_predicates(vocab):
+    doc = make_doc(vocab, "He ran and ate ham", {"V": (3, 4), "A1": (4, 5)})
+    doc.spans["srl_predicates"] = [doc[1:2], doc[3:4]]
+    gold = find_gold(make_examples([doc])[0])
+    assert gold.predicates == [1, 3] and gold.unknown == []
+    assert [frame.predicate for frame in gold.frames] == [(3, 4)]
+
+
 def test_docs_that_are_not_annotated_have_no_gold(vocab):
-    assert find_gold(make_examples([Doc(vocab, words=["a"])])[0]) == []
-    assert np.all(make_tags(Clause(0, 0, 2, (0, 1)), GoldFrame((0, 1), []), {}) == [1, 0])
+    assert find_gold(make_examples([Doc(vocab, words=["a"])])[0]) == ([], [], [])
+    assert np.all(make_tags(Clause(0, 0, 2, (0, 1)), GoldFrame((0, 1), [], []), {}) == [1, 0])

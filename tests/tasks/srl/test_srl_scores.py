@@ -77,6 +77,16 @@ def test_all_arguments_of_a_predicate_that_is_none_are_excess():
     assert scores["srl_predicate_p"] == pytest.approx(1 / 2)
 
 
+def test_arguments_of_predicates_without_a_frame_do_not_count():
+    gold, predicted = make(["V:4 A0:3"]), make(["V:1 A0:0 A1:2", "V:4 A0:3"])
+    gold.spans["srl_predicates"] = [gold[1:2], gold[4:5]]
+    scores = score_frames([Example(predicted, gold)])
+    assert (scores["srl_p"], scores["srl_r"], scores["srl_predicate_f"]) == (1, 1, 1)
+
+    scores = score_frames([Example(make(["V:4 A0:3"]), gold)])
+    assert scores["srl_f"] == 1 and scores["srl_predicate_r"] == pytest.approx(1 / 2)
+
+
 def test_tokenizers_need_not_agree():
     gold = make(["V:2 A1:3-4", "V:1"], words=["He", "do", "n't", "eat", "!"])
     predicted = Doc(VOCAB, words=["He", "don't", " ", "eat!"], spaces=[True, False, False, False])
