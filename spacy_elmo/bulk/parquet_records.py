@@ -111,6 +111,8 @@ def _read_rows(file: Any, path: Path, start: Place, keys: Keys) -> Items:
     names, source = file.schema_arrow.names, show_path(path)
     columns = [keys.text, *({keys.id} & set(names))]
     size = path.stat().st_size / max(1, file.metadata.num_rows)
+    n_in_groups = sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+    _require_rows(n_in_groups, file.metadata.num_rows)
     for group in _list_groups(file, start.offset):
         row = group.first
         n_rows = _count_rows(file, path, group.number, columns)
@@ -123,6 +125,14 @@ def _read_rows(file: Any, path: Path, start: Place, keys: Keys) -> Items:
                 if row > start.offset:
                     place = Place(start.file, row, row, start.n_bytes + int(row * size))
                     yield _make(source, row - 1, text, name), place
+        _require_rows(row - group.first, file.metadata.row_group(group.number).num_rows)
+
+
+def _require_rows(n_found: int, n_expected: int) -> None:
+    """Arrow passes over pages that damage has made empty. RAISES (ValueError): if rows are missing,
+    with the reason alone."""
+    if n_found != n_expected:
+        raise ValueError(f"{n_found} rows were found, {n_expected} expected")
 
 
 class _Group(NamedTuple):

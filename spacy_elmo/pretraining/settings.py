@@ -23,7 +23,6 @@ from ..errors import Errors
 from ..inference.packed_linear import DTYPES
 from .schedule import SCHEDULES, learn_rate_factor
 
-PRECISIONS = tuple(DTYPES)
 INIT_PARTS = ("all", "cells", "words")
 # What no run needs, and what no machine can hold or do.
 _MOST_EPOCHS = 1_000_000
@@ -113,7 +112,7 @@ class TrainingSettings:
             "eval_sequences",
         ):
             _require(section, key, getattr(self, key), 0, "at least 0")
-        choices = {"schedule": SCHEDULES, "precision": PRECISIONS, "init_part": INIT_PARTS}
+        choices = {"schedule": SCHEDULES, "precision": tuple(DTYPES), "init_part": INIT_PARTS}
         for key, known in choices.items():
             if getattr(self, key) not in known:
                 raise invalid(section, key, getattr(self, key), f"one of {known}")

@@ -192,7 +192,9 @@ def test_flipped_bits_stop_nothing(tmp_path, name):
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
         (tmp_path / name).write_bytes(damaged)
-        read(tmp_path / name)
+        records = [record for record, _ in read(tmp_path / name)]
+        # Where the format tells that it is damaged, a record says so: nothing is lost in silence.
+        assert len(records) == 200 or any(record.problem for record in records)
 
 
 def test_docs_keep_their_tokens_and_a_damaged_one_is_set_aside(tmp_path):

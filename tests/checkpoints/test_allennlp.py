@@ -237,8 +237,10 @@ def test_several_files_of_weights_are_refused(toy_folder):
 
 
 def test_a_model_that_reads_characters_needs_no_words(toy_folder):
+    expected = load_embedder(toy_folder).embed([["green", "eggs"]])
     (toy_folder / "vocab.txt").write_bytes(b"\xff\xfe")
-    load_embedder(toy_folder)
+    found = load_embedder(toy_folder).embed([["green", "eggs"]])
+    assert_close(found[0], expected[0])
 
 
 def test_h5py_is_asked_for_by_name(toy_folder, monkeypatch):

@@ -44,7 +44,8 @@ TOO_LONG = Reason(
     "EL310",
     413,
     "The answer may have {n:,} bytes, at most {limit:,} are sent. For vectors of tokens, ask for "
-    '"encoding": "base64", a third as long, or for "pooling": "mean"; or send several requests.',
+    '"encoding": "base64", less than half as long, or for "pooling": "mean"; or send several '
+    "requests.",
 )
 NO_ROOM = Reason(
     "EL311",

@@ -18,7 +18,7 @@ from .gold_answers import get_gold
 from .gold_checks import check_data
 from .qa_loss import get_doc_loss, make_doc_table
 from .qa_model import QAModel, Scores
-from .qa_readings import PAIR_NAMES, Reading, choose_windows, read_doc, require_windows
+from .qa_readings import PAIR_NAMES, QAReading, choose_windows, read_doc, require_windows
 from .span_table import get_none_probability, rank_spans
 
 DEFAULT_MODEL = {
@@ -177,7 +177,7 @@ class ElmoQA(TaskPipe):
         validate_get_examples(get_examples, "ElmoQA.initialize")
         check_data(get_examples(), self.name, self.max_answer)
         sample = self.take_sample(get_examples)
-        self.model.initialize(X=[Reading(eg.reference, (0, 0), []) for eg in sample])
+        self.model.initialize(X=[QAReading(eg.reference, (0, 0), []) for eg in sample])
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
         """docs (Iterable[Doc]): any docs. RETURNS (List[Optional[Ranking]]): the likeliest answers
@@ -214,7 +214,7 @@ class ElmoQA(TaskPipe):
         backprop(d_rows)
         return loss
 
-    def _choose(self, example: Example) -> Reading:
+    def _choose(self, example: Example) -> QAReading:
         reading, gold = read_doc(example.predicted, self.window, self.stride), get_gold(example)
         if gold is None or (gold.texts and not gold.places):
             return reading._replace(windows=[])

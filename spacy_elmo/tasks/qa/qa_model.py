@@ -15,7 +15,7 @@ from ..shared.places import Place
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from ..shared.word_matches import find_matches
 from .bidaf import BiDAF
-from .qa_readings import Reading
+from .qa_readings import QAReading
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 
@@ -36,7 +36,7 @@ class Scores(NamedTuple):
     rows: List[Floats2d]
 
 
-QAModel = Model[List[Reading], List[Scores]]
+QAModel = Model[List[QAReading], List[Scores]]
 
 
 class _Part(NamedTuple):
@@ -89,15 +89,15 @@ def build_qa_bidaf_v2(
     return build_qa_bidaf_v1(tok2vec, width, self_attention, dropout, word_match)
 
 
-def bidaf_init(model: QAModel, X: Optional[List[Reading]] = None, Y: Any = None) -> QAModel:
-    """X (Optional[List[Reading]]): some readings; their windows do not matter."""
+def bidaf_init(model: QAModel, X: Optional[List[QAReading]] = None, Y: Any = None) -> QAModel:
+    """X (Optional[List[QAReading]]): some readings; their windows do not matter."""
     return init_past_reader(model, None if X is None else [reading.doc for reading in X])
 
 
 def bidaf_forward(
-    model: QAModel, readings: List[Reading], is_train: bool
+    model: QAModel, readings: List[QAReading], is_train: bool
 ) -> Tuple[List[Scores], Callable]:
-    """readings (List[Reading]): any; those without windows get no scores.
+    """readings (List[QAReading]): any; those without windows get no scores.
     RETURNS (Tuple[List[Scores], Callable]): the scores, and the way back from arrays of the same
         shapes, List[List[Floats2d]].
     RAISES (ValueError): EL190 if the model was never initialized or loaded.
@@ -130,7 +130,7 @@ def bidaf_forward(
     return scores, backprop
 
 
-def _batch(readings: List[Reading]) -> Iterator[List[_Part]]:
+def _batch(readings: List[QAReading]) -> Iterator[List[_Part]]:
     """Windows of about the same length together, in bounded memory."""
     parts = [
         _Part(i, reading.question, window, k)

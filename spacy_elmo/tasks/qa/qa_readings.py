@@ -12,7 +12,7 @@ from ..shared.text_pairs import get_pair
 PAIR_NAMES = ("question", "context")
 
 
-class Reading(NamedTuple):
+class QAReading(NamedTuple):
     """What is read of a doc.
 
     doc (Doc): the doc.
@@ -35,20 +35,20 @@ def require_windows(window: int, stride: int, max_answer: int) -> None:
         raise ValueError(text)
 
 
-def read_doc(doc: Doc, window: int, stride: int) -> Reading:
+def read_doc(doc: Doc, window: int, stride: int) -> QAReading:
     """Plan to read all of a doc.
 
     doc (Doc): any doc.
     window (int): most tokens of a window, and of the question, whose rest is not read.
     stride (int): tokens from the start of a window to that of the next one.
-    RETURNS (Reading): without windows if there is nothing to be answered.
+    RETURNS (QAReading): without windows if there is nothing to be answered.
     """
     pair = get_pair(doc, PAIR_NAMES)
     if pair is None or not all(map(_has_words, pair)):
-        return Reading(doc, (0, 0), [])
+        return QAReading(doc, (0, 0), [])
     question, context = pair
     asked = question.start, min(question.end, question.start + window)
-    return Reading(doc, asked, cut_context(context.start, context.end, window, stride))
+    return QAReading(doc, asked, cut_context(context.start, context.end, window, stride))
 
 
 def _has_words(span: Span) -> bool:
@@ -65,14 +65,14 @@ def cut_context(start: int, end: int, window: int, stride: int) -> List[Place]:
     return places
 
 
-def choose_windows(reading: Reading, answers: Sequence[Place], most: int) -> Reading:
+def choose_windows(reading: QAReading, answers: Sequence[Place], most: int) -> QAReading:
     """Choose what to learn from: windows with an answer, and random ones without, so that a long
     context costs no more than a short one.
 
-    reading (Reading): of the whole doc.
+    reading (QAReading): of the whole doc.
     answers (Sequence[Place]): gold answers; none if the question has none.
     most (int): windows to be kept.
-    RETURNS (Reading): with at least one window that has an answer, if there is any.
+    RETURNS (QAReading): with at least one window that has an answer, if there is any.
     """
     windows = reading.windows
     if len(windows) <= most:

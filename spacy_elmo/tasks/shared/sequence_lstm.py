@@ -19,7 +19,7 @@ from ...bilm.packing import pack
 _LEAST_SHARE = 0.6
 
 
-class Reading(NamedTuple):
+class ReadOrder(NamedTuple):
     """What one direction reads, in which order.
 
     rows (List[Tensor]): of each group the rows that it reads, shape (n_steps, n_sequences), or
@@ -32,12 +32,12 @@ class Reading(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How sequences are read. forward, backward (Reading): by each direction. batch_sizes
+    """How sequences are read. forward, backward (ReadOrder): by each direction. batch_sizes
     (Optional[Tensor]): if packed, shape (most_steps,), sequences that have a first, second, ...
     row."""
 
-    forward: Reading
-    backward: Reading
+    forward: ReadOrder
+    backward: ReadOrder
     batch_sizes: Optional[Tensor]
 
 
@@ -117,10 +117,10 @@ def _find_cuts(sizes: NDArray) -> List[int]:
     return cuts
 
 
-def _make_reading(groups: List[NDArray], device: torch.device) -> Reading:
-    """groups (List[NDArray]): rows that are read, in the order of `Reading.rows`."""
+def _make_reading(groups: List[NDArray], device: torch.device) -> ReadOrder:
+    """groups (List[NDArray]): rows that are read, in the order of `ReadOrder.rows`."""
     read = np.concatenate([rows.ravel() for rows in groups])
     # The first of the places that read a row: those after it are padding.
     places = np.unique(read, return_index=True)[1]
     rows = [torch.from_numpy(rows.astype("int64")).to(device) for rows in groups]
-    return Reading(rows, torch.from_numpy(places.astype("int64")).to(device))
+    return ReadOrder(rows, torch.from_numpy(places.astype("int64")).to(device))
