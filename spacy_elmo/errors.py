@@ -10,9 +10,7 @@ class Errors(metaclass=ErrorsWithCodes):
     # Listening
     EL001 = (
         "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
-        "{expected}. In its listener's block set `width = ${{components.{upstream}.model.width}}`"
-        ", and with spacy-elmo.ElmoListener.v2 also "
-        "`depth = ${{components.{upstream}.model.depth}}`."
+        "{expected}. In its listener's block set {hint}."
     )
     EL002 = (
         "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "
@@ -920,9 +918,8 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL018 = (
         "The weights of '{name}' are of the language '{weights}', the docs of '{docs}': a biLM "
-        "knows little of a language that it has not read. Load others, "
-        '`nlp.get_pipe("{name}").load(FOLDER)`, or make them with `python -m spacy elmo '
-        "pretrain`."
+        "knows little of a language that it has not read. Load others, {how}, or make them with "
+        "`python -m spacy elmo pretrain`."
     )
     WL040 = (
         "The training data of '{name}' has no question without an answer: the component learns "
@@ -964,6 +961,16 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL061 = (
+        "Words have a space inside, as components that merge tokens make them: a biLM that never "
+        "read such words (ours did not) says little of them. Put these components behind the one "
+        "that computes vectors, and read `span._.elmo`."
+    )
+    WL060 = (
+        "{kind}._.{name} was registered by another package, and stays its own: what a component of "
+        "spacy-elmo would say there cannot be read from it. Import the other package later, or "
+        "remove its attribute ({kind}.remove_extension)."
+    )
     WL059 = (
         "Some gold predicates or arguments begin or end inside of a token of the tokenizer's: "
         "nothing is learned of these tokens. In [corpora] take `@readers = "

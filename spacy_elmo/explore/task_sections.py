@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from ..experiments.html_pages import DrawnSection as Section
 from ..tasks.coref.chain_display import render_chains
 from ..tasks.coref.clusters import PREFIX, get_chains
-from ..tasks.srl.frames import describe_frame
+from ..tasks.srl.frames import describe_frame, read_frames
 
 # spaCy's own default.
 _SPANS_KEY = "sc"
@@ -87,7 +87,7 @@ def _describe_categories(doc: Doc, pipe: Any) -> Section:
 
 
 def _describe_roles(doc: Doc, pipe: Any) -> Section:
-    frames = doc._.elmo_srl
+    frames = read_frames(doc)
     lines = [
         "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
         for frame in frames

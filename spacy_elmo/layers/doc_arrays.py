@@ -1,10 +1,12 @@
 """Arrays that a component leaves with a doc, under the name of an extension."""
 
 from collections import UserDict
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple, cast
 
 from spacy.tokens import Doc
+
+from .extensions import add_extension
 
 
 class DocArrays(UserDict):
@@ -33,19 +35,36 @@ def _describe(value: Any) -> str:
     return repr(value) if shape is None else f"array of shape {shape}"
 
 
+@dataclass(frozen=True)
+class ArraysGetter:
+    """name (str): of the extension."""
+
+    name: str
+
+    def __call__(self, doc: Doc) -> Optional[DocArrays]:
+        """doc (Doc): any doc. RETURNS (Optional[DocArrays]): what was set, None if nothing was."""
+        arrays = get_arrays(self.name, doc)
+        return None if arrays is None else DocArrays(arrays)
+
+
+@dataclass(frozen=True)
+class ArraysSetter:
+    """name (str): of the extension."""
+
+    name: str
+
+    def __call__(self, doc: Doc, arrays: Optional[Dict[str, Any]]) -> None:
+        """As `set_arrays`."""
+        set_arrays(self.name, doc, arrays)
+
+
 def register_arrays(name: str) -> None:
     """Register an extension of docs that holds arrays; None where nothing is set.
 
     name (str): of the extension.
     """
     # No closures: spaCy sends extensions to other processes.
-    getter, setter = partial(_wrap, name), partial(set_arrays, name)
-    Doc.set_extension(name, getter=getter, setter=setter)
-
-
-def _wrap(name: str, doc: Doc) -> Optional[DocArrays]:
-    arrays = get_arrays(name, doc)
-    return None if arrays is None else DocArrays(arrays)
+    add_extension(Doc, name, getter=ArraysGetter(name), setter=ArraysSetter(name))
 
 
 def get_arrays(name: str, doc: Doc) -> Optional[Dict[str, Any]]:

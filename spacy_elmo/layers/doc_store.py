@@ -14,6 +14,7 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors
 from .doc_arrays import get_arrays, register_arrays, set_arrays
+from .extensions import add_extension
 from .token_keys import has_key, make_key, require_key
 
 Item = Union[Doc, Span, Token]
@@ -30,11 +31,10 @@ _mixes: "WeakValueDictionary[int, Any]" = WeakValueDictionary()
 
 def register_extensions() -> None:
     """Register the extensions. Harmless when done before."""
-    if not Doc.has_extension("elmo"):
-        register_arrays(_NAME)
-        Token.set_extension("elmo", getter=get_token_vector)
-        Token.set_extension("elmo_layers", getter=get_token_layers)
-        Span.set_extension("elmo", getter=get_span_vector)
+    register_arrays(_NAME)
+    add_extension(Token, "elmo", getter=get_token_vector)
+    add_extension(Token, "elmo_layers", getter=get_token_layers)
+    add_extension(Span, "elmo", getter=get_span_vector)
 
 
 def store(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> None:
@@ -119,11 +119,13 @@ def get_span_vector(span: Span) -> Floats1d:
 def get_token_layers(token: Token) -> Floats2d:
     """token._.elmo_layers: shape (n_layers, layer_width), the word layer first.
 
-    RAISES (ValueError): EL050 if the tokens were changed since, EL052 if the layers
-        were not kept.
+    RAISES (ValueError): EL051 if no component has run, EL050 if the tokens were changed since,
+        EL052 if the layers were not kept.
     """
     entries = get_entries(token.doc)
-    name = next(reversed(entries)) if entries else "elmo"
+    if not entries:
+        raise ValueError(Errors.EL051.format(text=token.doc.text[:50]))
+    name = next(reversed(entries))
     layers = read_layers(token.doc, name, token)
     if layers is None:
         raise ValueError(Errors.EL052.format(name=name))

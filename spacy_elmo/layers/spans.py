@@ -4,6 +4,7 @@ The getters are objects, so that a pipeline can be copied and pickled; no datacl
 which the config system would turn into dicts.
 """
 
+import warnings
 from itertools import accumulate
 from typing import Callable, List, Tuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..text.sentences import cut_windows
 from ..util.checks import require_least
 
@@ -36,6 +37,9 @@ def get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str
         for span in spans:
             places = span.start + np.flatnonzero(is_word[span.start : span.end])
             sequences.append([words[i] for i in places])
+            # A joined text is searched in a fraction of the time that its words take.
+            if " " in "".join(sequences[-1]):
+                warnings.warn(Warnings.WL061, stacklevel=2)
             rows.append(start + places)
         start += len(doc)
     return sequences, rows

@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import islice
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -23,7 +23,7 @@ from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
 from ..layers.watched import stock_listener_forward, watch
 from ..util.checks import require_least
-from .listening import check_listeners
+from .listening import check_listeners, wrong_width
 from .pending import PendingBatch
 from .saved_tok2vec import SavedTok2Vec
 from .weights_language import find_language
@@ -151,17 +151,12 @@ class Elmo(SavedTok2Vec):
         RAISES (ValueError): EL001 if it wants another width than ours.
         """
         expected = self._get_sent_width(listener)
-        width = listener.get_dim("nO")
-        if width == expected:
+        if listener.get_dim("nO") == expected:
             if not isinstance(listener, ElmoListener):
                 watch(listener, self.name, stock_listener_forward)
             super().add_listener(listener, component_name)
         elif listener.upstream_name != "*":
-            raise ValueError(
-                Errors.EL001.format(
-                    name=component_name, found=width, upstream=self.name, expected=expected
-                )
-            )
+            raise wrong_width(listener, component_name, self.name, expected)
 
     def remove_listener(self, listener: Tok2VecListener, component_name: str) -> bool:
         """Unlink a listener.
@@ -207,6 +202,8 @@ class Elmo(SavedTok2Vec):
             if keep_layers:
                 shape = len(doc), self.n_layers, self.layer_width
                 kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
+            # What spaCy has kept of the tensor before, or of static vectors.
+            doc.vector, doc.vector_norm = cast(Any, (None, None))
             store(doc, self.name, cast(Floats2d, doc.tensor), kept)
             if self.vector_hooks:
                 set_hooks(doc)

@@ -189,7 +189,8 @@ class ElmoLM(Pipe):
         lang = self._hold().lang
         if not self._has_checked_language:
             self._has_checked_language = True
-            warn_language(self.name, lang, docs)
+            how = f'`nlp.add_pipe("{self.name}", config={{"path": FOLDER}})`'
+            warn_language(self.name, how, lang, docs)
 
     def __call__(self, doc: Doc) -> Doc:
         """doc (Doc): annotated in place. RETURNS (Doc): the same."""

@@ -12,6 +12,7 @@ from spacy.vocab import Vocab
 
 from ..errors import Errors
 from ..layers.doc_store import get_entries, read_layers
+from ..layers.extensions import add_extension
 from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
 from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
@@ -22,10 +23,6 @@ _FILE = "senses.msgpack"
 _MOST_BYTES = 2_000_000_000
 # How the bytes of version 0.1.0 begin, which had no digest: a list of two.
 _OLD = b"\x92"
-
-if not Token.has_extension("sense"):
-    Token.set_extension("sense", default=None)
-    Token.set_extension("sense_gloss", default=None)
 
 
 @Language.factory(
@@ -54,12 +51,19 @@ class ElmoSenses(Pipe):
         self.name = name
         self.upstream = upstream
         self.model: Optional[SenseModel] = None
+        self.register_extensions()
 
     def get_model(self) -> SenseModel:
         """RETURNS (SenseModel): the senses. RAISES (ValueError): EL059 if there are none."""
         if self.model is None:
             raise ValueError(Errors.EL059.format(name=self.name))
         return self.model
+
+    @staticmethod
+    def register_extensions() -> None:
+        """Register `token._.sense` and `token._.sense_gloss`, as each component does."""
+        add_extension(Token, "sense", default=None)
+        add_extension(Token, "sense_gloss", default=None)
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -76,6 +80,8 @@ class ElmoSenses(Pipe):
             the tokens were changed since, EL117 if the layers are of another biLM than the
             senses.
         """
+        # A component that was pickled was not made here.
+        self.register_extensions()
         model = self.get_model()
         layers = read_layers(doc, self.upstream)
         if layers is None:

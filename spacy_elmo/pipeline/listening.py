@@ -25,17 +25,28 @@ def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
         claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
         for listener in listeners:
             if listener.upstream_name == "*" and not claims:
-                width, expected = listener.get_dim("nO"), elmo.model.get_dim("nO")
-                error = Errors.EL001.format(
-                    name=name, found=width, upstream=elmo.name, expected=expected
-                )
-                raise ValueError(error)
+                raise wrong_width(listener, name, elmo.name, elmo.model.get_dim("nO"))
             if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == elmo.name:
                 upstreams = ", ".join(f"'{claim}'" for claim in claims)
                 text = Warnings.WL002.format(name=name, upstreams=upstreams)
                 warnings.warn(text, stacklevel=3)
         if elmo.name in claims:
             _warn_overwritten(elmo.name, nlp, name, list(encoders))
+
+
+def wrong_width(listener: Tok2VecListener, name: str, upstream: str, expected: int) -> ValueError:
+    """listener (Tok2VecListener): that wants another width than it gets. name (str): its component.
+    upstream (str): what it listens to. expected (int): what that sends. RETURNS (ValueError):
+    EL001."""
+    shape = f"components.{upstream}.model"
+    hint = f"`width = {expected}`"
+    if isinstance(listener, ElmoListener):
+        hint = f"`width = ${{{shape}.width}}` and `depth = ${{{shape}.depth}}`"
+    found = listener.get_dim("nO")
+    text = Errors.EL001.format(
+        name=name, found=found, upstream=upstream, expected=expected, hint=hint
+    )
+    return ValueError(text)
 
 
 def _require_static_vectors(nlp: Language) -> None:

@@ -9,13 +9,15 @@ they belong to; "model", which weights it was, and "component", under which name
 """
 
 import math
-from typing import Any, Dict, List, Optional, Protocol, Tuple, Union
-from weakref import WeakValueDictionary
+from collections import defaultdict
+from typing import Any, DefaultDict, Dict, List, Optional, Protocol, Tuple, Union
+from weakref import WeakSet
 
 from spacy.tokens import Doc, Token
 
 from ..errors import Errors
 from ..layers.doc_arrays import get_arrays, register_arrays, set_arrays
+from ..layers.extensions import add_extension
 from ..layers.token_keys import require_key
 
 ASSIGNS_LM = [
@@ -33,18 +35,17 @@ class Substituter(Protocol):
         """See `get_substitutes`."""
 
 
-# Docs travel without the model; while that lives, it is found by its key.
-_models: "WeakValueDictionary[str, Substituter]" = WeakValueDictionary()
+# Docs travel without the model; while one lives that says the same, it is found by its key.
+_models: "DefaultDict[str, WeakSet[Substituter]]" = defaultdict(WeakSet)
 
 
 def register_lm_extensions() -> None:
     """Register the extensions. Harmless when done before."""
-    if not Doc.has_extension("elmo_lm"):
-        register_arrays(_NAME)
-        Doc.set_extension("elmo_perplexity", getter=get_perplexity)
-        Token.set_extension("elmo_logprob", getter=get_logprob)
-        Token.set_extension("elmo_surprisal", getter=get_surprisal)
-        Token.set_extension("elmo_substitutes", method=get_substitutes)
+    register_arrays(_NAME)
+    add_extension(Doc, "elmo_perplexity", getter=get_perplexity)
+    add_extension(Token, "elmo_logprob", getter=get_logprob)
+    add_extension(Token, "elmo_surprisal", getter=get_surprisal)
+    add_extension(Token, "elmo_substitutes", method=get_substitutes)
 
 
 def register_model(key: str, model: Substituter) -> None:
@@ -53,7 +54,10 @@ def register_model(key: str, model: Substituter) -> None:
     key (str): "model" of the docs that it annotates.
     model (Substituter): the component.
     """
-    _models[key] = model
+    # It may have had other weights.
+    for models in [*_models.values()]:
+        models.discard(model)
+    _models[key].add(model)
 
 
 def store_scores(doc: Doc, entry: Dict[str, Any]) -> None:
@@ -106,7 +110,7 @@ def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
         was not kept, EL056 for whitespace, EL012 for a negative `n`.
     """
     entry = get_entry(token)
-    model = _models.get(entry["model"])
+    model = next(iter([*_models.get(entry["model"], ())]), None)
     if model is None or "hidden" not in entry:
         raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
     if math.isnan(entry["forward"][token.i]):

@@ -44,7 +44,8 @@ class SavedTok2Vec(SavedPipe, Tok2Vec):
         if not self._has_checked_language:
             lang = self.lang
             self._has_checked_language = True
-            warn_language(self.name, lang, docs)
+            how = f'`nlp.get_pipe("{self.name}").load(FOLDER)`'
+            warn_language(self.name, how, lang, docs)
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
         writers = {_CFG: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}

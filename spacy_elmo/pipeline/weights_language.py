@@ -42,15 +42,16 @@ def find_language(loader: Any) -> Optional[str]:
     return read_language(files) if isinstance(files, CheckpointFiles) else None
 
 
-def warn_language(name: str, weights: Optional[str], docs: str) -> None:
+def warn_language(name: str, how: str, weights: Optional[str], docs: str) -> None:
     """Say that weights are of another language than the docs.
 
     name (str): the component.
+    how (str): how other weights are loaded, in code.
     weights (Optional[str]): language of the weights; None if it is not known.
     docs (str): language of the docs; "" if they have none.
     """
     if weights and docs and weights not in (docs, _ANY):
-        text = Warnings.WL018.format(name=name, weights=weights, docs=docs)
+        text = Warnings.WL018.format(name=name, how=how, weights=weights, docs=docs)
         warnings.warn(text, stacklevel=2)
 
 

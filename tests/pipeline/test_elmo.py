@@ -110,8 +110,9 @@ def test_the_last_component_that_ran_is_read(nlp):
 
 def test_no_vectors_is_an_error():
     doc = spacy.blank("en")("green eggs")
-    with pytest.raises(ValueError, match="EL051.*green eggs"):
-        doc[0]._.elmo
+    for read in ("elmo", "elmo_layers"):
+        with pytest.raises(ValueError, match="EL051.*green eggs"):
+            getattr(doc[0]._, read)
     doc.tensor = np.zeros((2, 7), dtype="float32")
     with pytest.raises(ValueError, match="EL051"):
         doc[0]._.elmo
@@ -125,7 +126,22 @@ def test_retokenised_docs_are_an_error_until_run_again(nlp):
     for read in (lambda: doc[2]._.elmo, lambda: doc[1:3]._.elmo):
         with pytest.raises(ValueError, match="EL050"):
             read()
-    assert nlp.get_pipe("elmo")(doc)[2]._.elmo.shape == (8,)
+    with pytest.warns(UserWarning, match="WL061.*span"):
+        assert nlp.get_pipe("elmo")(doc)[2]._.elmo.shape == (8,)
+
+
+@pytest.mark.parametrize("hooks", [False, True])
+def test_vectors_that_were_read_before_are_computed_again(hooks):
+    nlp = make_nlp(vector_hooks=hooks)
+    doc = nlp("I like green eggs .")
+    before, norm = doc.vector, doc.vector_norm
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[3], ["eg", "gs"], heads=[doc[2], doc[2]])
+    nlp.get_pipe("elmo")(doc)
+    np.testing.assert_allclose(doc.vector, doc.tensor.mean(axis=0), rtol=1e-5)
+    assert not np.allclose(doc.vector, before)
+    assert doc.vector_norm == pytest.approx(float(np.linalg.norm(doc.vector)), rel=1e-5)
+    assert doc.vector_norm != pytest.approx(norm)
 
 
 @pytest.mark.parametrize("read", ["elmo", "elmo_layers"])

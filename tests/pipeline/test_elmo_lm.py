@@ -1,5 +1,6 @@
 """The component "elmo_lm", held against the softmax over the embedder's layers."""
 
+import gc
 import math
 import multiprocessing
 import pickle
@@ -231,6 +232,16 @@ def test_substitutes_of_other_weights_are_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="EL055"):
         doc[1]._.elmo_substitutes()
     assert nlp("I like ham")[1]._.elmo_substitutes()
+
+
+def test_another_component_with_these_weights_may_go(folder):
+    nlp, other = make_lm(folder), make_lm(folder)
+    doc = nlp("I like ham")
+    expected = doc[1]._.elmo_substitutes()
+    other("eggs")
+    del other
+    gc.collect()
+    assert doc[1]._.elmo_substitutes() == expected
 
 
 def test_a_number_of_substitutes_is_at_least_none(folder):

@@ -11,6 +11,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
 from ...errors import Errors, Warnings
+from ...layers.extensions import add_extension
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from .clusters import PREFIX, Cluster, find_groups, get_chains, set_clusters
@@ -26,9 +27,6 @@ DEFAULT_MODEL = {
 
 # Of the clusters: fewer of one mention are slips of annotators.
 _MANY = 0.05
-
-if not Doc.has_extension("coref_chains"):
-    Doc.set_extension("coref_chains", getter=get_chains)
 
 
 @Language.factory(
@@ -96,6 +94,12 @@ class ElmoCoref(TaskPipe):
         settings = {"prefix": prefix, "singletons": singletons, "mention_weight": mention_weight}
         self.check_cfg(settings)
         super().__init__(vocab, model, name, scorer=scorer, **settings)
+        self.register_extensions()
+
+    @staticmethod
+    def register_extensions() -> None:
+        """Register `doc._.coref_chains`, as each component does."""
+        add_extension(Doc, "coref_chains", getter=get_chains)
 
     def check_cfg(self, cfg: Dict[str, Any]) -> None:
         """cfg (Dict[str, Any]): settings. RAISES (ValueError): EL211 for an empty prefix, EL212 for
@@ -153,6 +157,8 @@ class ElmoCoref(TaskPipe):
     def set_annotations(self, docs: Iterable[Doc], clusters: List[List[Cluster]]) -> None:
         """docs (Iterable[Doc]): the docs. clusters (List[List[Cluster]]): what `predict` returned
         for them."""
+        # A component that was pickled was not made here.
+        self.register_extensions()
         for doc, own in zip(docs, clusters):
             set_clusters(doc, own, self.cfg["prefix"])
 

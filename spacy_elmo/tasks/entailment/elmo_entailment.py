@@ -11,6 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ...errors import Errors
+from ...layers.extensions import add_extension
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
 from ..shared.text_pairs import get_pair, make_pair
@@ -22,9 +23,6 @@ DEFAULT_MODEL = {
 }
 # Never the logarithm of 0.
 _LEAST = 1e-10
-
-if not Doc.has_extension("entailment"):
-    Doc.set_extension("entailment", default=None)
 
 
 @Language.factory(
@@ -71,6 +69,12 @@ class ElmoEntailment(LabelledPipe):
         scorer: Optional[Callable] = None,
     ) -> None:
         super().__init__(vocab, model, name, scorer=scorer)
+        self.register_extensions()
+
+    @staticmethod
+    def register_extensions() -> None:
+        """Register `doc._.entailment`, as each component does."""
+        add_extension(Doc, "entailment", default=None)
 
     def make_pair(self, nlp: Language, premise: str, hypothesis: str) -> Doc:
         """nlp (Language): its tokenizer is used. premise, hypothesis (str): two texts. RETURNS
@@ -119,6 +123,8 @@ class ElmoEntailment(LabelledPipe):
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
         """docs (Iterable[Doc]): the docs. scores (Floats2d): what `predict` returned for them."""
+        # A component that was pickled was not made here.
+        self.register_extensions()
         for doc, row in zip(docs, scores):
             if get_pair(doc, PAIR_NAMES) is not None:
                 doc.cats.update(zip(self.labels, (float(score) for score in row)))
@@ -173,6 +179,7 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
         prediction, `entailment_f_per_type`; None if nothing counts.
     RAISES (ValueError): EL199 if docs to be predicted lack their pairs.
     """
+    ElmoEntailment.register_extensions()
     golds = [(get_gold(eg), eg.predicted._.entailment) for eg in examples]
     return _score([(gold, label) for gold, label in golds if gold is not None])
 

@@ -9,6 +9,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import Errors
+from ...layers.extensions import add_extension
 from ...util.checks import require_least
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
@@ -27,10 +28,6 @@ DEFAULT_MODEL = {
 }
 # Docs that are predicted at a time, as `nlp.pipe` may give any number.
 _N_DOCS = 64
-
-if not Doc.has_extension("qa_answer"):
-    Doc.set_extension("qa_answer", getter=get_answer)
-    Doc.set_extension("qa_answers", getter=get_answers)
 
 
 @Language.factory(
@@ -125,6 +122,13 @@ class ElmoQA(TaskPipe):
             raise ValueError(Errors.EL225.format(key="threshold", value=threshold))
         self.window, self.stride, self.max_answer = window, stride, max_answer
         self.train_windows, self.n_best, self.threshold = train_windows, n_best, threshold
+        self.register_extensions()
+
+    @staticmethod
+    def register_extensions() -> None:
+        """Register `doc._.qa_answer` and `doc._.qa_answers`, as each component does."""
+        add_extension(Doc, "qa_answer", getter=get_answer)
+        add_extension(Doc, "qa_answers", getter=get_answers)
 
     def make_pair(self, nlp: Language, question: str, context: str) -> Doc:
         """nlp (Language): its tokenizer is used. question, context (str): two texts. RETURNS
@@ -202,6 +206,8 @@ class ElmoQA(TaskPipe):
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
         """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
         returned for them."""
+        # A component that was pickled was not made here.
+        self.register_extensions()
         for doc, ranking in zip(docs, rankings):
             if ranking is not None:
                 set_answers(doc, ranking, self.threshold)

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors
+from ...layers.extensions import add_extension
 
 PREDICATES = "srl_predicates"
 VERB = "V"
@@ -88,8 +89,7 @@ def describe_frame(frame: Frame) -> Dict[str, Any]:
 
 def register_extension() -> None:
     """Register `doc._.elmo_srl`. Harmless when done before."""
-    if not Doc.has_extension(_EXTENSION):
-        Doc.set_extension(_EXTENSION, getter=read_frames)
+    add_extension(Doc, _EXTENSION, getter=read_frames)
 
 
 def _find_groups(doc: Doc) -> List[str]:
