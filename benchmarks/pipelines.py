@@ -1,7 +1,8 @@
 """Whole pipelines on raw text: the component "elmo" with the bundled model, spaCy's plain
 tok2vec, and a transformer, MiniLM-L6, in spacy-transformers.
 
-Needs the extra "bench".
+All have NumPy's matrix products; give them `OPENBLAS_THREAD_TIMEOUT=4` in the environment, or
+the threads of one library wait in a loop while those of another work. Needs the extra "bench".
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import torch
 import typer
 from common import compare_medians, describe_machine, print_table, read_lines
 from spacy.language import Language
+from thinc.api import NumpyOps, set_current_ops
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 
@@ -54,6 +56,7 @@ def main(
 ) -> None:
     """Print a table."""
     print(describe_machine())
+    set_current_ops(NumpyOps(use_blis=False))
     lines = read_lines(text, tokens)
     minilm = make_minilm()
     # The transformer is best with batches like those it was measured with; the others

@@ -178,12 +178,33 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
             f"Speed: {speed['date']}, {speed['machine']}; {speed['turns']} turns of "
             f"{speed['tokens']:,} tokens of other text each, all pipelines in each turn, medians. "
             "Texts are sentences, their tokens joined by spaces; the batch size of each side is "
-            "the fastest of several on other text, so word caches have seen no more than that."
+            "the fastest of several on other text, so word caches have seen no more than that. "
+            "In all processes OpenBLAS's threads do not wait in a loop "
+            "(`OPENBLAS_THREAD_TIMEOUT = 4`), and freed memory is kept."
         )
+        facts += _list_others(lines, speed)
     else:
         facts.append("Speed is not measured yet.")
     body = "\n".join(f"- {fact}" for fact in facts)
     return f"## Conditions\n\n{body}\n\n{_REPRODUCE}"
+
+
+def _list_others(lines: dict[str, list[Line]], speed: dict[str, Any]) -> list[str]:
+    """RETURNS (list[str]): The speed of rows that are not shown."""
+    facts = []
+    for task, found in lines.items():
+        shown = {ONNX, *(line.row.name for line in found)}
+        timed = speed.get("tasks", {}).get(task, {})
+        others = [
+            f"{ROWS[name].title} {rates['tokens_per_second']:,.0f} tokens/s"
+            for name, rates in timed.items()
+            if name not in shown
+        ]
+        if others:
+            facts.append(
+                f"Speed of rows that are not shown, {TASKS[task].title}: {', '.join(others)}."
+            )
+    return facts
 
 
 _REPRODUCE = """What each run gave is in `benchmarks/results/rivals`; where that folder is copied to

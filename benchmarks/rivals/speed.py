@@ -20,7 +20,7 @@ from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.util.checked_json import write_checked_json
 
 from .rows import ROWS
-from .runs import RESULTS, Run, choose
+from .runs import RESULTS, Run
 from .tasks import TIMED
 
 # Texts at a time that each side chooses from.
@@ -71,8 +71,8 @@ def measure_all(
 def load_pipelines(
     work: Path, task: str, tokenizer: Path | None, threads: int
 ) -> dict[str, Pipeline]:
-    """RETURNS (dict[str, Pipeline]): By name of the row; of a group, the one chosen on dev."""
-    runs = [Run(row, task, 0) for row in ROWS.values() if choose(row, task, 0, work) == row.name]
+    """RETURNS (dict[str, Pipeline]): By name of the row."""
+    runs = [Run(row, task, 0) for row in ROWS.values()]
     paths = {run.row.name: run.find_model(work) for run in runs}
     pipelines: dict[str, Pipeline] = {
         name: spacy.load(path) for name, path in paths.items() if path.exists()
