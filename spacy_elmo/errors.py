@@ -961,6 +961,10 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL062 = (
+        "The held-out text, '{path}', is another than before: its perplexity is not compared with "
+        "the best so far, and the next one is the best. `model-best` is kept until then."
+    )
     WL061 = (
         "Words have a space inside, as components that merge tokens make them: a biLM that never "
         "read such words (ours did not) says little of them. Put these components behind the one "

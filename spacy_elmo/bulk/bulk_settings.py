@@ -3,11 +3,13 @@
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import Tuple
+from typing import Any, Dict, Tuple
 
 from spacy.util import is_package
 
+from ..checkpoints.checkpoint_files import BUNDLED_NAME, CheckpointFiles
 from ..errors import Errors
+from ..language_model.evaluation import read_settings
 from ..text.corpus import make_tokenizer
 from ..util.checks import require_known, require_least
 
@@ -55,7 +57,7 @@ class BulkSettings:
     def check(self) -> None:
         """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
         EL249 for layers that are no names, or named twice, EL161 and EL089 for a language without
-        a pipeline."""
+        a pipeline; as `find_tokenizer`."""
         require_known("unit", self.unit, UNITS)
         require_known("dtype", self.dtype, DTYPES)
         require_known("format", self.format, tuple(FORMATS))
@@ -65,7 +67,13 @@ class BulkSettings:
         if not self.layers or not are_names or len({*self.layers}) < len(self.layers):
             raise self._refuse_layers("that of the top LSTM layer")
         if not self.pipeline:
-            make_tokenizer(self.lang, {})
+            make_tokenizer(self.lang, self.find_tokenizer())
+
+    def find_tokenizer(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): The block of the tokenizer that the weights were trained with;
+        {} for the language's own. RAISES (ValueError): as `read_settings`."""
+        files = CheckpointFiles.of(self.weights or BUNDLED_NAME)
+        return read_settings(files.path)["tokenizer"]
 
     def require_layers(self, n_layers: int) -> None:
         """n_layers (int): of the biLM. RAISES (ValueError): EL249 for a layer that it lacks."""

@@ -24,6 +24,7 @@ def convert(
     meta: Optional[Path] = typer.Option(
         None, help="JSON file to add to meta.json", show_default="none"
     ),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace weights in OUTPUT"),
     quiet: bool = QUIET,
 ) -> None:
     """Convert weights into a folder that loads without h5py."""
@@ -31,10 +32,14 @@ def convert(
 
     from ..checkpoints.checkpoint_files import CheckpointFiles
     from ..checkpoints.formats import find_reader, read_bilm
-    from ..checkpoints.native import read_meta, write_native
+    from ..checkpoints.native import matches_native, read_meta, write_native
+    from ..errors import Errors
     from ..util.reading import read_json_object
 
     with exit_on_error(quiet) as console:
+        # Other folders are never replaced.
+        if matches_native(CheckpointFiles(output)) and not force:
+            raise ValueError(Errors.EL164.format(path=output))
         files = CheckpointFiles.of(source, weights)
         reader = find_reader(files)
         # First what is read at once: weights take a while.

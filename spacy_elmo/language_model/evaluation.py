@@ -53,7 +53,7 @@ def evaluate_checkpoint(
         meta.json.
     """
     files = CheckpointFiles.of(checkpoint)
-    before = _read_settings(files.path)
+    before = read_settings(files.path)
     cut = cut or before["cut"]
     max_tokens = before["max_tokens"] if max_tokens is None else max_tokens
     stream = before["stream"] if stream is None else stream
@@ -104,8 +104,10 @@ def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) ->
     return [sequences[int(i * step)] for i in range(limit)]
 
 
-def _read_settings(checkpoint: Path) -> Dict[str, Any]:
-    """How the run measured that made a checkpoint: its meta.json may be a stranger's."""
+def read_settings(checkpoint: Path) -> Dict[str, Any]:
+    """checkpoint (Path): a folder. RETURNS (Dict[str, Any]): how the run read and measured text
+    that made it, by its meta.json, which may be a stranger's; else what is usual. RAISES
+    (ValueError): EL169 for impossible values."""
     meta = read_meta(checkpoint)
     block = meta.get("evaluation") or {}
     values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}

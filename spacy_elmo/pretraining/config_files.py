@@ -21,7 +21,8 @@ _MOST_BYTES = 10_000_000
 
 def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
     """Read a config. What it leaves out is taken from the template; the blocks
-    [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole.
+    [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole. An [nlp] without a
+    tokenizer has the language's own.
 
     path (Path): the file.
     overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
@@ -37,6 +38,8 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
     config = read_template("pretrain")
     known_paths = tuple(config["paths"])
     _overlay(config, given)
+    if "nlp" in given and "tokenizer" not in given["nlp"]:
+        del config["nlp"]["tokenizer"]
     kind = (overrides or {}).get("training.softmax.kind")
     if kind is not None and kind != config["training"]["softmax"].get("kind"):
         config["training"]["softmax"] = {"kind": kind}

@@ -12,10 +12,11 @@ from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
 from ..util.memory import read_peak_memory
+from ..util.showing import show_name
 from .optimizers import make_optimizer
 from .run_config import RunConfig
-from .run_model import make_model, make_shape
-from .run_text import open_corpus, read_vectors
+from .run_model import find_init, make_model, make_shape
+from .run_text import open_corpus, read_dev, read_vectors
 from .run_words import choose_vocabulary, count_words, read_given_words
 from .stream import BatchStream
 
@@ -38,6 +39,8 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     RAISES (ValueError): as a run that starts.
     """
     corpus = open_corpus(config, folder)
+    read_dev(config)
+    find_init(config.paths)
     given = read_given_words(config.corpus)
     vectors = read_vectors(config)
     counter = count_words(corpus)
@@ -74,7 +77,7 @@ def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int
         "words of the vocabulary": len(vocabulary),
         "tokens in the vocabulary": Share(n_known / counter.n_tokens),
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
-        "most frequent words": " ".join(vocabulary.words[3:13]),
+        "most frequent words": " ".join(show_name(word) for word in vocabulary.words[3:13]),
     }
 
 

@@ -6,10 +6,18 @@ from typing import List
 from ..language_model.objective import LanguageModel
 from ..language_model.perplexity import Perplexity, Scorer, measure
 from ..language_model.vocabulary import Vocabulary
+from ..util.digests import digest
 from .ranks import Processes
 
 # Tokens of a pass.
 _BATCH_TOKENS = 4096
+
+
+def digest_sequences(sequences: List[List[str]]) -> str:
+    """sequences (List[List[str]]): the held-out text. RETURNS (str): the same for the same words;
+    "" for none."""
+    text = "\n".join(" ".join(words) for words in sequences)
+    return digest(text.encode("utf-8", "surrogatepass")) if sequences else ""
 
 
 def measure_dev(

@@ -13,7 +13,7 @@ from ..language_model.readings import make_lm_batch
 from ..language_model.vocabulary import UNK_WORD
 from ..util.showing import show_reason
 from .due import Due, due
-from .held_out import measure_dev
+from .held_out import digest_sequences, measure_dev
 from .optimizers import make_optimizer
 from .prepare import PretrainingRun
 from .run_progress import Progress, Report, ReportWindow
@@ -107,10 +107,13 @@ def _make_trainer(run: PretrainingRun) -> Trainer:
 def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[Progress, States]:
     """Where the run starts, or resumes with the checkpoint; its weights are loaded already.
     RAISES (ValueError): EL257 if the state of the checkpoint is not of this run."""
+    held_out = digest_sequences(run.text.dev)
     if run.checkpoint is None:
-        return Progress(position=stream.start(run.text.corpus.start())), None
+        return Progress(stream.start(run.text.corpus.start()), held_out=held_out), None
     try:
         progress = Progress(**run.checkpoint.state)
+        if progress.compare_with(held_out):
+            logger.warning(Warnings.WL062.format(path=run.config.corpus.dev))
         if progress.scaler:
             trainer.scaler.load_state_dict(progress.scaler)
         return progress, trainer.set_tensors(run.checkpoint.tensors)

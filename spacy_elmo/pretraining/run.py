@@ -1,10 +1,12 @@
 """`pretrain`: a config and a folder -> a trained biLM."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Dict
 
+from ..util.locks import lock_folder
 from .loop import Callbacks, train
 from .prepare import prepare
 from .ranks import deterministic, join_processes
@@ -35,13 +37,20 @@ def pretrain(
         run in steps, in every process.
     should_stop (Callable[[], bool]): called after every step.
     RETURNS (Progress): where it ended.
-    RAISES (ValueError): as `RunConfig.check`, `prepare` and `train`.
+    RAISES (ValueError): as `RunConfig.check`, `prepare` and `train`, EL143 if another process
+        trains in the folder.
     """
     checked = RunConfig.check(config)
     checked.require_device(device)
-    with join_processes(device) as processes, deterministic(checked.training.deterministic):
+    with ExitStack() as stack:
+        processes = stack.enter_context(join_processes(device))
+        stack.enter_context(deterministic(checked.training.deterministic))
+        output = Path(output)
+        if processes.is_first:
+            output.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_folder(output, wait=False))
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
-        run = prepare(checked, Path(output), resume=resume, processes=processes)
+        run = prepare(checked, output, resume=resume, processes=processes)
         callbacks = Callbacks(
             on_best=lambda report: save_model(run, BEST, report.n_tokens, report.dev),
             on_report=lambda report: on_report(report, run.total_steps),

@@ -22,6 +22,7 @@ class Progress:
     best (Optional[float]): best held-out perplexity, mean of both directions.
     best_step (int): when that was.
     scaler (Dict[str, Any]): state of the scale of float16 gradients.
+    held_out (str): digest of the held-out sequences; "" in checkpoints that do not say it.
     """
 
     position: Dict[str, Any]
@@ -31,6 +32,16 @@ class Progress:
     best: Optional[float] = None
     best_step: int = 0
     scaler: Dict[str, Any] = field(default_factory=dict)
+    held_out: str = ""
+
+    def compare_with(self, held_out: str) -> bool:
+        """held_out (str): digest of what is measured on from now on. RETURNS (bool): whether it was
+        something else before: then the best so far, which cannot be compared, is forgotten."""
+        is_other = self.held_out not in ("", held_out) and self.best is not None
+        if is_other:
+            self.best, self.best_step = None, self.step
+        self.held_out = held_out
+        return is_other
 
     def update_best(self, perplexity: float) -> bool:
         """perplexity (float): of the held-out text, now. RETURNS (bool): whether it is the

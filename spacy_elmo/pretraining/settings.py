@@ -194,6 +194,8 @@ class CorpusSettings:
             raise invalid(section, "cut", self.cut, "sentences or lines")
         if not self.train and not self.sources:
             raise invalid(section, "train", self.train, "a path; set --paths.train")
+        if self.train and self.sources:
+            raise invalid(section, "train", self.train, "none beside [corpus.sources]")
 
 
 def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> Settings:

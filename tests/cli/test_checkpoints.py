@@ -39,7 +39,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(folder, tmp_path, monkeypatch, c
 def test_convert_replaces_a_folder_by_itself(folder, monkeypatch):
     expected = load_embedder(folder).embed([["eggs"]])
     monkeypatch.chdir(folder)
-    printed = run("elmo", "convert", ".", ".")
+    assert "EL164" in run("elmo", "convert", ".", ".", exit_code=1)
+    printed = run("elmo", "convert", ".", ".", "--force")
     assert "BiLMConfig" not in printed and "shape of the biLM" in printed
     shape = dict(re.split(r"  +", line.rstrip(), maxsplit=1) for line in printed.splitlines()[3:18])
     config = load_embedder(folder).bilm.config

@@ -1,0 +1,96 @@
+"""What settings of the environment do for a pipeline of several libraries: a tagger of the preset
+`word_features`, whose biLM runs in torch and whose own layers in NumPy.
+
+Each setting has processes of its own, in turn, so that a neighbour on the machine troubles all of
+them. All texts are new: what a user's are.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import spacy
+import torch
+import typer
+from common import describe_machine, print_table
+from spacy.tokens import DocBin
+from spacy.training import Example
+from spacy.util import load_model_from_config
+from thinc.api import NumpyOps, set_current_ops
+
+from spacy_elmo import make_config
+
+_QUIET = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+# Name -> whether Thinc has its default products (BLIS), and the environment.
+SETTINGS: dict[str, tuple[bool, dict[str, str]]] = {
+    "Thinc's default products": (True, {}),
+    "NumPy's products": (False, {}),
+    "and its threads do not wait in a loop": (False, _QUIET),
+    "and freed memory is kept": (False, {**_QUIET, **_KEPT}),
+}
+_WORKER = "--worker"
+# Docs to find labels in; they are not timed.
+_N_EXAMPLES = 100
+
+
+def measure(corpus: Path, tokens: int, batch_size: int, blis: bool) -> list[float]:
+    """RETURNS (list[float]): tokens a second, of parts of a corpus."""
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    set_current_ops(NumpyOps(use_blis=blis))
+    nlp = load_model_from_config(make_config("word_features", ["tagger"]), auto_fill=True)
+    docs = list(DocBin().from_disk(corpus).get_docs(nlp.vocab))
+    nlp.initialize(lambda: [Example(doc.copy(), doc) for doc in docs[:_N_EXAMPLES]])
+    parts: list[list[str]] = [[]]
+    sizes = [0]
+    for doc in docs[_N_EXAMPLES:]:
+        parts[-1].append(doc.text)
+        sizes[-1] += len(doc)
+        if sizes[-1] >= tokens:
+            parts.append([])
+            sizes.append(0)
+    rates = []
+    for texts, size in zip(parts[:-1], sizes):
+        started = time.perf_counter()
+        for _ in nlp.pipe(texts, batch_size=batch_size):
+            pass
+        rates.append(size / (time.perf_counter() - started))
+    # The first two warm up.
+    return rates[2:]
+
+
+def main(
+    corpus: Path = typer.Argument(..., help="A .spacy file with tags"),
+    tokens: int = typer.Option(3500, help="Of a part"),
+    batch_size: int = typer.Option(256, help="Texts"),
+    repeats: int = typer.Option(3),
+    threads: int = typer.Option(2),
+    worker: str = typer.Option("", hidden=True),
+) -> None:
+    """Print a table: medians over all parts and repeats."""
+    if worker:
+        rates = measure(corpus, tokens, batch_size, SETTINGS[worker][0])
+        print("rates", *rates)
+        return
+    print(describe_machine(), f"spaCy {spacy.__version__}")
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    base = {**os.environ, **dict.fromkeys(names, str(threads))}
+    found: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    for _ in range(repeats):
+        for name, (_, settings) in SETTINGS.items():
+            command = [sys.executable, *sys.argv, _WORKER, name]
+            done = subprocess.run(
+                command, env={**base, **settings}, check=True, capture_output=True, text=True
+            )
+            (line,) = (x for x in done.stdout.splitlines() if x.startswith("rates"))
+            found[name] += map(float, line.split()[1:])
+    first = median(next(iter(found.values())))
+    rows = [[name, f"{median(r):,.0f}", f"{median(r) / first:.2f}"] for name, r in found.items()]
+    print_table(["setting", "tokens/s", "times the first"], rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
