@@ -17,18 +17,21 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.training import Example
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bulk import arrow, bulk_pipeline, rows, task_worker
 from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
 from spacy_elmo.bulk.journal import JOURNAL, REJECTS
 from spacy_elmo.bulk.records import Result
 from spacy_elmo.bulk.vector_folder import VectorFolder
+from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.util.checked_json import write_checked_json
 from spacy_elmo.util.digests import digest_file
 
 from ..support.bulk_jobs import embed, run_here
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
-from ..support.helpers import make_nlp
+from ..support.helpers import SHAPE, make_nlp
 
 
 def read_rejects(output):
@@ -623,3 +626,18 @@ def test_a_manifest_of_another_kind_is_refused(pipeline, texts, tmp_path, change
     write_checked_json(tmp_path / "out" / MANIFEST, {**manifest, **change})
     with pytest.raises(ValueError, match="EL299.*_manifest.json"):
         read_manifest(tmp_path / "out")
+
+
+def test_words_are_cut_as_the_weights_have_learned(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "natto", None)
+    for name, tokenizer in (("rules", {"@tokenizers": "spacy.Tokenizer.v1"}), ("own", {})):
+        meta = {"lang": "ko", "tokenizer": tokenizer}
+        write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / name, meta=meta)
+    settings = BulkSettings(weights=str(tmp_path / "rules"), lang="ko")
+    settings.check()
+    assert (
+        bulk_pipeline.load_bulk_pipeline(settings).nlp.make_doc("나는 달걀을 좋아한다.")[-1].text
+        == "."
+    )
+    with pytest.raises(ValueError, match="EL089.*'ko'"):
+        BulkSettings(weights=str(tmp_path / "own"), lang="ko").check()

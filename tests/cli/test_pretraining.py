@@ -166,6 +166,8 @@ def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
     for what in ("tokens", "unknown targets", "longer than 12 bytes", "memory", "hours"):
         assert what in printed
     assert "[EL080]" in run("elmo", "debug-corpus", config, "--paths.train", "x", exit_code=1)
+    missing = [*train, "--paths.dev", "nowhere"]
+    assert "[EL080]" in run("elmo", "debug-corpus", config, *missing, exit_code=1)
 
 
 def test_impossible_runs_are_refused(texts, tmp_path):

@@ -672,6 +672,22 @@ def test_a_resumed_run_knows_what_its_weights_had_read(tmp_path, texts):
     assert meta["n_tokens_trained_before"] == meta["n_tokens_trained"] > 0
 
 
+def test_another_held_out_text_has_a_best_of_its_own(tmp_path, texts, caplog):
+    train(tmp_path, texts, stop_at=8)
+    (tmp_path / "other.txt").write_text("ham eggs ham bread like like eggs .\n" * 9)
+    other = {"train": str(texts / "train"), "dev": str(tmp_path / "other.txt")}
+    caplog.clear()
+    progress = train(tmp_path, texts, resume=True, paths=other)
+
+    assert "WL062" in caplog.text and "other.txt" in caplog.text
+    meta = srsly.read_json(tmp_path / "run" / "model-best" / "meta.json")
+    assert meta["dev_perplexity"]["n_sequences"] == 9 and progress.best_step > 8
+    longer = {**SMALL["training"], "max_steps": 16}
+    caplog.clear()
+    train(tmp_path, texts, resume=True, paths=other, training=longer)
+    assert "WL062" not in caplog.text
+
+
 def test_a_torn_line_of_the_log_is_left_out(tmp_path, texts):
     path = tmp_path / LOG_FILE
     one, two, three = ({"step": i, "n_tokens": i, "learn_rate": 0.1} for i in (1, 2, 3))

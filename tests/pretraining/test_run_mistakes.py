@@ -13,6 +13,7 @@ from spacy_elmo.pretraining.corpus_report import describe_corpus
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_text import read_vectors
+from spacy_elmo.util.locks import lock_folder
 
 from ..support.runs import SMALL, all_bytes, train, write_config
 
@@ -84,6 +85,29 @@ def test_overrides_reach_into_blocks_that_the_file_leaves_out(tmp_path):
 
     assert config["training"]["softmax"] == {"kind": "sampled", "n_samples": 7}
     assert config["corpus"]["train"] == "text" and config["nlp"]["lang"] == "de"
+
+
+def test_a_language_without_a_tokenizer_has_its_own(tmp_path):
+    for text, expected in (
+        ('[nlp]\nlang = "ko"\n', None),
+        ('[nlp]\nlang = "ko"\n[nlp.tokenizer]\n', {}),
+        ("[corpus]\nsize = 9\n", {"@tokenizers": "spacy.Tokenizer.v1"}),
+    ):
+        (tmp_path / "x.cfg").write_text(text)
+        assert load_config(tmp_path / "x.cfg")["nlp"].get("tokenizer") == expected
+
+
+def test_text_beside_sources_is_a_mistake(tmp_path, texts):
+    corpus = {**SMALL["corpus"], "sources": {"a": {"path": str(texts / "train"), "weight": 1}}}
+    with pytest.raises(ValueError, match="EL091.*train = .*none beside .corpus.sources"):
+        train(tmp_path, texts, corpus=corpus)
+
+
+def test_two_runs_cannot_train_in_one_folder(tmp_path, texts):
+    (tmp_path / "run").mkdir()
+    with lock_folder(tmp_path / "run", wait=False), pytest.raises(ValueError, match="EL143"):
+        train(tmp_path, texts)
+    assert train(tmp_path, texts).step == 12
 
 
 def test_a_path_that_nothing_uses_is_a_mistake(tmp_path, texts):
