@@ -1,6 +1,7 @@
 """The code of README and docs/ runs as it stands, links lead somewhere, tables are complete."""
 
 import inspect
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import sys
 import pytest
 import srsly
 from spacy.tokens import DocBin
+from thinc.api import get_current_ops, set_current_ops
 
 from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import make_elmo
@@ -93,6 +95,14 @@ def test_what_is_not_run_has_a_reason():
     assert skipped == set(NOT_RUN)
 
 
+@pytest.fixture(autouse=True)
+def ops():
+    """A page may say which matrix products are faster."""
+    before = get_current_ops()
+    yield
+    set_current_ops(before)
+
+
 @pytest.mark.parametrize("page", PYTHON)
 def test_python_blocks_run_one_after_the_other(page, folder, capsys):
     names = {}
@@ -105,23 +115,25 @@ def test_python_blocks_run_one_after_the_other(page, folder, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", COMMANDS)
 def test_commands_run_one_after_the_other(page, folder):
-    names = {}
+    names, env = {}, dict(os.environ)
     for language, code in blocks_in_order(page):
         if language in ("python", "python skip"):
             exec(code, names)
         for command in code.splitlines() if language == "bash" else ():
-            run_command(command)
+            run_command(command, env)
 
 
-def run_command(command):
+def run_command(command, env):
     program, *words = shlex.split(command)
-    if program == "make":
+    if program == "export":
+        env.update(word.split("=") for word in words)
+    elif program == "make":
         # .ci/run has these two.
         assert words in (["demo"], ["test"])
     # Extras are what the tests are installed with.
     elif program != "pip":
         assert program == "python"
-        run([*words, *QUICK.get(words[3], []), *shorten(words)])
+        run([*words, *QUICK.get(words[3], []), *shorten(words)], env)
 
 
 def shorten(words):
@@ -132,8 +144,8 @@ def shorten(words):
     return ["--training.max_steps", "2", "--training.eval_frequency", "1"]
 
 
-def run(words):
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+def run(words, env=None):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
