@@ -13,7 +13,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import NumpyOps, set_current_ops
 
-from spacy_elmo.experiments.progress import Progress, RunLog
+from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
@@ -59,7 +59,7 @@ def run_job(folder: Path) -> None:
     write_checked_json(Path(job["result"]), result)
 
 
-def print_new(progress: Progress) -> None:
+def print_new(progress: RunProgress) -> None:
     """Print an evaluation on dev."""
     if progress.is_new:
         print(progress.step, progress.score, flush=True)

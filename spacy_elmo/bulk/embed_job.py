@@ -36,7 +36,7 @@ Engine = Callable[[Iterator[Task], TaskWorker, Retries], Generator[Result, None,
 _LEFT = ("*.partial.*", ".record-*")
 
 
-class Progress(NamedTuple):
+class JobProgress(NamedTuple):
     """n_bytes (int): of the input, as it is stored, read so far. total (int): of all files.
     n_tokens (int), n_rows (int), n_rejects (int): since the job was started or resumed."""
 
@@ -56,7 +56,7 @@ def embed_files(
     resume: bool = False,
     input_format: str = "txt",
     gpu: bool = False,
-) -> Generator[Progress, None, None]:
+) -> Generator[JobProgress, None, None]:
     """Embed text, and write the vectors to a folder.
 
     text (str): file, folder or glob, or "-" for the standard input.
@@ -66,7 +66,7 @@ def embed_files(
     resume (bool): whether to resume a job that was stopped, if there is one.
     input_format (str): of the standard input.
     gpu (bool): whether to compute on a GPU.
-    YIELDS (Progress): at the start and after each shard. At the end the manifest is written.
+    YIELDS (JobProgress): at the start and after each shard. At the end the manifest is written.
     RAISES (ValueError): EL240 without pyarrow, EL243 and EL244 for a folder that holds something,
         EL143 if another process writes there, EL245 and EL246 if the job or its input is not what
         it was, EL248 and EL300 if nothing can be embedded; else as the parts of the job.
@@ -130,9 +130,9 @@ def _run(
     state: State,
     worker: TaskWorker,
     engine: Engine,
-) -> Iterator[Progress]:
+) -> Iterator[JobProgress]:
     total = sum(path.stat().st_size for path in files)
-    progress = Progress(state.start.n_bytes, total, 0, 0, 0)
+    progress = JobProgress(state.start.n_bytes, total, 0, 0, 0)
     yield progress
     tasks = plan_tasks(
         files,
@@ -149,7 +149,7 @@ def _run(
         for result in results:
             journal.add(result)
             state = state.add(result)
-            progress = Progress(
+            progress = JobProgress(
                 max(progress.n_bytes, result.end.n_bytes),
                 total,
                 progress.n_tokens + result.n_tokens,

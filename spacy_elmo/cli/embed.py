@@ -17,7 +17,7 @@ from .option_conflicts import list_idle_of_embed, require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
-    from ..bulk.embed_job import Engine, Progress
+    from ..bulk.embed_job import Engine, JobProgress
 
 # Seconds between two lines where there is no terminal.
 _INTERVAL = 30.0
@@ -143,7 +143,7 @@ def _make_engine(
     )
 
 
-def _show(steps: "Iterator[Progress]", console: Console) -> None:
+def _show(steps: "Iterator[JobProgress]", console: Console) -> None:
     """Draw a bar of the bytes that were read, with the time left; lines where there is no
     terminal."""
     bar: Any = None

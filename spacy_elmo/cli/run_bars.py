@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Optional, Set
 
-from ..experiments.progress import Progress
+from ..experiments.progress import RunProgress
 from .console import Console
 
 
@@ -21,8 +21,8 @@ class RunBars:
         self._bars: Dict[str, Any] = {}
         self._started: Set[str] = set()
 
-    def report(self, progress: Progress) -> None:
-        """progress (Progress): of a run."""
+    def report(self, progress: RunProgress) -> None:
+        """progress (RunProgress): of a run."""
         if self.console.has_bars:
             self._draw(progress)
         elif progress.is_new:
@@ -34,7 +34,7 @@ class RunBars:
             self.console.tell(f"{progress.run}: started")
         self._started.add(progress.run)
 
-    def _draw(self, progress: Progress) -> None:
+    def _draw(self, progress: RunProgress) -> None:
         if progress.run not in self._bars:
             settings: Dict[str, Any] = {"total": self.max_steps, "unit": "updates", "leave": False}
             self._bars[progress.run] = self.console.track(desc=progress.run, **settings)

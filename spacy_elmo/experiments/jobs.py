@@ -22,7 +22,7 @@ from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
-from .progress import Progress, Report
+from .progress import OnProgress, RunProgress
 from .results import Result
 from .run_settings import RunSettings, hash_vectors
 from .runs import RESULT_KEYS, Run, get_workplace, hash_config, make_run_config, run_one
@@ -36,7 +36,7 @@ _THREADS = "OMP_NUM_THREADS"
 _INTERVAL = 0.2
 
 
-def _ignore(progress: Progress) -> None:
+def _ignore(progress: RunProgress) -> None:
     """The default of `report`."""
 
 
@@ -47,7 +47,7 @@ def run_all(
     *,
     cache: Optional[Path] = None,
     n_jobs: int = 1,
-    report: Report = _ignore,
+    report: OnProgress = _ignore,
 ) -> Generator[Result, None, None]:
     """Make the runs that have no result yet. All settings are checked before the first.
 
@@ -56,7 +56,7 @@ def run_all(
     output (Path): folder, of which each run gets a file NAME.json.
     cache (Optional[Path]): folder for the biLM's layers, which all runs of a corpus share.
     n_jobs (int): runs at once, each with its share of the processors.
-    report (Callable[[Progress], None]): called with the progress of each run.
+    report (Callable[[RunProgress], None]): called with the progress of each run.
     YIELDS (Dict[str, Any]): result of each run, existing ones first.
     RAISES (ValueError): EL061 for a component without a tok2vec, EL065 for other settings,
         EL066 for a missing corpus, EL161 for an unknown language, EL143 if another process
@@ -116,13 +116,13 @@ def _run_missing(
     output: Path,
     cache: Optional[Path],
     n_jobs: int,
-    report: Report,
+    report: OnProgress,
 ) -> Iterator[Result]:
     n_jobs = min(n_jobs, len(runs))
     n_threads = max(1, _count_processors() // n_jobs)
     # Spawned: torch's threads do not survive a fork.
     context = get_context("spawn")
-    queue: Queue[Progress] = context.Queue()
+    queue: Queue[RunProgress] = context.Queue()
     stopped, stop = context.Pipe(duplex=False)
     with (
         _limited_threads(n_threads),
@@ -152,7 +152,7 @@ def _count_processors() -> int:
 
 
 def _follow(
-    pending: Set["Future[Result]"], queue: "Queue[Progress]", report: Report
+    pending: Set["Future[Result]"], queue: "Queue[RunProgress]", report: OnProgress
 ) -> Iterator[Result]:
     while pending:
         done, pending = wait(pending, _INTERVAL, FIRST_COMPLETED)
@@ -178,10 +178,10 @@ def _limited_threads(n_threads: int) -> Iterator[None]:
             os.environ[_THREADS] = previous
 
 
-_report: Report = _ignore
+_report: OnProgress = _ignore
 
 
-def _set_up_job(n_threads: int, queue: "Queue[Progress]", stopped: Connection) -> None:
+def _set_up_job(n_threads: int, queue: "Queue[RunProgress]", stopped: Connection) -> None:
     global _report
     end_with_parent(stopped)
     # Progress that nobody reads any more must not delay the end.

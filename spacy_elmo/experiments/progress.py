@@ -12,7 +12,7 @@ LOGGER = "spacy-elmo.RunLog.v1"
 _INTERVAL = 0.5
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """run (str): title of the run. step (int): updates so far. score (Optional[float]): of the
     last evaluation on dev, from 0 to 1; None before the first. is_new (bool): whether that
     evaluation was at this step."""
@@ -23,7 +23,7 @@ class Progress(NamedTuple):
     is_new: bool = False
 
 
-Report = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]
 
 
 class RunLog:
@@ -31,17 +31,17 @@ class RunLog:
 
     run (str): title of the run.
     score (str): the key of the score.
-    report (Callable[[Progress], None]): called at the start, at each evaluation on dev, and
+    report (Callable[[RunProgress], None]): called at the start, at each evaluation on dev, and
         in between twice a second.
     curve (List[Dict[str, Any]]): of each evaluation on dev "step", "epoch" and "score".
     """
 
-    def __init__(self, run: str, score: str, report: Report) -> None:
+    def __init__(self, run: str, score: str, report: OnProgress) -> None:
         self.run = run
         self.score = score
         self.curve: List[Dict[str, Any]] = []
         self._report = report
-        self._last = Progress(run, 0)
+        self._last = RunProgress(run, 0)
         self._time = time.monotonic()
         report(self._last)
 
@@ -64,7 +64,7 @@ class RunLog:
 
     def _evaluate(self, info: Dict[str, Any]) -> None:
         score = info["other_scores"].get(self.score)
-        self._last = Progress(self.run, info["step"], score, is_new=True)
+        self._last = RunProgress(self.run, info["step"], score, is_new=True)
         # A dev set without labels has none.
         if score is not None:
             self.curve.append({"step": info["step"], "epoch": info["epoch"], "score": score})

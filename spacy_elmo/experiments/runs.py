@@ -23,7 +23,7 @@ from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
 from ..util.digests import digest
 from ..util.showing import show_reason
-from .progress import Report, RunLog
+from .progress import OnProgress, RunLog
 from .results import get_origin
 from .run_settings import RunSettings
 from .subsets import find_further, find_splits, write_subset
@@ -66,12 +66,12 @@ def make_title(variant: str, share: float, seed: int) -> str:
 
 
 def run_one(
-    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], report: Report
+    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], report: OnProgress
 ) -> Dict[str, Any]:
     """Train a pipeline, evaluate the best one, and write OUTPUT/NAME.json. Its
     temporary files lie in OUTPUT/NAME.partial.
 
-    report (Callable[[Progress], None]): called with the progress.
+    report (Callable[[RunProgress], None]): called with the progress.
     RETURNS (Dict[str, Any]): what is written, with `RESULT_KEYS`: "score" is the key of the
         score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
         those of further test sets, by name. "config" is `hash_config`.

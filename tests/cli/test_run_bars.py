@@ -4,15 +4,15 @@ import pytest
 
 from spacy_elmo.cli.console import Console
 from spacy_elmo.cli.run_bars import RunBars
-from spacy_elmo.experiments.progress import Progress
+from spacy_elmo.experiments.progress import RunProgress
 
 TOLD = [
-    Progress("a", 0),
-    Progress("b", 0),
-    Progress("a", 0, 0.5, True),
-    Progress("a", 3, 0.5),
-    Progress("a", 4, 0.5, True),
-    Progress("b", 4, None, True),
+    RunProgress("a", 0),
+    RunProgress("b", 0),
+    RunProgress("a", 0, 0.5, True),
+    RunProgress("a", 3, 0.5),
+    RunProgress("a", 4, 0.5, True),
+    RunProgress("b", 4, None, True),
 ]
 
 

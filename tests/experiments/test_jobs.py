@@ -15,7 +15,7 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.experiments import jobs
 from spacy_elmo.experiments.jobs import run_all
-from spacy_elmo.experiments.progress import Progress, RunLog
+from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
@@ -73,11 +73,11 @@ def test_a_log_tells_where_a_run_stands(monkeypatch):
     finish()
 
     assert told == [
-        Progress("x", 0),
-        Progress("x", 0, 0.5, True),
-        Progress("x", 6, 0.5),
-        Progress("x", 10, 0.25, True),
-        Progress("x", 20, None, True),
+        RunProgress("x", 0),
+        RunProgress("x", 0, 0.5, True),
+        RunProgress("x", 6, 0.5),
+        RunProgress("x", 10, 0.25, True),
+        RunProgress("x", 20, None, True),
     ]
     steps = [(line["step"], line["epoch"], line["score"]) for line in log.curve]
     assert steps == [(0, 0, 0.5), (10, 1, 0.25)]
@@ -364,6 +364,6 @@ def test_a_run_whose_process_is_killed_is_said(settings, tmp_path):
 def test_a_run_says_where_it_stands(settings, tmp_path):
     told, output = [], tmp_path / "out"
     (result,) = run_all(RUNS[:1], settings, output, report=told.append)
-    assert told[0] == Progress("plain, 100%, seed 0", 0)
+    assert told[0] == RunProgress("plain, 100%, seed 0", 0)
     assert [p.step for p in told if p.is_new] == [line["step"] for line in result["curve"]]
     assert json.loads((output / "plain_1_0.json").read_text())["curve"] == result["curve"]
