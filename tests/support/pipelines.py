@@ -4,7 +4,7 @@ with the bundled biLM."""
 import numpy as np
 import spacy
 import srsly
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from spacy.training import Example
 from spacy.vectors import Vectors
 from thinc.api import Config
@@ -95,7 +95,9 @@ def read(docs):
         arrays += [doc.tensor, *[entry["mix"] for entry in (doc._.elmo or {}).values()]]
         lm = doc._.elmo_lm or {}
         arrays += [lm[key] for key in ("forward", "backward", "hidden") if key in lm]
-        rest += [[token.text, token.tag_, token.ent_type_, token._.sense] for token in doc]
+        has_senses = Token.has_extension("sense")
+        senses = [token._.sense if has_senses else None for token in doc]
+        rest += [[t.text, t.tag_, t.ent_type_, sense] for t, sense in zip(doc, senses)]
     return arrays, rest
 
 
