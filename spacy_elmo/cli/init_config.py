@@ -30,7 +30,7 @@ def init_config(
         ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
     ),
     preset: Optional[str] = typer.Option(
-        None, help=_PRESET_HELP, show_default="task_mix; with --pretraining: standard"
+        None, help=_PRESET_HELP, show_default="word_features; with --pretraining: standard"
     ),
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors, with commas"),
     lang: str = typer.Option("en", help="Language code"),
@@ -139,7 +139,7 @@ def _make_training(
     from ..errors import Errors
     from ..pipeline.presets import STATIC_VECTORS, make_config
 
-    preset = "task_mix" if preset is None else preset
+    preset = "word_features" if preset is None else preset
     loader, paths = _find_loader(options, weights)
     if vectors is not None:
         if preset != STATIC_VECTORS:

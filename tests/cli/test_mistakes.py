@@ -137,7 +137,7 @@ MISTAKES = [
     ("init-config {out} --preset ''", "EL060"),
     ("init-config {out} --preset kim_5m", "EL285.*'kim_5m'.*--pretraining.*task_mix"),
     ("init-config {out} --preset task_mix --pretraining", "EL286.*'task_mix'.*kim_5m"),
-    ("init-config {out} --vectors {folder}", "EL187.*'task_mix'"),
+    ("init-config {out} --vectors {folder}", "EL187.*'word_features'"),
     ("init-config {out} --weights {text_txt}", "EL03"),
     ("init-config {out} --weights {folder}", "EL031"),
     ("init-config {out} --options {folder}", "EL031"),
