@@ -8,7 +8,6 @@ them. All texts are new: what a user's are.
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +15,8 @@ import spacy
 import torch
 import typer
 from common import describe_machine, print_table
+from rivals.processes import KEPT, QUIET, limit_threads
+from rivals.speed import time_pipe
 from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import load_model_from_config
@@ -23,14 +24,12 @@ from thinc.api import NumpyOps, set_current_ops
 
 from spacy_elmo import make_config
 
-_QUIET = {"OPENBLAS_THREAD_TIMEOUT": "4"}
-_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 # Name -> whether Thinc has its default products (BLIS), and the environment.
 SETTINGS: dict[str, tuple[bool, dict[str, str]]] = {
     "Thinc's default products": (True, {}),
     "NumPy's products": (False, {}),
-    "and its threads do not wait in a loop": (False, _QUIET),
-    "and freed memory is kept": (False, {**_QUIET, **_KEPT}),
+    "and its threads do not wait in a loop": (False, QUIET),
+    "and freed memory is kept": (False, {**QUIET, **KEPT}),
 }
 _WORKER = "--worker"
 # Docs to find labels in; they are not timed.
@@ -52,12 +51,9 @@ def measure(corpus: Path, tokens: int, batch_size: int, blis: bool) -> list[floa
         if sizes[-1] >= tokens:
             parts.append([])
             sizes.append(0)
-    rates = []
+    rates: list[float] = []
     for texts, size in zip(parts[:-1], sizes):
-        started = time.perf_counter()
-        for _ in nlp.pipe(texts, batch_size=batch_size):
-            pass
-        rates.append(size / (time.perf_counter() - started))
+        rates.append(size / time_pipe(nlp, texts, batch_size))
     # The first two warm up.
     return rates[2:]
 
@@ -76,8 +72,8 @@ def main(
         print("rates", *rates)
         return
     print(describe_machine(), f"spaCy {spacy.__version__}")
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    base = {**os.environ, **dict.fromkeys(names, str(threads))}
+    # Without what is tried, wherever it comes from.
+    base = {k: v for k, v in limit_threads(threads).items() if k not in {*QUIET, *KEPT}}
     found: dict[str, list[float]] = {name: [] for name in SETTINGS}
     for _ in range(repeats):
         for name, (_, settings) in SETTINGS.items():

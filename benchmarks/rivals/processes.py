@@ -12,18 +12,15 @@ SCRIPT = Path(__file__).parent.with_suffix(".py")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # What makes pipelines of several libraries faster: OpenBLAS's threads give their processors back
 # at once when they wait, and the C library (glibc) keeps freed memory.
-_SETTINGS = {
-    "OPENBLAS_THREAD_TIMEOUT": "4",
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
-}
+QUIET = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
 # In the folder of a job.
 LOG = "log.txt"
 
 
 def limit_threads(n_threads: int = 1) -> dict[str, str]:
     """RETURNS (dict[str, str]): Environment of a process with so many threads."""
-    return {**os.environ, **_SETTINGS, **dict.fromkeys(_THREADS, str(n_threads))}
+    return {**os.environ, **QUIET, **KEPT, **dict.fromkeys(_THREADS, str(n_threads))}
 
 
 def run_processes(folders: Sequence[Path], n_jobs: int) -> Iterator[tuple[Path, int]]:

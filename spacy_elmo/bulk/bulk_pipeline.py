@@ -89,8 +89,8 @@ def _make(settings: BulkSettings) -> Language:
     # Else words would be cut otherwise than those that the biLM has learned.
     tokenizer = settings.find_tokenizer()
     nlp = spacy.blank(settings.lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
-    elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.weights or "en_small"))
-    elmo.load(settings.weights or "en_small")
+    elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.source))
+    elmo.load(settings.source)
     return nlp
 
 

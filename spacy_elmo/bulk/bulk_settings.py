@@ -72,8 +72,12 @@ class BulkSettings:
     def find_tokenizer(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): The block of the tokenizer that the weights were trained with;
         {} for the language's own. RAISES (ValueError): as `read_settings`."""
-        files = CheckpointFiles.of(self.weights or BUNDLED_NAME)
-        return read_settings(files.path)["tokenizer"]
+        return read_settings(CheckpointFiles.of(self.source).path)["tokenizer"]
+
+    @property
+    def source(self) -> str:
+        """RETURNS (str): The weights, by path or name."""
+        return self.weights or BUNDLED_NAME
 
     def require_layers(self, n_layers: int) -> None:
         """n_layers (int): of the biLM. RAISES (ValueError): EL249 for a layer that it lacks."""

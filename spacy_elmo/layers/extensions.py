@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Span, Token
 
 from ..errors import Warnings
 
-_SETTINGS = ("default", "method", "getter", "setter")
+_FUNCTIONS = ("method", "getter", "setter")
 
 
 def add_extension(kind: Type[Union[Doc, Span, Token]], name: str, **settings: Any) -> None:
@@ -20,5 +20,9 @@ def add_extension(kind: Type[Union[Doc, Span, Token]], name: str, **settings: An
     """
     if not kind.has_extension(name):
         kind.set_extension(name, **settings)
-    elif kind.get_extension(name) != tuple(settings.get(key) for key in _SETTINGS):
+        return
+    default, *functions = kind.get_extension(name)
+    # A default may be an array, which cannot be compared as a whole.
+    is_other = default is not settings.get("default")
+    if is_other or functions != [settings.get(key) for key in _FUNCTIONS]:
         warnings.warn(Warnings.WL060.format(kind=kind.__name__, name=name), stacklevel=2)

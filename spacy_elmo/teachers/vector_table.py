@@ -10,6 +10,7 @@ from spacy.strings import get_string_id
 from spacy.vectors import Mode, Vectors
 
 from ..errors import Errors
+from ..text.static_vectors import find_rows
 
 # Vectors that are computed with at a time: a table may fill much of the memory.
 _ROWS = 16384
@@ -75,11 +76,9 @@ def _sort(vectors: Vectors) -> VectorTable:
     """RAISES (Exception): whatever NumPy raises for tables that are none."""
     data = np.asarray(vectors.data, dtype="float32")
     keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
-    rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
+    rows = find_rows(vectors)
     if data.ndim != 2 or not np.isfinite(data).all():
         raise ValueError("they are no rows of finite numbers")
-    if rows.min() < 0:
-        raise ValueError("a row has a number below 0")
     kept = np.asarray(data.any(axis=1))[rows]
     if not kept.any():
         raise ValueError("all that belong to words are 0")

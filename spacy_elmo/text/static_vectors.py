@@ -5,6 +5,7 @@ from typing import List, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
 from ..errors import Errors
@@ -33,10 +34,7 @@ def read_static_vectors(path: Path) -> StaticVectors:
     try:
         vocab = Vocab().from_disk(folder)
         words = [vocab.strings[key] for key in vocab.vectors.key2row]
-        rows = np.fromiter(vocab.vectors.key2row.values(), dtype="int64")
-        if rows.size and rows.min() < 0:
-            raise ValueError("a row has a number below 0")
-        vectors = np.asarray(vocab.vectors.data, dtype="float32")[rows]
+        vectors = np.asarray(vocab.vectors.data, dtype="float32")[find_rows(vocab.vectors)]
     # Files of another kind can fail anywhere in there.
     except Exception as err:
         raise ValueError(Errors.EL087.format(path=path, problem=err)) from err
@@ -46,3 +44,13 @@ def read_static_vectors(path: Path) -> StaticVectors:
         problem = "some numbers are infinite, or none"
         raise ValueError(Errors.EL087.format(path=path, problem=problem))
     return StaticVectors(words, vectors)
+
+
+def find_rows(vectors: Vectors) -> NDArray:
+    """vectors (Vectors): of a stranger. RETURNS (NDArray): shape (n_words,), int32, the row of each
+    word. RAISES (ValueError): if one is below 0, which NumPy would count from the end; with the
+    reason alone."""
+    rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
+    if rows.size and rows.min() < 0:
+        raise ValueError("a row has a number below 0")
+    return rows

@@ -77,9 +77,12 @@ def _read_sentences(path: Path, *, last_only: bool) -> Iterator[Sentence]:
     starts_doc = True
     for block in read_blocks(path):
         has_tabs = any("\t" in text for _, text in block)
-        marks = [line for line in block if _is_mark(line[1], has_tabs)]
-        lines = [line for line in block if line not in marks]
-        starts_doc |= any(_starts_doc(text, last_only) for _, text in marks)
+        lines = []
+        for line in block:
+            if not _is_mark(line[1], has_tabs):
+                lines.append(line)
+            elif _starts_doc(line[1], last_only):
+                starts_doc = True
         if lines:
             yield _parse(path, lines, last_only, starts_doc)
             starts_doc = False
