@@ -20,7 +20,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "A doc has no layers of '{upstream}', needed while training. If '{upstream}' is in "
         "[training] frozen_components, add it to [training] annotating_components too; if "
         "not, make sure that a component '{upstream}' (factory \"elmo\") comes first in "
-        "[nlp] pipeline."
+        "[nlp] pipeline. In a loop of your own, enable it, too: `nlp.select_pipes(enable="
+        '["{upstream}", ...])`. `nlp.rehearse` does not run it, and cannot be used here.'
     )
     EL004 = (
         "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
@@ -104,7 +105,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL031 = (
         "'{path}' is no checkpoint in a known format, expected a folder with config.json and "
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these "
-        "two files."
+        "two files, or a saved pipeline with an elmo."
     )
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
     EL033 = (
@@ -475,8 +476,9 @@ class Errors(metaclass=ErrorsWithCodes):
         "trained on."
     )
     EL116 = (
-        "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of "
-        "something else. Write and send them again."
+        "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of another "
+        "component or config. Load them with the config that they were saved with, without "
+        "overriding shapes, or write and send them again."
     )
     EL117 = (
         "The senses were trained on layer {layer} of width {expected}; the component upstream has "
@@ -499,6 +501,22 @@ class Errors(metaclass=ErrorsWithCodes):
         "The state's {name} has numbers that are NaN or infinite: {count} of them, the first at "
         "{place}. All that follows would be, too. Pass what embed_stateful returned, or None to "
         "start at zero."
+    )
+    EL307 = (
+        "'{path}' holds other files beside its weights, which would be removed: {names}. Move "
+        "them, or give a new folder."
+    )
+    EL308 = (
+        "The job in '{path}' is finished, but some of its shards are gone, or are not what was "
+        "written: {names}. Restore them, or embed the text into another folder."
+    )
+    EL309 = (
+        "The sentences in '{path}' were cut by the tokenizer of '{lang}', so queries have to be, "
+        "too; --lang is '{given}'. Leave it out, or embed the text again."
+    )
+    EL314 = (
+        "'{path}' should hold the weights of one component of the factory \"elmo\"; those of its "
+        "pipeline: {names}. Give the folder of one."
     )
     # Teachers of pretraining
     EL180 = (
@@ -586,8 +604,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "and its shards would not fit together. Use the same, or another folder."
     )
     EL246 = (
-        "The job in '{path}' cannot be resumed: its input is not what it was ({names}). Restore "
-        "it, or embed it into another folder."
+        "The job in '{path}' cannot go on: its input is not what it was ({names}). Restore it, or "
+        "embed it into another folder."
     )
     EL247 = (
         "There are no finished vectors in '{path}'. Make them with `python -m spacy elmo embed`, "
@@ -961,6 +979,16 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL064 = (
+        "With the preset {preset}, a sentencizer cuts the text before 'elmo', and '{name}' keeps "
+        "its boundaries: a sentence without punctuation at its end is joined with the next. To let "
+        "'{name}' set them, remove the sentencizer, and take spacy-elmo.window_spans.v1 as "
+        "[components.elmo.model.get_spans]."
+    )
+    WL063 = (
+        "The vectors in '{path}' are of another biLM than the index: only words are taken, and "
+        "vectors are computed again. Give the biLM that they were made with by `--weights`."
+    )
     WL062 = (
         "The held-out text, '{path}', is another than before: its perplexity is not compared with "
         "the best so far, and the next one is the best. `model-best` is kept until then."

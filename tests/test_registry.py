@@ -64,7 +64,7 @@ NAMES = {
         "spacy-elmo.srl_scorer.v1",
     ],
     "spacy_readers": ["spacy-elmo.CorefCorpus.v1", "spacy-elmo.SpanCorpus.v1"],
-    "spacy_elmo_checkpoint_readers": ["allennlp", "native"],
+    "spacy_elmo_checkpoint_readers": ["allennlp", "native", "pipeline"],
     "spacy_elmo_corpus_readers": ["jsonl", "spacy", "txt"],
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],

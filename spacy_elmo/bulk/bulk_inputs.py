@@ -4,12 +4,14 @@ from functools import partial
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
+from ..search.index_files import is_index_folder
 from ..text.stdin import STDIN
 from ..text.text_files import find_files, get_format, open_binary
+from ..util.showing import show_path
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
-from .record_readers import Item, Keys, read_json_lines, read_text_lines, show_path
+from .record_readers import Item, Keys, read_json_lines, read_text_lines
 from .records import GIVEN_UP, Place
 from .saved_stdin import save_stdin
 
@@ -29,21 +31,22 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
     output (Path): folder of the job, which may lie among the texts.
     stdin_format (str): its format, see `save_stdin`.
     RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
-        a dot or an underscore are left out, as other programs do, and so are folders of jobs.
+        a dot or an underscore are left out, as other programs do, and so are folders of jobs and
+        of indexes.
     RAISES (ValueError): as `save_stdin` and `find_files`.
     RAISES (OSError): if the standard input cannot be saved.
     """
     if text == STDIN:
         return [save_stdin(output, stdin_format)]
-    return find_files(text, sorted(READERS), partial(_is_excluded, Path(text)), output)
+    return find_files(text, sorted(READERS), partial(is_excluded, Path(text)), output)
 
 
-def _is_excluded(folder: Path, path: Path) -> bool:
-    """RETURNS (bool): Whether a file below a folder is no text that was meant: it is hidden, or
-    what a job has written."""
+def is_excluded(folder: Path, path: Path) -> bool:
+    """folder (Path): of texts. path (Path): of a file, from there on. RETURNS (bool): Whether it is
+    no text that was meant: it is hidden, or what a job or an index has written."""
     parents = [folder / parent for parent in path.parents][:-1]
     is_marked = any(part.startswith((".", "_")) for part in path.parts)
-    return is_marked or any(map(is_job_folder, parents))
+    return is_marked or any(is_job_folder(p) or is_index_folder(p) for p in parents)
 
 
 def require_readable(files: List[Path], keys: Keys) -> None:

@@ -5,13 +5,13 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.api import Model
 
 from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.pipeline_loading import load_pipeline
+from ..text.long_runs import make_doc
 from ..util.digests import digest
 from .bulk_settings import MIX, BulkSettings, name_column
 from .records import Record
@@ -38,22 +38,25 @@ class BulkPipeline(NamedTuple):
 
     def describe(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): What makes the vectors, in JSON's types: hash of the biLM's
-        weights, digests of the mix, of the config and of the weights of other components."""
+        weights, digests of the mix, the config, the tokenizer, other components and static
+        vectors."""
         model = self.elmo.model
         return {
             "biLM": get_embedder(model).hash_weights().hex(),
             "mix": digest(model.layers[1].to_bytes()),
             "config": digest(self.nlp.config.to_str().encode("utf-8", "surrogatepass")),
             "components": list(self.nlp.pipe_names),
-            "others": {name: digest(model.to_bytes()) for name, model in self._list_others()},
+            "parts": {name: digest(content) for name, content in self._list_parts()},
             "widths": self.widths,
         }
 
-    def _list_others(self) -> Iterator[Tuple[str, Model]]:
-        for name, pipe in self.nlp.pipeline:
-            model = getattr(pipe, "model", None)
-            if isinstance(model, Model) and pipe is not self.elmo:
-                yield name, model
+    def _list_parts(self) -> Iterator[Tuple[str, bytes]]:
+        """YIELDS (Tuple[str, bytes]): Name and saved content of what is not in the config."""
+        for name, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
+            if pipe is not self.elmo and hasattr(pipe, "to_bytes"):
+                yield name, pipe.to_bytes(exclude=["vocab"])
+        if self.nlp.vocab.vectors.size:
+            yield "vectors", self.nlp.vocab.vectors.to_bytes()
 
     def make_docs(self, records: List[Record]) -> List[Doc]:
         """records (List[Record]): without problems. RETURNS (List[Doc]): with vectors, see
@@ -63,7 +66,7 @@ class BulkPipeline(NamedTuple):
 
     def _make_doc(self, record: Record) -> Doc:
         if record.doc is None:
-            return self.nlp.make_doc(record.text)
+            return make_doc(self.nlp.make_doc, record.text)
         return Doc(self.nlp.vocab).from_bytes(record.doc)
 
 
@@ -87,8 +90,8 @@ def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
 
 def _make(settings: BulkSettings) -> Language:
     # Else words would be cut otherwise than those that the biLM has learned.
-    tokenizer = settings.find_tokenizer()
-    nlp = spacy.blank(settings.lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
+    lang, tokenizer = settings.find_tokenizer()
+    nlp = spacy.blank(lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
     elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.source))
     elmo.load(settings.source)
     return nlp

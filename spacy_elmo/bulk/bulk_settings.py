@@ -7,9 +7,9 @@ from typing import Any, Dict, Tuple
 
 from spacy.util import is_package
 
-from ..checkpoints.checkpoint_files import BUNDLED_NAME, CheckpointFiles
+from ..checkpoints.checkpoint_files import BUNDLED_NAME
 from ..errors import Errors
-from ..language_model.evaluation import read_settings
+from ..language_model.saved_settings import find_tokenizer
 from ..text.corpus import make_tokenizer
 from ..util.checks import require_known, require_least
 
@@ -28,7 +28,7 @@ class BulkSettings:
 
     pipeline (str): folder or package of a pipeline with an "elmo"; "" for a new one.
     weights (str): folder or name of a biLM, for a new one; "" for the bundled one.
-    lang (str): of a new one.
+    lang (str): of a new one; "" for that of the weights.
     component (str): name of the "elmo" in the pipeline; "" if there is one alone.
     unit (str): one of `UNITS`: what gets a row.
     layers (Tuple[str, ...]): "mix" and numbers of layers, 0 for the word layer.
@@ -42,7 +42,7 @@ class BulkSettings:
 
     pipeline: str = ""
     weights: str = ""
-    lang: str = "en"
+    lang: str = ""
     component: str = ""
     unit: str = "sentences"
     layers: Tuple[str, ...] = (MIX,)
@@ -67,12 +67,12 @@ class BulkSettings:
         if not self.layers or not are_names or len({*self.layers}) < len(self.layers):
             raise self._refuse_layers("that of the top LSTM layer")
         if not self.pipeline:
-            make_tokenizer(self.lang, self.find_tokenizer())
+            make_tokenizer(*self.find_tokenizer())
 
-    def find_tokenizer(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): The block of the tokenizer that the weights were trained with;
-        {} for the language's own. RAISES (ValueError): as `read_settings`."""
-        return read_settings(CheckpointFiles.of(self.source).path)["tokenizer"]
+    def find_tokenizer(self) -> Tuple[str, Dict[str, Any]]:
+        """RETURNS (Tuple[str, Dict[str, Any]]): The language of a new pipeline, and the block of
+        the tokenizer that the weights have learned. RAISES (ValueError): as `read_settings`."""
+        return find_tokenizer(self.weights, self.lang)
 
     @property
     def source(self) -> str:
@@ -88,10 +88,13 @@ class BulkSettings:
         return ValueError(Errors.EL249.format(value=",".join(self.layers), top=top))
 
     def resolve(self) -> "BulkSettings":
-        """RETURNS (BulkSettings): The same, with the absolute paths of folders: processes elsewhere
-        have another working directory. Names of packages stay, as they are looked up."""
+        """RETURNS (BulkSettings): The same, with the language, and the absolute paths of folders:
+        processes elsewhere have another working directory. Names of packages stay, as they are
+        looked up. RAISES (ValueError): as `read_settings`."""
+        # Of a pipeline, it says nothing; jobs of earlier versions have it all the same.
+        lang = self.lang or "en" if self.pipeline else self.find_tokenizer()[0]
         pipeline = self.pipeline if is_package(self.pipeline) else _resolve(self.pipeline)
-        return replace(self, pipeline=pipeline, weights=_resolve(self.weights))
+        return replace(self, lang=lang, pipeline=pipeline, weights=_resolve(self.weights))
 
     @property
     def numbers(self) -> Tuple[int, ...]:

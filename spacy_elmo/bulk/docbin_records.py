@@ -9,8 +9,8 @@ from spacy.vocab import Vocab
 
 from ..text.docbins import load_docbin
 from ..util.reading import is_system_error
-from ..util.showing import show_reason
-from .record_readers import BadRecord, Items, Keys, check_text, give_up, show_path
+from ..util.showing import show_path, show_reason
+from .record_readers import BadRecord, Items, Keys, check_text, give_up
 from .records import Place, Record
 
 # What docs of the input keep: no user data, which may be anything.

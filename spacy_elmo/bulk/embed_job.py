@@ -19,9 +19,10 @@ from .job_files import (
     read_job,
     read_manifest,
     require_same_job,
+    require_shards,
     start_job,
 )
-from .job_inputs import describe_inputs, list_sources
+from .job_inputs import describe_inputs, list_sources, require_same_inputs
 from .journal import REJECTS, Journal, State, read_state, write_rejects
 from .planning import plan_tasks
 from .record_readers import Keys
@@ -87,7 +88,9 @@ def embed_files(
         worker.description = worker.load().describe()
         job = describe_job(settings, worker.description, describe_inputs(files))
         if (output / MANIFEST).exists():
-            require_same_job(output, read_manifest(output), job)
+            manifest = read_manifest(output)
+            require_same_job(output, manifest, job)
+            require_shards(output, manifest)
             return
         state = State({})
         if (output / JOB).exists():
@@ -107,7 +110,7 @@ def _check_output(output: Path, resume: bool) -> None:
     """RAISES (ValueError): EL243 for a job that is there, EL244 for anything else."""
     if not output.exists():
         return
-    names = {MANIFEST: "is finished", JOB: "was stopped"}
+    names = {MANIFEST: "is finished", JOB: "was stopped, or goes on"}
     there = [state for name, state in names.items() if (output / name).exists()]
     if there and not resume:
         raise ValueError(Errors.EL243.format(path=output, state=there[0]))
@@ -158,6 +161,8 @@ def _run(
             )
             yield progress
     _remove(output, *_LEFT)
+    # What was read may have changed meanwhile.
+    require_same_inputs(output, job["inputs"], describe_inputs(files))
     reason = write_rejects(output)
     if not any(result.n_rows for result in state.results.values()):
         if reason is None:

@@ -8,10 +8,10 @@ from typing import Any, Dict, List
 
 from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.showing import show_value
+from ..util.showing import show_names, show_value
 from .bulk_settings import BulkSettings
 from .job_inputs import require_same_inputs
-from .journal import JOURNAL, State, is_file_name
+from .journal import JOURNAL, State, is_file_name, is_whole
 from .records import Result
 
 # Names that begin with an underscore are no text, see `find_inputs`.
@@ -84,12 +84,25 @@ def require_same_job(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) 
     """folder (Path): of a job. before, now (Dict[str, Any]): see `describe_job`. RAISES
     (ValueError): EL245 if they differ, EL246 if their input does."""
     for part in ("settings", "pipeline"):
-        for key, value in now[part].items():
-            old = before[part].get(key)
+        # Jobs of earlier versions lack some keys.
+        for key in sorted({*now[part]} & {*before[part]}):
+            old, value = before[part][key], now[part][key]
             if old != value and not (part == "settings" and key in _PLACES):
                 shown = {"key": key, "before": show_value(old), "now": show_value(value)}
                 raise ValueError(Errors.EL245.format(path=folder, **shown))
     require_same_inputs(folder, before["inputs"], now["inputs"])
+
+
+def require_shards(folder: Path, manifest: Dict[str, Any]) -> None:
+    """folder (Path): of a finished job. manifest (Dict[str, Any]): its. RAISES (ValueError): EL308
+    if a shard is gone, or is not what was written; EL103 if one cannot be read."""
+    lost = [
+        shard["shard"]
+        for shard in manifest["shards"]
+        if not is_whole(folder / shard["shard"], shard["size"], shard["digest"])
+    ]
+    if lost:
+        raise ValueError(Errors.EL308.format(path=folder, names=show_names(lost)))
 
 
 def finish_job(folder: Path, job: Dict[str, Any], state: State) -> None:

@@ -6,8 +6,7 @@ from typing import Any, Dict, List
 
 from ..errors import Errors
 from ..util.digests import MOST_OF_PIECES, digest_pieces
-from ..util.showing import show_names
-from .record_readers import show_path
+from ..util.showing import show_names, show_path
 
 # What tells of the content of a file.
 _CONTENT = ("size", "modified", "digest")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..util.atomic import atomic_file
-from ..util.digests import digest
+from ..util.digests import digest, digest_file
 from .records import START, Place, Result
 
 JOURNAL, REJECTS = "_journal.jsonl", "_rejects.jsonl"
@@ -61,16 +61,16 @@ def read_state(folder: Path) -> State:
     """Read what is done, and prepare the journal for what follows.
 
     folder (Path): of a job that was stopped.
-    RETURNS (State): tasks whose shards are there.
+    RETURNS (State): tasks whose shards are there, and are what was written.
     RAISES (OSError): if the journal cannot be read or written.
+    RAISES (ValueError): EL103 if a shard cannot be read.
     """
     state = State({})
     # Without the line that a killed process began.
     with atomic_file(folder / JOURNAL) as temporary, temporary.open("wb") as file:
         for _, result in _read_results(folder):
             shard = folder / result.shard
-            is_there = shard.is_file() and shard.stat().st_size == result.size
-            if is_there and result.number not in state.results:
+            if result.number not in state.results and is_whole(shard, result.size, result.digest):
                 file.write(_to_line(result))
                 state = state.add(result)
     first, start = 0, START
@@ -78,6 +78,13 @@ def read_state(folder: Path) -> State:
         start = state.results[first].end
         first += 1
     return state._replace(first=first, start=start)
+
+
+def is_whole(shard: Path, size: int, known: str) -> bool:
+    """shard (Path): a file. size (int), known (str): what it was, in bytes, and its digest. RETURNS
+    (bool): Whether it is there and the same. RAISES (ValueError): EL103 if it cannot be read."""
+    is_there = shard.is_file() and shard.stat().st_size == size
+    return is_there and digest_file(shard) == known
 
 
 def write_rejects(folder: Path) -> Optional[str]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Tuple, Union
 from uuid import UUID
 
 from ..text.text_files import open_binary, zstd
-from ..util.showing import show_reason
+from ..util.showing import show_path, show_reason
 from .records import GIVEN_UP, Place, Record
 
 # Bytes of a line. A text of a person has fewer, and one that has more would fill the memory.
@@ -56,11 +56,6 @@ def read_json_lines(path: Path, start: Place, keys: Keys) -> Iterator[Item]:
     """As `read_text_lines`, for JSON objects with a text and, if they like, an id."""
     for line, number, place in _read_lines(path, start):
         yield _make(path, number, line, lambda text: _parse(text, keys)), place
-
-
-def show_path(path: Path) -> str:
-    """path (Path): any: names of files need not be text. RETURNS (str): as records have it."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def give_up(path: Path, place: Place, err: Exception) -> Item:

@@ -12,7 +12,7 @@ from ..util.reading import is_system_error
 from ..util.showing import show_reason
 from .arrow import pa, pq, require_arrow
 from .bulk_settings import name_column
-from .job_files import MANIFEST, read_manifest
+from .job_files import read_manifest
 
 
 class VectorShard(NamedTuple):
@@ -105,8 +105,3 @@ class VectorFolder:
         if table[name].null_count:
             raise ValueError(f"a value of {name} is missing")
         return table[name]
-
-
-def is_vector_folder(path: Path) -> bool:
-    """path (Path): any. RETURNS (bool): Whether a job has written it to its end."""
-    return (path / MANIFEST).is_file()

@@ -4,7 +4,7 @@ softmax.safetensors and vocab.txt."""
 import json
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import srsly
 import torch
@@ -14,7 +14,7 @@ from ..bilm.model import BiLM
 from ..bilm.plan import plan_weights
 from ..bilm.state_checks import check_headers, drop_former
 from ..errors import Errors
-from ..util.digests import check_digests
+from ..util.digests import DIGESTS_FILE, check_digests, read_digests
 from ..util.reading import ContentError, parse_json_object, read_file, read_json_object
 from ..util.showing import show_names, show_reason
 from .checkpoint_files import CheckpointFiles
@@ -39,6 +39,29 @@ def matches_native(files: CheckpointFiles) -> bool:
     folder = files.folder
     is_folder = files.weights_path is None
     return is_folder and (folder / CONFIG_FILE).exists() and (folder / WEIGHTS_FILE).exists()
+
+
+def is_native(folder: Path) -> bool:
+    """folder (Path): any folder. RETURNS (bool): whether it holds weights that we wrote: other
+    libraries have files of the same names."""
+    if not matches_native(CheckpointFiles(folder)):
+        return False
+    # Damaged weights of ours may be replaced; those of the first versions have no digests.
+    if (folder / DIGESTS_FILE).exists():
+        return True
+    try:
+        return bool(_read_shape(folder / CONFIG_FILE))
+    except ValueError:
+        return False
+
+
+def find_foreign(folder: Path) -> List[str]:
+    """folder (Path): of a checkpoint of ours. RETURNS (List[str]): names in it that we did not
+    write, hidden ones aside."""
+    known = {*read_digests(folder), DIGESTS_FILE}
+    known |= {CONFIG_FILE, WEIGHTS_FILE, META_FILE, SOFTMAX_FILE, VOCAB_FILE}
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    return sorted(names - known)
 
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
@@ -163,7 +186,7 @@ def write_native(
         for weights that are no numbers of the type, EL113 if the folder cannot be written.
         The old folder is kept then.
     """
-    with checkpoint_folder(folder, lambda path: matches_native(CheckpointFiles(path))) as temporary:
+    with checkpoint_folder(folder, is_native) as temporary:
         srsly.write_json(temporary / CONFIG_FILE, bilm.config.to_dict())
         srsly.write_json(temporary / META_FILE, meta or {})
         write_tensors(temporary / WEIGHTS_FILE, bilm.state_dict(), dtype)

@@ -1,13 +1,16 @@
 """`python -m spacy elmo convert`: other formats -> our folder."""
 
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import typer
 
 from .common import exit_on_error
 from .console import format_table
 from .options import QUIET
+
+if TYPE_CHECKING:
+    from ..checkpoints.checkpoint_files import CheckpointFiles
 
 
 def convert(
@@ -32,19 +35,23 @@ def convert(
 
     from ..checkpoints.checkpoint_files import CheckpointFiles
     from ..checkpoints.formats import find_reader, read_bilm
-    from ..checkpoints.native import matches_native, read_meta, write_native
+    from ..checkpoints.native import find_foreign, is_native, write_native
     from ..errors import Errors
     from ..util.reading import read_json_object
+    from ..util.showing import show_names
 
     with exit_on_error(quiet) as console:
         # Other folders are never replaced.
-        if matches_native(CheckpointFiles(output)) and not force:
-            raise ValueError(Errors.EL164.format(path=output))
+        if is_native(output):
+            if not force:
+                raise ValueError(Errors.EL164.format(path=output))
+            if foreign := find_foreign(output):
+                raise ValueError(Errors.EL307.format(path=output, names=show_names(foreign)))
         files = CheckpointFiles.of(source, weights)
         reader = find_reader(files)
         # First what is read at once: weights take a while.
         given = read_json_object(meta) if meta else {}
-        notes = {**(read_meta(files.path) or {"source": source.name}), **given}
+        notes = {**_read_notes(files), **given}
         bilm = read_bilm(files)
         stored = reader.read_softmax(files) if softmax else None
         dtype = torch.float16 if half else torch.float32
@@ -54,6 +61,18 @@ def convert(
         rows = [(key.replace("_", " "), _format(value)) for key, value in vars(bilm.config).items()]
         console.tell(format_table(rows, ("shape of the biLM", "")))
         console.finish(output)
+
+
+def _read_notes(files: "CheckpointFiles") -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): What there is to say of the weights."""
+    from ..checkpoints.native import read_meta
+    from ..layers.pipeline_weights import matches_pipeline
+
+    meta = read_meta(files.path)
+    if matches_pipeline(files):
+        # Most of what a pipeline says is not of its weights.
+        return {"source": files.path.name, **{key: meta[key] for key in ("lang",) if key in meta}}
+    return meta or {"source": files.path.name}
 
 
 def _format(value: object) -> str:

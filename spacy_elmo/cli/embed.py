@@ -44,7 +44,11 @@ def embed(
         help="Without a pipeline: folder of a biLM, or a model's name",
         show_default="the bundled model",
     ),
-    lang: str = typer.Option("en", help="Without a pipeline: language code of the tokenizer"),
+    lang: str = typer.Option(
+        "",
+        help="Without a pipeline: language code of the tokenizer",
+        show_default="that of the weights",
+    ),
     component: str = typer.Option(
         "", help="Name of the elmo in the pipeline", show_default="the only one"
     ),

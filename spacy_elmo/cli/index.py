@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..util.showing import show_path
 from ..util.snippets import count_things
 from .common import exit_on_error
 from .console import Console
-from .options import LANG, QUIET, WEIGHTS
+from .options import QUIET, WEIGHTS, WEIGHTS_LANG
 from .outputs import writing
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ def index(
         "whitened", help="mean; sif: rare words weigh more; whitened: directions weigh the same"
     ),
     backend: str = typer.Option("numpy", help="numpy, or faiss (an extra)"),
-    lang: str = LANG,
+    lang: str = WEIGHTS_LANG,
     quiet: bool = QUIET,
 ) -> None:
     """Index the sentences of a text. Texts can be added later; those that are there and
-    have not changed are passed over."""
+    have not changed are passed over, and those that TEXT had and has no more are removed."""
     from ..checkpoints.loaders import load_embedder
     from ..errors import Errors, Warnings
     from ..search.search_index import SearchIndex
@@ -39,16 +40,20 @@ def index(
 
     interrupted = Warnings.WL058.format(how="")
     with exit_on_error(quiet, interrupted) as console, writing(folder):
-        sources = find_sources(text, folder, lang)
+        sources = find_sources(text, folder, weights, lang)
         opened = SearchIndex.create(
             folder,
-            load_embedder(weights or None),
+            load_embedder(sources.weights or None),
             layer=layer,
             weighting=weighting,
             backend=backend,
-            lang=lang,
-            weights=weights,
+            lang=sources.lang,
+            weights=sources.weights,
+            tokenizer=sources.tokenizer,
         )
+        if misfit := sources.find_misfit(opened):
+            console.warn(misfit)
+        _remove(opened, sources, console)
         _add(opened, sources, console)
         if not opened.meta.parts:
             raise ValueError(Errors.EL094.format(path=text))
@@ -57,10 +62,17 @@ def index(
         console.finish(folder, summary=summary)
 
 
+def _remove(index: "SearchIndex", sources: "Sources", console: Console) -> None:
+    """Remove what is gone."""
+    for name in [part.source for part in index.meta.parts if sources.is_gone(part.source)]:
+        index.remove(name)
+        console.inform(f"{Path(name).name} is gone: removed")
+
+
 def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
     """Add what is new or has changed. A file is the same by whatever path."""
     origins = {path: sources.get_origin(path) for path in sources.paths}
-    names = {path: str(path.resolve()) for path in sources.paths}
+    names = {path: show_path(path.resolve()) for path in sources.paths}
     changed = [path for path in sources.paths if not index.has(names[path], origins[path])]
     if len(changed) > 1:
         sources.prepare(index, changed)

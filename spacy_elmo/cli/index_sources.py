@@ -1,8 +1,9 @@
 """What an index is made of: files of text, or the sentences that `embed` has written."""
 
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Protocol
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Protocol
 
 if TYPE_CHECKING:
     from ..bulk.vector_folder import VectorFolder
@@ -11,9 +12,20 @@ if TYPE_CHECKING:
 
 
 class Sources(Protocol):
-    """paths (List[Path]): of the sources."""
+    """paths (List[Path]): of the sources. weights (str): of the biLM. lang (str), tokenizer
+    (Dict[str, Any]): what cuts sources and queries, see `make_tokenizer`."""
 
     paths: List[Path]
+    weights: str
+    lang: str
+    tokenizer: Dict[str, Any]
+
+    def is_gone(self, name: str) -> bool:
+        """name (str): of a source in the index. RETURNS (bool): Whether it was one of these."""
+
+    def find_misfit(self, index: "SearchIndex") -> Optional[str]:
+        """index (SearchIndex): that they are for. RETURNS (Optional[str]): What is to be told, if
+        anything."""
 
     def get_origin(self, path: Path) -> str:
         """path (Path): of a source. RETURNS (str): digest of its content."""
@@ -31,28 +43,44 @@ class Sources(Protocol):
         """index (SearchIndex): to fit. paths (List[Path]): of the sources that it will get."""
 
 
-def find_sources(text: str, folder: Path, lang: str) -> Sources:
-    """text (str): file, folder or glob. folder (Path): of the index. lang (str): of the tokenizer.
-    RETURNS (Sources): of the index. RAISES (ValueError): EL080 or EL081 for the path; as
-    `VectorFolder` for one of vectors."""
-    from ..bulk.vector_folder import VectorFolder, is_vector_folder
+def find_sources(text: str, folder: Path, weights: str, lang: str) -> Sources:
+    """text (str): file, folder or glob. folder (Path): of the index. weights (str): of its biLM.
+    lang (str): of the tokenizer, "" for that of the weights. RETURNS (Sources): of the index.
+    RAISES (ValueError): EL080 or EL081 for the path; as `VectorSources` for vectors."""
+    from ..bulk.job_files import is_job_folder
+    from ..bulk.vector_folder import VectorFolder
 
-    if is_vector_folder(Path(text)):
-        return VectorSources(VectorFolder(Path(text)))
-    return TextSources(text, folder, lang)
+    if is_job_folder(Path(text)):
+        return VectorSources(VectorFolder(Path(text)), weights, lang)
+    return TextSources(text, folder, weights, lang)
 
 
 class TextSources:
-    """Files of text. text (str), folder (Path), lang (str): see `find_sources`."""
+    """Files of text. text (str), folder (Path), weights (str), lang (str): see `find_sources`."""
 
-    def __init__(self, text: str, folder: Path, lang: str) -> None:
-        from ..text.corpus import TOKENIZER, cutter_maker
-        from ..text.texts import TextSource
+    def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
+        from ..bulk.bulk_inputs import is_excluded
+        from ..language_model.saved_settings import find_tokenizer
+        from ..registry import corpus_readers
+        from ..text.corpus import cutter_maker
+        from ..text.text_files import find_files
 
-        files = TextSource(text, seed=0).files
+        known = sorted(corpus_readers.get_all())
+        files = find_files(text, known, partial(is_excluded, Path(text)))
         # The index may lie among the texts.
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
-        self._make_cutter = cutter_maker(lang, TOKENIZER)
+        self.weights = weights
+        self.lang, self.tokenizer = find_tokenizer(weights, lang)
+        self._make_cutter = cutter_maker(self.lang, self.tokenizer)
+        self._folder = Path(text).resolve()
+
+    def is_gone(self, name: str) -> bool:
+        """See `Sources`."""
+        return self._folder in Path(name).parents and not Path(name).exists()
+
+    def find_misfit(self, index: "SearchIndex") -> Optional[str]:
+        """See `Sources`."""
+        return None
 
     def get_origin(self, path: Path) -> str:
         """See `Sources`."""
@@ -82,12 +110,40 @@ class VectorSources:
     whatever text. The others are computed again, since an index reads each sentence alone.
 
     vectors (VectorFolder): the shards.
+    weights (str), lang (str): as in `find_sources`; "" for those that the shards were made with,
+        unless that was a pipeline, whose tokenizer is its own.
+    RAISES (ValueError): EL309 for another language.
     """
 
-    def __init__(self, vectors: "VectorFolder") -> None:
+    def __init__(self, vectors: "VectorFolder", weights: str, lang: str) -> None:
+        from ..errors import Errors
+        from ..language_model.saved_settings import find_tokenizer
+
         self.vectors = vectors
+        made = vectors.manifest["settings"]
+        if made["pipeline"]:
+            self.lang, self.tokenizer = find_tokenizer(weights, lang)
+        else:
+            self.lang, self.tokenizer = find_tokenizer(made["weights"], made["lang"])
+            weights = weights or made["weights"]
+        if lang not in ("", self.lang):
+            raise ValueError(Errors.EL309.format(path=vectors.folder, lang=self.lang, given=lang))
+        self.weights = weights
         self._shards = {shard.path: shard for shard in vectors.shards if shard.n_rows}
         self.paths = list(self._shards)
+
+    def is_gone(self, name: str) -> bool:
+        """See `Sources`."""
+        known = {str(path.resolve()) for path in self.paths}
+        return Path(name).parent == self.vectors.folder.resolve() and name not in known
+
+    def find_misfit(self, index: "SearchIndex") -> Optional[str]:
+        """See `Sources`."""
+        from ..errors import Warnings
+
+        if self.vectors.manifest["pipeline"].get("biLM") == index.meta.biLM:
+            return None
+        return Warnings.WL063.format(path=self.vectors.folder)
 
     def get_origin(self, path: Path) -> str:
         """See `Sources`. RAISES (ValueError): EL254 if the shard is damaged."""

@@ -1,7 +1,7 @@
 """`python -m spacy elmo init-config`: write a training config."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import typer
 
@@ -77,7 +77,7 @@ def init_config(
                 preset, pipeline, lang, options, weights, vectors, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
-            _warn_of_vectors(console, preset, vectors)
+            _warn(console, preset, vectors, _split(pipeline))
         if output == _STDOUT:
             console.show(text)
             return
@@ -99,13 +99,22 @@ def _require_kind(preset: Optional[str], pretraining: bool) -> None:
         raise ValueError(Errors.EL286.format(preset=preset, presets=known))
 
 
-def _warn_of_vectors(console: "Console", preset: Optional[str], vectors: Optional[str]) -> None:
-    """Or training would be the first to miss them (EL186)."""
+def _warn(
+    console: "Console", preset: Optional[str], vectors: Optional[str], components: List[str]
+) -> None:
+    """Tell what training would be the first to show."""
     from ..errors import Warnings
-    from ..pipeline.presets import STATIC_VECTORS
+    from ..pipeline.presets import STATIC_VECTORS, keeps_boundaries
 
     if preset == STATIC_VECTORS and vectors is None:
         console.warn(Warnings.WL054.format(preset=preset))
+    for name in components:
+        if keeps_boundaries(preset, name):
+            console.warn(Warnings.WL064.format(preset=preset, name=name))
+
+
+def _split(pipeline: str) -> List[str]:
+    return [name.strip() for name in pipeline.split(",") if name.strip()]
 
 
 def _make_pretraining(
@@ -147,7 +156,7 @@ def _make_training(
         paths["vectors"] = vectors
     config = make_config(
         preset,
-        [name.strip() for name in pipeline.split(",") if name.strip()],
+        _split(pipeline),
         lang=lang,
         shape=_read_shape(options, weights),
         loader=loader,

@@ -10,7 +10,7 @@ import typer
 
 from .common import exit_on_error
 from .console import Console
-from .options import JSON, LANG, QUIET, WEIGHTS
+from .options import JSON, QUIET, WEIGHTS, WEIGHTS_LANG
 from .outputs import require_output
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def neighbors(
     limit: int = typer.Option(
         0, min=0, max=sys.maxsize, help="Sequences to read of the corpus; 0: all"
     ),
-    lang: str = LANG,
+    lang: str = WEIGHTS_LANG,
     html: Optional[Path] = typer.Option(
         None, help="Page to write", show_default="none", dir_okay=False
     ),
@@ -57,7 +57,7 @@ def neighbors(
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
         _require_places(html, output, json)
-        tokenize, sequences = _open(corpus, lang, limit)
+        tokenize, sequences = _open(corpus, weights, lang, limit)
         asked = [_find(tokenize(sentence), token) for sentence in sentences]
         static = _find_static(vectors, token, n, console)
         embedder = load_embedder(weights or None)
@@ -129,14 +129,16 @@ def _show(queries: "Sequence[Query]", console: Console) -> None:
             console.show(f"  {context.similarity:.2f}  {shown}")
 
 
-def _open(corpus: str, lang: str, limit: int) -> Tuple[Any, Any]:
+def _open(corpus: str, weights: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
-    from ..text.corpus import TOKENIZER, cutter_maker, make_tokenizer, read_sequences
+    from ..language_model.saved_settings import find_tokenizer
+    from ..text.corpus import cutter_maker, make_tokenizer, read_sequences
     from ..text.cutting import split_words
 
-    tokenize = partial(split_words, make_tokenizer(lang, TOKENIZER))
-    return tokenize, islice(read_sequences(corpus, cutter_maker(lang, TOKENIZER)), limit or None)
+    tokenizer = find_tokenizer(weights, lang)
+    tokenize = partial(split_words, make_tokenizer(*tokenizer))
+    return tokenize, islice(read_sequences(corpus, cutter_maker(*tokenizer)), limit or None)
 
 
 def _find(words: List[str], token: str) -> Tuple[List[str], int]:

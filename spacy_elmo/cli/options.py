@@ -8,4 +8,7 @@ WEIGHTS = typer.Option(
 )
 JSON = typer.Option(None, help="JSON file to write", show_default="none", dir_okay=False)
 LANG = typer.Option("en", help="Language code of the tokenizer")
+WEIGHTS_LANG = typer.Option(
+    "", help="Language code of the tokenizer", show_default="that of the weights"
+)
 SEEDS = typer.Option("0,1,2", help="Seeds (whole numbers), with commas")

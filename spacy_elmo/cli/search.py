@@ -27,7 +27,7 @@ def search(
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
     from ..search.opening import open_index
-    from ..text.corpus import TOKENIZER, make_tokenizer
+    from ..text.corpus import make_tokenizer
     from ..text.cutting import split_words
     from ..util.atomic import write_json
     from ..util.snippets import mark_word
@@ -35,7 +35,7 @@ def search(
     with exit_on_error(quiet) as console:
         require_output(json)
         index = open_index(folder, weights)
-        tokenizer = make_tokenizer(index.meta.lang, TOKENIZER)
+        tokenizer = make_tokenizer(index.meta.lang, index.meta.tokenizer)
         hits = index.search(split_words(tokenizer, query), n)
         for hit in hits:
             snippet = mark_word(hit.words, hit.nearest, console.mark, n_around=_N_AROUND)

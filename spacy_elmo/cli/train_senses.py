@@ -13,7 +13,7 @@ from .outputs import require_output, require_pipeline_folder, writing
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..senses.annotated import Sentence
+    from ..senses.annotated import SenseSentence
 
 
 def train_senses(
@@ -82,8 +82,8 @@ def _make_pipeline(lang: str, weights: str) -> "Language":
 def _fit(
     nlp: "Language",
     wordnet: Path,
-    train: "Iterable[Sentence]",
-    test: "List[Sentence]",
+    train: "Iterable[SenseSentence]",
+    test: "List[SenseSentence]",
     start: float,
 ) -> Dict[str, Any]:
     """Train the component elmo_senses. RETURNS (Dict[str, Any]): accuracies and effort."""

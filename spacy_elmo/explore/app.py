@@ -66,6 +66,8 @@ def create_app(explorer: Explorer, host: str = "127.0.0.1") -> FastAPI:
 
     # Pages of documentation would fetch scripts from elsewhere.
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
+    # Redirects, as from /api/read/, would lead to whatever host the client has named.
+    app.router.redirect_slashes = False
     _add_files(app)
     _add_answers(app, explorer, calls)
     _add_errors(app)

@@ -7,6 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from ..errors import Errors
+from ..text.long_runs import make_doc
 from .explore_limits import ExploreLimits
 
 # Texts whose docs are kept: a page asks several times about the same one.
@@ -41,7 +42,7 @@ class TextReader:
             raise ValueError(Errors.EL271)
         _require_most(len(text), self.limits.max_chars, "characters", "--max-chars")
         _require_most(len(lines), self.limits.max_lines, "lines", "--max-lines")
-        docs = [self.nlp.make_doc(line) for line in lines]
+        docs = [make_doc(self.nlp.make_doc, line) for line in lines]
         _require_most(sum(map(len, docs)), self.limits.max_tokens, "tokens", "--max-tokens")
         return list(self.nlp.pipe(docs))
 

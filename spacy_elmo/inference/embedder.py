@@ -101,6 +101,11 @@ class Embedder(nn.Module):
         """RETURNS (bool): Whether the weights are loaded."""
         return self._loader is None
 
+    @property
+    def pending_loader(self) -> Optional[Loader]:
+        """RETURNS (Optional[Loader]): What the next use loads; None if the weights are loaded."""
+        return self._loader
+
     @without_modes
     def ensure_ready(self) -> None:
         """Load the weights if that was not done. Any number of threads may call this.

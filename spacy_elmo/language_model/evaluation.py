@@ -1,19 +1,17 @@
 """The exact perplexity of a checkpoint on a text."""
 
 from pathlib import Path
-from textwrap import shorten
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import read_words
-from ..checkpoints.native import META_FILE, read_meta
 from ..errors import Errors
-from ..text.corpus import TOKENIZER, cutter_maker, read_sequences
-from ..text.cutting import CUTS
+from ..text.corpus import cutter_maker, read_sequences
 from ..util.checks import require_least
 from ..util.snippets import count_things
 from .loading import load_language_model
 from .perplexity import Scorer, measure
+from .saved_settings import read_settings
 from .vocabulary import Vocabulary
 
 # Tokens of a pass; in a stream, steps of it.
@@ -102,46 +100,6 @@ def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) ->
         return sequences[:limit]
     step = len(sequences) / limit
     return [sequences[int(i * step)] for i in range(limit)]
-
-
-def read_settings(checkpoint: Path) -> Dict[str, Any]:
-    """checkpoint (Path): a folder. RETURNS (Dict[str, Any]): how the run read and measured text
-    that made it, by its meta.json, which may be a stranger's; else what is usual. RAISES
-    (ValueError): EL169 for impossible values."""
-    meta = read_meta(checkpoint)
-    block = meta.get("evaluation") or {}
-    values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
-    checks: Dict[str, Tuple[Any, Callable[[Any], bool], str]] = {
-        "evaluation": ({}, lambda value: isinstance(value, dict), "an object"),
-        "cut": ("sentences", lambda value: value in CUTS, f"one of {CUTS}"),
-        "max_tokens": (128, lambda value: type(value) is int and value >= 2, "at least 2"),
-        "limit": (0, lambda value: type(value) is int and value >= 0, "at least 0"),
-        "stream": (False, lambda value: type(value) is bool, "true or false"),
-        "lang": ("en", lambda value: isinstance(value, str), "a language's code"),
-        "tokenizer": (TOKENIZER, _is_plain, "the name of a tokenizer and plain settings"),
-    }
-    settings = {}
-    for key, (default, is_possible, expected) in checks.items():
-        value = values.get(key)
-        if value is not None and not is_possible(value):
-            shown = shorten(repr(value), 100)
-            raise ValueError(
-                Errors.EL169.format(
-                    path=checkpoint / META_FILE, key=key, value=shown, expected=expected
-                )
-            )
-        # {} is the tokenizer of the language.
-        settings[key] = default if value is None else value
-    return settings
-
-
-def _is_plain(block: Any) -> bool:
-    """Whether a block names a tokenizer alone, not what else spaCy's registries could make."""
-    return isinstance(block, dict) and all(
-        (key == "@tokenizers" or not key.startswith("@"))
-        and (value is None or isinstance(value, (str, int, float)))
-        for key, value in block.items()
-    )
 
 
 def _read_restriction(path: Path, vocabulary: Vocabulary) -> Vocabulary:

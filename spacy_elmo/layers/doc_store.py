@@ -6,7 +6,6 @@ holds plain arrays, so it travels through bytes, pickle and DocBin.
 """
 
 from typing import Any, Dict, Optional, Union, cast
-from weakref import WeakValueDictionary
 
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module
@@ -15,6 +14,7 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 from ..errors import Errors
 from .doc_arrays import get_arrays, register_arrays, set_arrays
 from .extensions import add_extension
+from .live_mixes import find_layers, is_part_of_mix, note_mix
 from .token_keys import has_key, make_key, require_key
 
 Item = Union[Doc, Span, Token]
@@ -23,10 +23,6 @@ _NAME = "elmo"
 ASSIGNS = [
     "doc.tensor", "doc._.elmo", "token._.elmo", "token._.elmo_layers", "span._.elmo",
 ]  # fmt: skip
-
-# The mixes that live, by identity. `Span.as_doc` keeps a part of its doc's tensor and nothing
-# else that would tell who made it.
-_mixes: "WeakValueDictionary[int, Any]" = WeakValueDictionary()
 
 
 def register_extensions() -> None:
@@ -45,7 +41,7 @@ def store(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> Non
     mix (Floats2d): shape (n_tokens, width).
     layers (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width).
     """
-    _mixes[id(mix)] = mix
+    note_mix(mix, name, layers)
     entry: Dict[str, Any] = {"mix": mix, "key": make_key(doc)}
     if layers is not None:
         entry["layers"] = layers
@@ -66,10 +62,13 @@ def read_layers(doc: Doc, name: str, item: Optional[Item] = None) -> Optional[Fl
     name (str): the component.
     item (Optional[Item]): what of the doc they are wanted for; None for all of it.
     RETURNS (Optional[Floats3d]): of the doc, shape (n_tokens, n_layers, layer_width); None if
-        there are none.
+        there are none. What `Span.as_doc` made of a doc has those of its tokens.
     RAISES (ValueError): EL050 if the tokens of `item` were changed since.
     """
-    entry = get_entries(doc).get(name)
+    entries = get_entries(doc)
+    if not entries:
+        return find_layers(doc, name)
+    entry = entries.get(name)
     if entry is None or "layers" not in entry:
         return None
     require_key(doc if item is None else item, entry["key"], name)
@@ -91,17 +90,10 @@ def get_vectors(doc: Doc, item: Item) -> Floats2d:
     entry = entries.get(name)
     if entry is not None and has_key(item, entry["key"]):
         return entry["mix"]
-    if _is_part_of_mix(doc):
+    if is_part_of_mix(doc):
         return cast(Floats2d, doc.tensor)
     error = Errors.EL051 if entry is None else Errors.EL050
     raise ValueError(error.format(text=doc.text[:50], name=name))
-
-
-def _is_part_of_mix(doc: Doc) -> bool:
-    # Retokenising makes a new tensor, and so does whoever overwrites it.
-    tensor: Any = doc.tensor
-    whole = tensor if tensor.base is None else tensor.base
-    return _mixes.get(id(whole)) is whole and len(tensor) == len(doc)
 
 
 def get_token_vector(token: Token) -> Floats1d:
@@ -123,10 +115,10 @@ def get_token_layers(token: Token) -> Floats2d:
         EL052 if the layers were not kept.
     """
     entries = get_entries(token.doc)
-    if not entries:
+    name = next(reversed(entries), None)
+    layers = read_layers(token.doc, name, token) if name else find_layers(token.doc)
+    if layers is None and name is None:
         raise ValueError(Errors.EL051.format(text=token.doc.text[:50]))
-    name = next(reversed(entries))
-    layers = read_layers(token.doc, name, token)
     if layers is None:
         raise ValueError(Errors.EL052.format(name=name))
     return layers[token.i]

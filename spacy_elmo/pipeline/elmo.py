@@ -23,6 +23,7 @@ from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
 from ..layers.watched import stock_listener_forward, watch
 from ..util.checks import require_least
+from .first_use import FirstUse
 from .listening import check_listeners, wrong_width
 from .pending import PendingBatch
 from .saved_tok2vec import SavedTok2Vec
@@ -59,7 +60,7 @@ def make_elmo(
     model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
     store_layers, vector_hooks, learn_rate_factor: see `Elmo`.
     """
-    return Elmo(
+    component = Elmo(
         nlp.vocab,
         model,
         name,
@@ -67,6 +68,9 @@ def make_elmo(
         vector_hooks=vector_hooks,
         learn_rate_factor=learn_rate_factor,
     )
+    if not get_embedder(model).is_ready:
+        get_embedder(model).set_loader(FirstUse(component, nlp))
+    return component
 
 
 class Elmo(SavedTok2Vec):
@@ -113,7 +117,7 @@ class Elmo(SavedTok2Vec):
         self.learn_rate_factor = learn_rate_factor
         self._pending: Optional[PendingBatch] = None
         if get_embedder(model).is_ready:
-            self._set_language(None)
+            self.set_language(None)
 
     @property
     def width(self) -> int:
@@ -142,7 +146,7 @@ class Elmo(SavedTok2Vec):
 
     def _load(self, loader: Loader) -> None:
         get_embedder(self.model).load(loader)
-        self._set_language(find_language(loader))
+        self.set_language(find_language(loader))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
         """Link a listener. One of upstream "*" that wants another width is left to

@@ -16,6 +16,7 @@ from ..layers.extensions import add_extension
 from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
 from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
+from .extension_owner import ExtensionOwner
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
@@ -36,7 +37,7 @@ def make_elmo_senses(nlp: Language, name: str, upstream: str) -> "ElmoSenses":
     return ElmoSenses(nlp.vocab, name, upstream=upstream)
 
 
-class ElmoSenses(Pipe):
+class ElmoSenses(ExtensionOwner, Pipe):
     """Give each word the sense whose contexts are nearest: `token._.sense`, a key such as
     "bank%1:17:01::", and `token._.sense_gloss`, what that means; None where there is none.
     It uses lemmas and parts of speech if components before it set them.
@@ -61,7 +62,7 @@ class ElmoSenses(Pipe):
 
     @staticmethod
     def register_extensions() -> None:
-        """Register `token._.sense` and `token._.sense_gloss`, as each component does."""
+        """Register `token._.sense` and `token._.sense_gloss`."""
         add_extension(Token, "sense", default=None)
         add_extension(Token, "sense_gloss", default=None)
 
@@ -80,8 +81,6 @@ class ElmoSenses(Pipe):
             the tokens were changed since, EL117 if the layers are of another biLM than the
             senses.
         """
-        # A component that was pickled was not made here.
-        self.register_extensions()
         model = self.get_model()
         layers = read_layers(doc, self.upstream)
         if layers is None:

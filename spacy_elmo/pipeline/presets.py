@@ -12,6 +12,7 @@ from ..text.languages import require_language
 from ..util.templates import read_template
 
 STATIC_VECTORS = "static_vectors"
+_SENTENCIZER = "sentencizer"
 # Each of one template, or of one and what differs from it.
 PRESETS = {
     "shared_mix": ("shared_mix",),
@@ -66,6 +67,9 @@ def make_config(
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
     for name in components:
         config["components"][name] = _make_component(name, tok2vec)
+        if name == "senter" and _SENTENCIZER in config["components"]:
+            # Else it would learn, and write nothing where the first has written.
+            config["components"][name]["overwrite"] = True
     config["nlp"]["lang"] = lang
     config["nlp"]["pipeline"] = list(config["components"])
     config["paths"].update(paths or {})
@@ -82,6 +86,14 @@ def make_config(
             "@loggers": "spacy-elmo.WeightsLogger.v1", "path": log_mixes, "logger": logger,
         }  # fmt: skip
     return config
+
+
+def keeps_boundaries(preset: Optional[str], name: str) -> bool:
+    """preset (Optional[str]): one of `PRESETS`. name (str): factory of a component. RETURNS (bool):
+    Whether it sets sentences, but not where the preset's sentencizer has set them before it."""
+    templates = PRESETS.get(preset or "", ())
+    has_sentencizer = any(_SENTENCIZER in read_template(t).get("components", {}) for t in templates)
+    return has_sentencizer and name in ("parser", "beam_parser")
 
 
 def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:

@@ -7,6 +7,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..checkpoints.loaders import BundledLoader
+from ..layers.elmo_layers import get_embedder
 from ..layers.saved_model import get_most_bytes, load_model
 from .saved_pipe import SavedPipe
 from .weights_language import CFG_BYTES, find_language, read_cfg, warn_language, write_cfg
@@ -33,10 +34,12 @@ class SavedTok2Vec(SavedPipe, Tok2Vec):
         if nothing says it."""
         if "lang" not in self.cfg:
             # Nobody has set other weights than those that the first use loads.
-            self._set_language(find_language(BundledLoader()))
+            pending = get_embedder(self.model).pending_loader
+            self.set_language(find_language(pending or BundledLoader()))
         return self.cfg["lang"]
 
-    def _set_language(self, lang: Optional[str]) -> None:
+    def set_language(self, lang: Optional[str]) -> None:
+        """lang (Optional[str]): that the weights were trained on; None if nothing says it."""
         self.cfg = {"lang": lang}
         self._has_checked_language = False
 
@@ -60,4 +63,4 @@ class SavedTok2Vec(SavedPipe, Tok2Vec):
         if _MODEL in files:
             load_model(self.model, files[_MODEL], source)
             # Of these weights.
-            self._set_language(lang)
+            self.set_language(lang)

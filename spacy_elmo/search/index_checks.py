@@ -1,6 +1,7 @@
 """Checks before an index is created or opened."""
 
 from pathlib import Path
+from typing import Any, Dict
 
 from ..checkpoints.checkpoint_files import find_name
 from ..errors import Errors
@@ -13,12 +14,18 @@ from .sentence_encoder import WEIGHTINGS
 
 
 def make_meta(
-    embedder: Embedder, layer: int, weighting: str, backend: str, lang: str, weights: str
+    embedder: Embedder,
+    layer: int,
+    weighting: str,
+    backend: str,
+    lang: str,
+    weights: str,
+    tokenizer: Dict[str, Any],
 ) -> IndexMeta:
     """Check the settings of a new index.
 
-    embedder (Embedder), layer (int), weighting (str), backend (str), lang (str), weights (str):
-        see `SearchIndex.create`.
+    embedder (Embedder), layer (int), weighting (str), backend (str), lang (str), weights (str),
+        tokenizer (Dict[str, Any]): see `SearchIndex.create`.
     RETURNS (IndexMeta): Of an empty index.
     RAISES (ValueError): EL017 for a layer, weighting, backend or language that is not
         possible, EL045 if there is no faiss.
@@ -32,12 +39,14 @@ def make_meta(
     # A name stays one: where its package lies may change.
     path = weights if not weights or find_name(weights) else str(Path(weights).resolve())
     weights_hash = embedder.hash_weights().hex()
-    return IndexMeta(layer % n_layers, weighting, backend, lang, path, weights_hash)
+    return IndexMeta(
+        layer % n_layers, weighting, backend, lang, path, weights_hash, tokenizer=tokenizer
+    )
 
 
 def require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
     """RAISES (ValueError): EL044 if two indexes differ in what makes their vectors."""
-    for key in ("biLM", "layer", "weighting", "backend", "lang"):
+    for key in ("biLM", "layer", "weighting", "backend", "lang", "tokenizer"):
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:
             raise ValueError(Errors.EL044.format(path=folder, key=key, before=before, now=now))

@@ -137,6 +137,11 @@ def remove_others(folder: Path, names: AbstractSet[str]) -> None:
                 (folder / name).unlink()
 
 
+def is_index_folder(folder: Path) -> bool:
+    """folder (Path): any. RETURNS (bool): Whether it is that of an index."""
+    return (folder / META_FILE).is_file() and any(map(_NAMED.fullmatch, os.listdir(folder)))
+
+
 def find_foreign(folder: Path) -> List[str]:
     """folder (Path): any. RETURNS (List[str]): names in it that no index has, hidden ones
     left out."""

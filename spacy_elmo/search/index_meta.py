@@ -1,17 +1,19 @@
 """`IndexMeta`: the content of index.json, which is checked before it is used."""
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..errors import Errors
+from ..text.corpus import TOKENIZER, is_tokenizer_block
 from ..util.checked_json import read_checked_json, write_checked_json
 from .backends import BACKENDS
 from .index_files import META_FILE, damaged, get_name
 from .sentence_encoder import WEIGHTINGS
 
-_VERSION = 2
+# 2 has no tokenizer: it was always this one.
+_VERSION, _FORMER = 3, 2
 _DIGEST = re.compile("[0-9a-f]{32}")
 _LANG = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
@@ -40,7 +42,7 @@ class IndexMeta:
     layer (int): of the biLM, from 0.
     weighting (str): one of `WEIGHTINGS`.
     backend (str): one of `BACKENDS`.
-    lang (str): of the tokenizer.
+    lang (str), tokenizer (Dict[str, Any]): what cuts texts and queries, see `make_tokenizer`.
     weights (str): folder of the biLM, where it was; "" for the bundled one.
     biLM (str): hash of its weights: which they are.
     transform (Optional[str]), counts (Optional[str]): digests of the encoder's files.
@@ -58,6 +60,7 @@ class IndexMeta:
     counts: Optional[str] = None
     n_fitted: int = 0
     parts: Tuple[Part, ...] = ()
+    tokenizer: Dict[str, Any] = field(default_factory=TOKENIZER.copy)
 
     @property
     def n_sentences(self) -> int:
@@ -111,7 +114,10 @@ def read_meta(folder: Path) -> IndexMeta:
     except ValueError as err:
         problem = f"{META_FILE} is not what was written, or of an earlier version"
         raise damaged(folder, problem) from err
-    if content.pop("version", None) != _VERSION:
+    version = content.pop("version", None)
+    if version == _FORMER:
+        content["tokenizer"] = TOKENIZER
+    elif version != _VERSION:
         raise damaged(folder, f"{META_FILE} is of another version")
     try:
         meta = _make(IndexMeta, content)
@@ -138,7 +144,7 @@ def require_lang(lang: str) -> None:
 
 
 def _make(cls: Any, content: Dict[str, Any]) -> Any:
-    names = [field.name for field in fields(cls)]
+    names = [each.name for each in fields(cls)]
     if sorted(content) != sorted(names):
         raise ValueError(f"it has {sorted(content)}, expected {sorted(names)}")
     for name in names:
@@ -168,6 +174,7 @@ _CHECKS = {
     "weighting": WEIGHTINGS.__contains__,
     "backend": BACKENDS.__contains__,
     "lang": lambda value: _is_text(value) and bool(_LANG.fullmatch(value)),
+    "tokenizer": is_tokenizer_block,
     "weights": _is_text,
     "biLM": _is_digest,
     "n_fitted": _is_count,

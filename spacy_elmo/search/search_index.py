@@ -13,12 +13,25 @@ vectors are checked when a folder is opened, those of the vectors at the first s
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
 from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
+from ..text.corpus import TOKENIZER
 from ..util.checks import require_layer
 from ..util.digests import digest
 from ..util.locks import lock_folder
@@ -106,6 +119,7 @@ class SearchIndex:
         backend: str,
         lang: str,
         weights: str = "",
+        tokenizer: Optional[Dict[str, Any]] = None,
     ) -> "SearchIndex":
         """Open an index, or make an empty one.
 
@@ -116,12 +130,14 @@ class SearchIndex:
         backend (str): one of `BACKENDS`.
         lang (str): noted, for who searches.
         weights (str): folder of the biLM, noted; "" for the bundled one.
+        tokenizer (Optional[Dict[str, Any]]): block of a tokenizer, noted; None for spaCy's rules.
         RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
             damaged, EL141 if the folder has other things, EL017 for a layer, weighting,
             backend or language that is not possible, EL045 if there is no faiss.
         RAISES (OSError): if the folder cannot be made.
         """
-        meta = make_meta(embedder, layer, weighting, backend, lang, weights)
+        block = TOKENIZER if tokenizer is None else tokenizer
+        meta = make_meta(embedder, layer, weighting, backend, lang, weights, block)
         if (folder / META_FILE).exists():
             index = cls.open(folder, embedder)
             require_same(folder, index.meta, meta)

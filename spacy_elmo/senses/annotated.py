@@ -2,15 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..errors import Errors
-from ..text.text_files import DAMAGED, open_binary
-from ..util.reading import require_file
+from ..text.data_lines import read_lines
 from .inventory import map_pos
-
-# Of a line.
-_MOST_BYTES = 10_000_000
 
 
 class Instance(NamedTuple):
@@ -24,7 +20,7 @@ class Instance(NamedTuple):
     keys: Tuple[str, ...]
 
 
-class Sentence(NamedTuple):
+class SenseSentence(NamedTuple):
     """doc (str): which doc it is of. words (List[str]). instances (List[Instance])."""
 
     doc: str
@@ -32,46 +28,32 @@ class Sentence(NamedTuple):
     instances: List[Instance]
 
 
-def read_sentences(path: Path) -> Iterator[Sentence]:
+def read_sentences(path: Path) -> Iterator[SenseSentence]:
     """Read sense-annotated sentences.
 
     path (Path): JSONL, plain or .gz, .xz, .zst: in each line "tokens", "instances" (lists
         of the index of a token, its lemma, Penn Treebank tag, and sense keys) and perhaps
         "id", whose part before the first dot is the doc. Underscores join the words of a
         token.
-    YIELDS (Sentence): with the tokens cut into words.
-    RAISES (ValueError): EL069 for a line that is none of these, EL082 for .zst without its
-        package, EL083 for a damaged file, EL100 and EL101 if there is no file.
+    YIELDS (SenseSentence): with the tokens cut into words.
+    RAISES (ValueError): EL069 for a line that is none of these, and as `read_lines`.
     """
-    require_file(path)
     is_empty = True
-    with open_binary(path) as lines:
-        for i, line in enumerate(_read_lines(lines, path)):
-            if not line.strip():
-                continue
-            try:
-                sentence = _make_sentence(_parse(line), i)
-            except (ValueError, RecursionError) as err:
-                raise ValueError(Errors.EL069.format(path=path, line=i + 1, error=err)) from err
-            is_empty = False
-            yield sentence
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            sentence = _make_sentence(_parse(line), number)
+        except (ValueError, RecursionError) as err:
+            raise ValueError(Errors.EL069.format(path=path, line=number, error=err)) from err
+        is_empty = False
+        yield sentence
     if is_empty:
         raise ValueError(Errors.EL069.format(path=path, line=1, error="there is none"))
 
 
-def _read_lines(lines: BinaryIO, path: Path) -> Iterator[bytes]:
-    try:
-        # In bounded memory: a compressed file may be one line of any length.
-        while line := lines.readline(_MOST_BYTES):
-            yield line
-    except DAMAGED as err:
-        raise ValueError(Errors.EL083.format(path=path, error=err)) from err
-
-
-def _parse(line: bytes) -> Dict[str, Any]:
-    if len(line) == _MOST_BYTES:
-        raise ValueError(f"it has {_MOST_BYTES} bytes or more")
-    content: Any = json.loads(line.decode("utf-8"))
+def _parse(line: str) -> Dict[str, Any]:
+    content: Any = json.loads(line)
     if not isinstance(content, dict):
         raise ValueError(f"it holds {type(content).__name__}, expected an object {{...}}")
     _require(_is_strings(content.get("tokens")), 'no list of words in "tokens"')
@@ -79,7 +61,7 @@ def _parse(line: bytes) -> Dict[str, Any]:
     return content
 
 
-def _make_sentence(line: Dict[str, Any], i: int) -> Sentence:
+def _make_sentence(line: Dict[str, Any], number: int) -> SenseSentence:
     words: List[str] = []
     spans: List[Tuple[int, int]] = []
     for token in line["tokens"]:
@@ -88,7 +70,7 @@ def _make_sentence(line: Dict[str, Any], i: int) -> Sentence:
         words += parts
     instances = [_make_instance(item, spans) for item in line["instances"]]
     # Without an id, each sentence is a doc.
-    return Sentence(str(line.get("id", i)).split(".")[0], words, instances)
+    return SenseSentence(str(line.get("id", number)).split(".")[0], words, instances)
 
 
 def _make_instance(item: Any, spans: Sequence[Tuple[int, int]]) -> Instance:

@@ -8,7 +8,7 @@ from spacy.util import minibatch
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from .annotated import Instance, Sentence
+from .annotated import Instance, SenseSentence
 from .centroids import Centroids, Layer, Sums, choose_layer, get_options, no_sense_of
 from .inventory import Inventory
 from .sense_model import SenseModel
@@ -31,18 +31,18 @@ class _Seen(NamedTuple):
 
 
 class _Embedded(NamedTuple):
-    """sentence (Sentence). layers (NDArray): shape (n_layers, n_tokens, width). seen
+    """sentence (SenseSentence). layers (NDArray): shape (n_layers, n_tokens, width). seen
     (List[_Seen]): its words with a sense that the inventory has."""
 
-    sentence: Sentence
+    sentence: SenseSentence
     layers: NDArray
     seen: List[_Seen]
 
 
-def require_docs(sentences: Iterable[Sentence]) -> None:
+def require_docs(sentences: Iterable[SenseSentence]) -> None:
     """Check sentences before they are trained on.
 
-    sentences (Iterable[Sentence]): all of them are read.
+    sentences (Iterable[SenseSentence]): all of them are read.
     RAISES (ValueError): EL058 if there are too few docs, and whatever reading them raises.
     """
     docs = {sentence.doc for sentence in sentences}
@@ -53,16 +53,16 @@ def require_docs(sentences: Iterable[Sentence]) -> None:
 def train_senses(
     embedder: Embedder,
     inventory: Inventory,
-    sentences: Iterable[Sentence],
-    test: Iterable[Sentence] = (),
+    sentences: Iterable[SenseSentence],
+    test: Iterable[SenseSentence] = (),
 ) -> Tuple[Centroids, Dict[str, Any]]:
     """Average the vectors of each sense. A tenth of the docs chooses the layer and the
     weight of the prior, and is then trained on, too.
 
     embedder (Embedder): makes the vectors.
     inventory (Inventory): the senses of each lemma.
-    sentences (Iterable[Sentence]): to train on.
-    test (Iterable[Sentence]): to measure on, once; none to leave it out.
+    sentences (Iterable[SenseSentence]): to train on.
+    test (Iterable[SenseSentence]): to measure on, once; none to leave it out.
     RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
         `_measure`, under "tune" and "test", "layer", "prior", "n_senses". "chosen" is that
         of layer and prior, given lemmas and parts of speech; "forms" that of the component
@@ -90,7 +90,7 @@ def train_senses(
 
 
 def _embed(
-    embedder: Embedder, inventory: Inventory, sentences: Iterable[Sentence]
+    embedder: Embedder, inventory: Inventory, sentences: Iterable[SenseSentence]
 ) -> Iterator[_Embedded]:
     for part in minibatch(sentences, _N_SENTENCES):
         arrays = embedder.embed([sentence.words for sentence in part])
@@ -114,7 +114,9 @@ def _add_most(sums: Sums, inventory: Inventory, sentences: Iterable[_Embedded]) 
     return held_out
 
 
-def _find_instances(inventory: Inventory, sentence: Sentence, layers: NDArray) -> Iterator[_Seen]:
+def _find_instances(
+    inventory: Inventory, sentence: SenseSentence, layers: NDArray
+) -> Iterator[_Seen]:
     """layers (NDArray): shape (n_layers, n_tokens, width). YIELDS (_Seen): those with a
     sense that the inventory has: texts may be marked with those of another version."""
     for instance in sentence.instances:

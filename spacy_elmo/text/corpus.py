@@ -147,6 +147,16 @@ def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[Lis
         yield from part
 
 
+def is_tokenizer_block(block: Any) -> bool:
+    """block (Any): of a stranger. RETURNS (bool): Whether it names a tokenizer alone, not what else
+    spaCy's registries could make."""
+    return isinstance(block, dict) and all(
+        (key == "@tokenizers" or not key.startswith("@"))
+        and (value is None or isinstance(value, (str, int, float)))
+        for key, value in block.items()
+    )
+
+
 def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
     """Make spaCy's tokenizer of a config's [nlp], the one that a pipeline has.
 

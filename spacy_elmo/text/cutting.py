@@ -7,6 +7,7 @@ from spacy.tokens import Doc
 
 from ..errors import Errors
 from ..util.checks import require_least
+from .long_runs import make_doc
 from .sentences import cut_sentences, cut_windows
 
 CUTS = ("sentences", "lines", "windows")
@@ -21,7 +22,7 @@ _MOST_CHUNKS = 1_000_000
 def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
     """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
     words, as the biLM reads them: whitespace is none."""
-    return _get_words(tokenizer(text))
+    return _get_words(make_doc(tokenizer, text))
 
 
 def _get_words(doc: Doc) -> List[str]:
@@ -90,7 +91,7 @@ class Cutter:
         ]
 
     def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
-        docs = [self.tokenizer(text) for text in texts]
+        docs = [make_doc(self.tokenizer, text) for text in texts]
         # A tokenizer of someone's own need not say what its vocab is; its docs do.
         if docs and len(docs[-1].vocab) > _MOST_WORDS:
             self.tokenizer = self._start_tokenizer()

@@ -8,7 +8,7 @@ import sys
 import zlib
 from glob import glob, has_magic
 from pathlib import Path
-from typing import BinaryIO, Callable, List, Optional, cast
+from typing import BinaryIO, Callable, Iterator, List, Optional, cast
 
 from ..errors import Errors, Warnings
 from ..util.reading import require_file
@@ -51,13 +51,13 @@ def find_files(
         is left out.
     RETURNS (List[Path]): at least one file, sorted by name.
     RAISES (ValueError): EL080 if there is nothing, EL304 if all is in `but`, EL081 for a named
-        file of no known format, EL101 for a pipe or a device: text is read more than once.
+        file of no known format, EL101 for a pipe or a device: text is read more than once; EL103
+        for a folder that may not be read.
     """
     is_folder = os.path.isdir(path)
     if is_folder:
         folder = Path(path)
-        below = (p for p in folder.rglob("*") if not is_excluded(p.relative_to(folder)))
-        found = sorted(p for p in below if p.is_file())
+        found = sorted(_walk(folder, lambda path: is_excluded(path.relative_to(folder))))
     elif has_magic(path) and not os.path.exists(path):
         found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
@@ -81,6 +81,26 @@ def find_files(
             raise ValueError(Errors.EL081.format(path=file, known=", ".join(known)))
         require_file(file)
     return files
+
+
+def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
+    """YIELDS (Path): Files below a folder, also below links to other folders, each folder once.
+    RAISES (ValueError): EL103 for a folder that may not be read: its text would be missing."""
+
+    def refuse(err: OSError) -> None:
+        raise ValueError(Errors.EL103.format(path=err.filename, error=err.strerror)) from err
+
+    seen = set()
+    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        # Links may lead back, or to a folder that comes by its own name, too, which is first.
+        real = os.path.realpath(parent)
+        paths = [] if real in seen else [Path(parent, name) for name in folders]
+        paths = [path for path in paths if not is_excluded(path)]
+        folders[:] = [path.name for path in sorted(paths, key=lambda p: (p.is_symlink(), p))]
+        if real not in seen:
+            files = [Path(parent, name) for name in names]
+            yield from (path for path in files if path.is_file() and not is_excluded(path))
+        seen.add(real)
 
 
 def _list_outside(files: List[Path], path: str, folder: Path) -> List[Path]:

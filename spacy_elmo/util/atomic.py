@@ -4,6 +4,7 @@ A reader finds the old content or the new content, never a part of either, even 
 process, a full disk or a power cut.
 """
 
+import errno
 import os
 import shutil
 from contextlib import contextmanager, suppress
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import srsly
+
+from .locks import lock_name
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -77,24 +80,31 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
     folder (Path): where.
     YIELDS (Path): an empty folder to write into.
+    RAISES (ValueError): EL143 if another process is writing it.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
     folder, previous = _resolve(folder), name_previous(folder)
     temporary = folder.with_name(f"{folder.name}.partial")
-    if not folder.exists() and previous.exists():
-        previous.rename(folder)
-    shutil.rmtree(temporary, ignore_errors=True)
-    if previous.exists():
-        _discard(previous, temporary)
-    temporary.mkdir(parents=True)
     try:
-        yield temporary
-        for path in [*temporary.rglob("*"), temporary]:
-            _flush(path)
-        _replace_folder(temporary, folder, previous)
-    except BaseException:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as err:
+        reason = os.strerror(errno.ENOTDIR)
+        raise NotADirectoryError(errno.ENOTDIR, reason, str(folder.parent)) from err
+    with lock_name(folder):
+        if not folder.exists() and previous.exists():
+            previous.rename(folder)
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        if previous.exists():
+            _discard(previous, temporary)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for path in [*temporary.rglob("*"), temporary]:
+                _flush(path)
+            _replace_folder(temporary, folder, previous)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:

@@ -97,6 +97,12 @@ def check_contents(folder: Path, files: Mapping[str, bytes]) -> None:
         _require_same(folder, name, digests, digest(content))
 
 
+def read_digests(folder: Path) -> Dict[str, Any]:
+    """folder (Path): with digests.json, or without. RETURNS (Dict[str, Any]): name -> digest of
+    each file that it names. RAISES (ValueError): EL100 to EL103 if it cannot be read."""
+    return _read_digests(folder) or {}
+
+
 def _read_digests(folder: Path) -> Optional[Dict[str, Any]]:
     path = folder / DIGESTS_FILE
     return read_json_object(path, most=_N_BYTES) if path.exists() else None

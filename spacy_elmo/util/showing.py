@@ -1,6 +1,7 @@
 """Untrusted values and names in messages: short, on one line, printable."""
 
 import json
+from pathlib import Path
 from typing import Any, Iterable
 
 _N_CHARACTERS = 80
@@ -48,3 +49,8 @@ def show_error(error: BaseException) -> str:
 
 def _shorten(text: str, most: int = _N_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def show_path(path: Path) -> str:
+    """path (Path): any: names of files need not be text. RETURNS (str): it as text in UTF-8."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")

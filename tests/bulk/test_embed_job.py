@@ -121,7 +121,7 @@ def test_another_component_that_sets_sentences_is_another_pipeline(tmp_path):
         bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=str(tmp_path / name))).describe()
         for name in "ab"
     )
-    assert {key for key in one if one[key] != other[key]} == {"others"}
+    assert {key for key in one if one[key] != other[key]} == {"parts"}
 
 
 def test_sentences_are_those_that_a_component_sets(texts, tmp_path):
@@ -585,10 +585,8 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
     (tmp_path / "blank.txt").write_text("\n \n")
     with pytest.raises(ValueError, match="EL300"):
         embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline)
-    for lang, code in (("qq", "EL161.*'qq'.*'xx'"), ("", "EL161")):
-        monkeypatch.setitem(sys.modules, "pyvi", None)
-        with pytest.raises(ValueError, match=code):
-            embed(texts, tmp_path / "new", "", lang=lang)
+    with pytest.raises(ValueError, match="EL161.*'qq'.*'xx'"):
+        embed(texts, tmp_path / "new", "", lang="qq")
     monkeypatch.setattr(arrow, "pa", None)
     with pytest.raises(ValueError, match="EL240"):
         embed(texts, tmp_path / "new", pipeline)

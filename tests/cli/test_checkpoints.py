@@ -60,6 +60,28 @@ def test_convert_rounds_the_softmax_alone(tmp_path):
     assert (tmp_path / "out" / "softmax.safetensors").stat().st_size < 1.1 * n_numbers
 
 
+def test_convert_removes_nothing_but_weights(folder, tmp_path):
+    output = tmp_path / "out"
+    run("elmo", "convert", folder, output)
+    (output / ".DS_Store").touch()
+    run("elmo", "convert", folder, output, "--force")
+    (output / "notes.md").write_text("mine")
+    (output / "data").mkdir()
+    printed = run("elmo", "convert", folder, output, "--force", exit_code=1)
+    assert "[EL307]" in printed and "'data', 'notes.md'" in printed
+    assert (output / "notes.md").read_text() == "mine"
+
+
+def test_convert_replaces_no_weights_of_others(folder, tmp_path):
+    """As those of transformers, whose files have these names, too."""
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "config.json").write_text('{"model_type": "bert"}')
+    (output / "model.safetensors").write_text("theirs")
+    assert "[EL034]" in run("elmo", "convert", folder, output, "--force", exit_code=1)
+    assert (output / "model.safetensors").read_text() == "theirs"
+
+
 NO_NOTES = {"empty": b"", "text": b"lang: en", "list": b"[1]", "utf16": '{"a": 1}'.encode("utf-16")}
 
 

@@ -286,3 +286,13 @@ def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "Figure", None)
     with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
         heat_maps.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
+
+
+def test_who_sets_sentences_behind_a_sentencizer(tmp_path):
+    """With the preset of published weights, which were trained on sentences."""
+    command = ["elmo", "init-config", tmp_path / "x.cfg", "-F", "--preset"]
+    assert "WL064" in run(*command, "allennlp", "--pipeline", "tagger,parser")
+    for preset, pipeline in (("allennlp", "senter"), ("task_mix", "parser,senter")):
+        assert "WL064" not in run(*command, preset, "--pipeline", pipeline)
+    assert make_config("allennlp", ["senter"])["components"]["senter"]["overwrite"]
+    assert "overwrite" not in make_config("task_mix", ["senter"])["components"]["senter"]

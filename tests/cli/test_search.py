@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shutil
 import sys
 
 import pytest
 
 from spacy_elmo.text.cutting import Cutter
+from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from .test_commands import run
 
@@ -134,3 +136,96 @@ def test_a_damaged_index_is_said(weights, text, tmp_path):
     next(index.glob("vectors-*")).write_bytes(b"")
 
     assert "EL140" in run("elmo", "search", index, "One", exit_code=1)
+
+
+@pytest.fixture
+def chinese(weights, tmp_path):
+    """Weights of another language and tokenizer."""
+    block = {"@tokenizers": "spacy.zh.ChineseTokenizer", "segmenter": "char"}
+    (tmp_path / "meta.json").write_text(json.dumps({"lang": "zh", "tokenizer": block}))
+    run("elmo", "convert", weights, tmp_path / "zh", "--meta", tmp_path / "meta.json")
+    return tmp_path / "zh"
+
+
+def test_texts_and_queries_are_cut_as_the_weights_have_learned(chinese, tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a.txt").write_text("他坐在河岸边。\n她去银行。\n", "utf-8")
+    index = tmp_path / "index"
+    run("elmo", "index", tmp_path / "text", index, "--weights", chinese, "--weighting", "mean")
+    found = run("elmo", "search", index, "她去银行。", "-n", 1, "--json", tmp_path / "x.json")
+    assert found.startswith("1.000")
+    (hit,) = json.loads((tmp_path / "x.json").read_text("utf-8"))
+    assert hit["words"] == ["她", "去", "银", "行", "。"]
+
+    command = ["elmo", "neighbors", "她去银行。", "--token", "银", "--corpus", tmp_path / "text"]
+    assert "[银]" in run(*command, "--weights", chinese, "--n", 1).replace("\n", "")
+
+
+def test_an_index_of_vectors_is_as_they_were_made(chinese, weights, tmp_path):
+    text, vectors = tmp_path / "x.txt", tmp_path / "vectors"
+    text.write_text("他坐在河岸边。\n她去银行。\n", "utf-8")
+    run("elmo", "embed", text, vectors, "--weights", chinese, "--layers", "0")
+    run("elmo", "index", vectors, tmp_path / "index", "--weighting", "mean")
+    found = run("elmo", "search", tmp_path / "index", "她去银行。", "-n", 1)
+    assert found.startswith("1.000")
+    meta = json.loads((tmp_path / "index" / "index.json").read_text())
+    assert (meta["lang"], meta["weights"]) == ("zh", str(chinese))
+
+    command = ["elmo", "index", vectors, tmp_path / "other"]
+    assert "EL309" in run(*command, "--lang", "en", exit_code=1)
+    bundled = run(*command, "--weights", "en_small")
+    assert "WL063" in bundled
+
+
+def test_an_index_of_an_earlier_version_is_read(weights, text, tmp_path):
+    index = tmp_path / "index"
+    run("elmo", "index", text, index, "--weights", weights)
+    content = read_checked_json(index / "index.json")
+    del content["tokenizer"]
+    write_checked_json(index / "index.json", {**content, "version": 2})
+    assert run("elmo", "search", index, "One a. Two a.", "-n", 1).startswith("1.000")
+    run("elmo", "index", text, index, "--weights", weights)
+
+
+def test_what_is_gone_is_removed(weights, text, tmp_path):
+    index = tmp_path / "index"
+    run("elmo", "index", text, index, "--weights", weights)
+    (text / "b.txt").unlink()
+    # Of other places, nothing is known.
+    (tmp_path / "c.txt").write_text("One c.\n")
+    assert "is gone" not in run("elmo", "index", tmp_path / "c.txt", index, "--weights", weights)
+    assert "b.txt is gone" in run("elmo", "index", text, index, "--weights", weights)
+    assert "b.txt" not in run("elmo", "search", index, "One b.", "-n", 9)
+
+
+def test_shards_that_are_gone_are_removed(weights, text, tmp_path):
+    index, vectors = tmp_path / "index", tmp_path / "vectors"
+    for shard_chars in (1, 1000):
+        shutil.rmtree(vectors, ignore_errors=True)
+        embed = ["elmo", "embed", text, vectors, "--weights", weights, "--layers", "0"]
+        run(*embed, "--shard-chars", shard_chars)
+        printed = " ".join(run("elmo", "index", vectors, index).split())
+    assert "is gone: removed" in printed and "2 sentences of 1 source" in printed
+
+
+def test_what_was_written_is_no_text(weights, text, tmp_path):
+    """What `embed` and `index` write below a folder of texts."""
+    run("elmo", "embed", text, text / "vectors", "--weights", weights)
+    (text / "vectors" / "_rejects.jsonl").write_text('{"text": "no text", "reason": "x"}\n')
+    run("elmo", "index", text, text / "index", "--weights", weights)
+    printed = run("elmo", "index", text, tmp_path / "index", "--weights", weights)
+    assert "2 sentences of 2 sources" in " ".join(printed.split())
+    (text / "vectors" / "_manifest.json").rename(text / "vectors" / "_job.json")
+    command = ["elmo", "index", text / "vectors", tmp_path / "other", "--weights", weights]
+    assert "EL247" in run(*command, exit_code=1)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
+def test_names_need_not_be_text(weights, tmp_path):
+    (tmp_path / "text").mkdir()
+    with open(os.fsencode(tmp_path / "text") + b"/bad\xff.txt", "w") as file:
+        file.write("A ship.\n")
+    run("elmo", "index", tmp_path / "text", tmp_path / "index", "--weights", weights)
+    run("elmo", "search", tmp_path / "index", "ship", "--json", tmp_path / "x.json")
+    (hit,) = json.loads((tmp_path / "x.json").read_text())
+    assert hit["source"].endswith("bad\\udcff.txt")

@@ -5,14 +5,13 @@ import spacy
 from spacy.tokens import Span
 
 from spacy_elmo.explore.task_sections import describe_doc
-from spacy_elmo.tasks.srl.frames import Frame, register_extension, write_frames
+from spacy_elmo.tasks.srl.frames import Frame, write_frames
 
 MARKUP = "<img/src=x/onerror=y>"
 
 
 @pytest.fixture
 def doc():
-    register_extension()
     doc = spacy.blank("en")("Sam gave ham")
     doc[0].tag_ = MARKUP
     doc.set_ents([Span(doc, 0, 1, label=MARKUP, kb_id=MARKUP)])

@@ -613,9 +613,9 @@ def test_initialize_starts_with_the_mix_of_the_config(nlp):
 
 def test_the_language_is_that_of_the_weights(nlp):
     elmo = nlp.get_pipe("elmo")
-    elmo._set_language("en")
+    elmo.set_language("en")
     data = elmo.to_bytes()
-    elmo._set_language("ko")
+    elmo.set_language("ko")
 
     elmo.from_bytes(data, exclude=["model"])
     assert elmo.lang == "ko"

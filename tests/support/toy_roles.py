@@ -5,7 +5,7 @@ import random
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.srl.frames import Frame, write_frames
+from spacy_elmo.tasks.srl.frames import Frame, read_frames, write_frames
 
 # A plain tok2vec, and ELMo's.
 PLAIN = {
@@ -54,7 +54,7 @@ def read(doc):
     return [
         {"V": (frame.predicate.start, frame.predicate.end)}
         | {label: (span.start, span.end) for label, span in frame.arguments}
-        for frame in doc._.elmo_srl
+        for frame in read_frames(doc)
     ]
 
 

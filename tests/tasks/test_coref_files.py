@@ -51,7 +51,7 @@ def read(tmp_path, name, content):
 
 
 def describe(doc):
-    return [[(m.start, m.end) for m in chain] for chain in doc._.coref_chains]
+    return [[(m.start, m.end) for m in chain] for chain in get_chains(doc)]
 
 
 def test_conllu_is_read_by_documents(tmp_path):

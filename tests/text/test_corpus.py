@@ -129,6 +129,35 @@ def test_files_folders_and_globs_are_found(lines):
         find_files(str(lines / "notes.pdf"), ["txt"])
 
 
+def test_folders_are_found_by_links_once(lines, tmp_path_factory):
+    real = tmp_path_factory.mktemp("real")
+    (real / "below").mkdir()
+    (real / "below" / "c.txt").touch()
+    (lines / "z").mkdir()
+    (lines / "z" / "d.txt").touch()
+    for name, target in (("linked", real), ("up", lines), ("again", lines / "z")):
+        (lines / name).symlink_to(target)
+    (lines / ".git").mkdir()
+    (lines / ".git" / "x.txt").touch()
+    found = [path.relative_to(lines).as_posix() for path in find_files(str(lines), ["txt"])]
+    assert found == ["a.txt", "b.txt", "linked/below/c.txt", "z/d.txt"]
+
+
+def test_folders_that_may_not_be_read_are_said(lines, monkeypatch):
+    (lines / "locked").mkdir()
+    listing = os.scandir
+
+    def refuse(path):
+        if os.path.basename(path) == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(ValueError, match="EL103.*locked.*Permission denied"):
+        find_files(str(lines), ["txt"])
+    (lines / "locked").rename(lines / ".locked")
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe with a name")
 def test_pipes_and_devices_are_not_waited_for(tmp_path):

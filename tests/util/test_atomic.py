@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -184,3 +186,33 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file(tmp_path, n_bytes):
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
     assert fail_at_size(lambda: write_file(path, b"x" * 1000), 1000)
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
+    folder = tmp_path / "weights"
+    with atomic_folder(folder) as temporary:
+        (temporary / "b").write_text("mine")
+        with pytest.raises(ValueError, match="EL143"):
+            write_folder(folder, "theirs")
+        assert (temporary / "b").read_text() == "mine"
+    assert [path.name for path in folder.iterdir()] == ["b"]
+    write_folder(folder, "theirs")
+    assert read_folder(folder) == ("theirs", "theirs")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_writers_of_one_folder_leave_a_whole_one(tmp_path):
+    folder = tmp_path / "weights"
+
+    def write(name):
+        for _ in range(20):
+            with suppress(ValueError):
+                write_folder(folder, name)
+
+    threads = [threading.Thread(target=write, args=(str(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(read_folder(folder))) == 1
+    assert list(tmp_path.iterdir()) == [folder]

@@ -41,6 +41,8 @@ def create_app(nlp: Language, limits: Limits | None = None, *, zones: bool = Tru
 
     # The pages of documentation would fetch scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="spacy-elmo", lifespan=lifespan, docs_url=None, redoc_url=None)
+    # Redirects, as from /tags/, would lead texts to whatever host the client has named.
+    app.router.redirect_slashes = False
     app.state.batcher = batcher
     app.state.metrics = metrics
     add_refusals(app, metrics)

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...text.data_lines import Line, line_error, read_lines
 from ...util.snippets import count_things
-from ..shared.data_lines import Line, line_error, read_lines
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
 from .brackets import OpenBrackets

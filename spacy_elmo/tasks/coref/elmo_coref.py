@@ -94,11 +94,10 @@ class ElmoCoref(TaskPipe):
         settings = {"prefix": prefix, "singletons": singletons, "mention_weight": mention_weight}
         self.check_cfg(settings)
         super().__init__(vocab, model, name, scorer=scorer, **settings)
-        self.register_extensions()
 
     @staticmethod
     def register_extensions() -> None:
-        """Register `doc._.coref_chains`, as each component does."""
+        """Register `doc._.coref_chains`."""
         add_extension(Doc, "coref_chains", getter=get_chains)
 
     def check_cfg(self, cfg: Dict[str, Any]) -> None:
@@ -157,8 +156,6 @@ class ElmoCoref(TaskPipe):
     def set_annotations(self, docs: Iterable[Doc], clusters: List[List[Cluster]]) -> None:
         """docs (Iterable[Doc]): the docs. clusters (List[List[Cluster]]): what `predict` returned
         for them."""
-        # A component that was pickled was not made here.
-        self.register_extensions()
         for doc, own in zip(docs, clusters):
             set_clusters(doc, own, self.cfg["prefix"])
 

@@ -69,11 +69,10 @@ class ElmoEntailment(LabelledPipe):
         scorer: Optional[Callable] = None,
     ) -> None:
         super().__init__(vocab, model, name, scorer=scorer)
-        self.register_extensions()
 
     @staticmethod
     def register_extensions() -> None:
-        """Register `doc._.entailment`, as each component does."""
+        """Register `doc._.entailment`."""
         add_extension(Doc, "entailment", default=None)
 
     def make_pair(self, nlp: Language, premise: str, hypothesis: str) -> Doc:
@@ -123,8 +122,6 @@ class ElmoEntailment(LabelledPipe):
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
         """docs (Iterable[Doc]): the docs. scores (Floats2d): what `predict` returned for them."""
-        # A component that was pickled was not made here.
-        self.register_extensions()
         for doc, row in zip(docs, scores):
             if get_pair(doc, PAIR_NAMES) is not None:
                 doc.cats.update(zip(self.labels, (float(score) for score in row)))

@@ -7,8 +7,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...text.data_lines import Line, line_error, read_lines
 from ..shared.categories import make_cats
-from ..shared.data_lines import Line, line_error, read_lines
 from ..shared.text_pairs import make_pair
 
 LABELS = ("entailment", "neutral", "contradiction")

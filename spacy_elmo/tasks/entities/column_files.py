@@ -7,8 +7,8 @@ from typing import Iterator, List, NamedTuple, Optional
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...text.data_lines import Line, line_error, read_blocks
 from ..shared.bio_tags import LabelledSpan, make_spans, read_tags
-from ..shared.data_lines import Line, line_error, read_blocks
 from ..shared.sentence_docs import make_doc
 
 _DOC_START = "-DOCSTART-"
@@ -16,7 +16,7 @@ _DOC_START = "-DOCSTART-"
 _N_FIRST = 3
 
 
-class Sentence(NamedTuple):
+class ColumnSentence(NamedTuple):
     """words (List[str]). layers (List[List[LabelledSpan]]): spans of each column of tags.
     starts_doc (bool): whether it is the first one of a document."""
 
@@ -62,9 +62,9 @@ def read_litbank_entities(
         yield doc
 
 
-def _require_words(path: Path) -> Iterator[Sentence]:
-    """YIELDS (Sentence): those of a file whose first column has words. RAISES (ValueError): EL197
-    if it counts them instead, as in Universal NER's files."""
+def _require_words(path: Path) -> Iterator[ColumnSentence]:
+    """YIELDS (ColumnSentence): those of a file whose first column has words. RAISES (ValueError):
+    EL197 if it counts them instead, as in Universal NER's files."""
     sentences = _read_sentences(path, last_only=True)
     first = list(islice(sentences, _N_FIRST))
     counted = [[str(i + 1) for i in range(len(sentence.words))] for sentence in first]
@@ -73,7 +73,7 @@ def _require_words(path: Path) -> Iterator[Sentence]:
     yield from chain(first, sentences)
 
 
-def _read_sentences(path: Path, *, last_only: bool) -> Iterator[Sentence]:
+def _read_sentences(path: Path, *, last_only: bool) -> Iterator[ColumnSentence]:
     starts_doc = True
     for block in read_blocks(path):
         has_tabs = any("\t" in text for _, text in block)
@@ -111,7 +111,7 @@ def _starts_doc(text: str, last_only: bool) -> bool:
     )
 
 
-def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> Sentence:
+def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> ColumnSentence:
     rows = []
     for number, text in lines:
         # A word may be a space of another kind.
@@ -127,11 +127,11 @@ def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> 
         layers = [read_tags(tags) for tags in columns[1:]]
     except ValueError as err:
         raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
-    return Sentence(list(columns[0]), layers, starts_doc)
+    return ColumnSentence(list(columns[0]), layers, starts_doc)
 
 
-def _group(sentences: Iterator[Sentence], joined: bool) -> Iterator[List[Sentence]]:
-    group: Optional[List[Sentence]] = None
+def _group(sentences: Iterator[ColumnSentence], joined: bool) -> Iterator[List[ColumnSentence]]:
+    group: Optional[List[ColumnSentence]] = None
     for sentence in sentences:
         if group is not None and (sentence.starts_doc or not joined):
             yield group
@@ -141,7 +141,7 @@ def _group(sentences: Iterator[Sentence], joined: bool) -> Iterator[List[Sentenc
         yield group
 
 
-def _collect(doc: Doc, sentences: List[Sentence], layer: int) -> Iterator:
+def _collect(doc: Doc, sentences: List[ColumnSentence], layer: int) -> Iterator:
     offset = 0
     for sentence in sentences:
         if layer < len(sentence.layers):

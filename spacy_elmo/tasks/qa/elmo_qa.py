@@ -122,11 +122,10 @@ class ElmoQA(TaskPipe):
             raise ValueError(Errors.EL225.format(key="threshold", value=threshold))
         self.window, self.stride, self.max_answer = window, stride, max_answer
         self.train_windows, self.n_best, self.threshold = train_windows, n_best, threshold
-        self.register_extensions()
 
     @staticmethod
     def register_extensions() -> None:
-        """Register `doc._.qa_answer` and `doc._.qa_answers`, as each component does."""
+        """Register `doc._.qa_answer` and `doc._.qa_answers`."""
         add_extension(Doc, "qa_answer", getter=get_answer)
         add_extension(Doc, "qa_answers", getter=get_answers)
 
@@ -206,8 +205,6 @@ class ElmoQA(TaskPipe):
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
         """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
         returned for them."""
-        # A component that was pickled was not made here.
-        self.register_extensions()
         for doc, ranking in zip(docs, rankings):
             if ranking is not None:
                 set_answers(doc, ranking, self.threshold)

@@ -7,8 +7,8 @@ from typing import Iterator, List, NamedTuple, Optional
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...text.data_lines import line_error, read_lines
 from ..shared.categories import make_cats
-from ..shared.data_lines import line_error, read_lines
 from ..shared.penn_words import unescape
 
 CLASSES = ("very negative", "negative", "neutral", "positive", "very positive")

@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...errors import Errors
+from ...pipeline.extension_owner import ExtensionOwner
 from ...pipeline.saved_pipe import SavedPipe
 from ...util.reading import ContentError, parse_json_object
 from ...util.saving import ANY_SIZE
@@ -24,9 +25,9 @@ _CFG, _MODEL = "cfg", "model"
 _N_SAMPLE = 10
 
 
-class TaskPipe(SavedPipe, TrainablePipe):
-    """A trainable component. Its files have spaCy's names, and are written atomically, with
-    digests.
+class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
+    """A trainable component whose results are read by custom attributes. Its files have spaCy's
+    names, and are written atomically, with digests.
 
     vocab (Vocab): the shared vocabulary.
     model (Model): its model.
@@ -48,6 +49,7 @@ class TaskPipe(SavedPipe, TrainablePipe):
     ) -> None:
         super().__init__(vocab, model, name, **cfg)
         self.scorer = scorer
+        self.register_extensions()
 
     def require_result(self, nlp: Language, result: Optional[_Result]) -> _Result:
         """nlp (Language): the pipeline that was run. result (Optional[_Result]): what this

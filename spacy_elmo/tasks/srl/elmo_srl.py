@@ -10,6 +10,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
+from ...layers.extensions import add_extension
 from ...util.checks import require_known
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
@@ -21,7 +22,6 @@ from .frames import (
     Frame,
     is_annotated,
     read_frames,
-    register_extension,
     write_frames,
 )
 from .role_decoding import decode_roles
@@ -36,8 +36,6 @@ Source = Literal["predicted", "given"]
 _SOURCES = ("predicted", "given")
 # Of docs that are predicted at a time, unless it is a single one.
 _MOST_TOKENS = 8192
-
-register_extension()
 
 
 @Language.factory(
@@ -114,6 +112,11 @@ class ElmoSRL(LabelledPipe):
             raise ValueError(Errors.EL201.format(value=threshold))
         self.predicates = predicates
         self.threshold = threshold
+
+    @staticmethod
+    def register_extensions() -> None:
+        """Register `doc._.elmo_srl`."""
+        add_extension(Doc, "elmo_srl", getter=read_frames)
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.

@@ -11,12 +11,10 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors
-from ...layers.extensions import add_extension
 
 PREDICATES = "srl_predicates"
 VERB = "V"
 _GROUP = re.compile("srl_([1-9][0-9]*)")
-_EXTENSION = "elmo_srl"
 # Tokens that are drawn before and behind a frame.
 _AROUND = 20
 
@@ -85,11 +83,6 @@ def describe_frame(frame: Frame) -> Dict[str, Any]:
         for span in spans
     ]
     return {"text": sentence.text, "tokens": [t.text for t in sentence], "spans": places}
-
-
-def register_extension() -> None:
-    """Register `doc._.elmo_srl`. Harmless when done before."""
-    add_extension(Doc, _EXTENSION, getter=read_frames)
 
 
 def _find_groups(doc: Doc) -> List[str]:

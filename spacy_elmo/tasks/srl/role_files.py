@@ -7,8 +7,8 @@ from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Tup
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...text.data_lines import Line, line_error, read_blocks
 from ..shared.bio_tags import LabelledSpan, make_spans
-from ..shared.data_lines import Line, line_error, read_blocks
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
 from .frames import VERB, Frame, write_frames
@@ -17,7 +17,7 @@ from .role_columns import is_bracket, read_brackets
 Cells = List[str]
 
 
-class Sentence(NamedTuple):
+class RoleSentence(NamedTuple):
     """document (str): which one it is of. words (List[str]). frames (List[List[LabelledSpan]]): of
     each predicate, itself and its arguments."""
 
@@ -102,7 +102,9 @@ def _require_columns(rows: List[Cells], least: int) -> None:
             raise ValueError(f"columns: {len(row)}, before it: {len(rows[0])}")
 
 
-def _read_sentences(path: Path, parse: Parse, separator: Union[str, None]) -> Iterator[Sentence]:
+def _read_sentences(
+    path: Path, parse: Parse, separator: Union[str, None]
+) -> Iterator[RoleSentence]:
     document = ""
     for block in read_blocks(path):
         lines = []
@@ -132,17 +134,17 @@ def _find_document(text: str, before: str) -> str:
 
 def _make_sentence(
     path: Path, lines: List[Line], document: str, parse: Parse, separator: Union[str, None]
-) -> Sentence:
+) -> RoleSentence:
     try:
         words, columns = parse([text.strip("\n").split(separator) for _, text in lines])
         if not all(words):
             raise ValueError("a word is empty")
-        return Sentence(document, list(words), [read_brackets(column) for column in columns])
+        return RoleSentence(document, list(words), [read_brackets(column) for column in columns])
     except ValueError as err:
         raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
 
 
-def _make_docs(nlp: Language, sentences: Iterable[Sentence], joined: bool) -> Iterator[Doc]:
+def _make_docs(nlp: Language, sentences: Iterable[RoleSentence], joined: bool) -> Iterator[Doc]:
     if not joined:
         yield from (_make_frames_doc(nlp, [sentence]) for sentence in sentences)
         return
@@ -150,11 +152,11 @@ def _make_docs(nlp: Language, sentences: Iterable[Sentence], joined: bool) -> It
         yield _make_frames_doc(nlp, list(group))
 
 
-def _get_document(sentence: Sentence) -> str:
+def _get_document(sentence: RoleSentence) -> str:
     return sentence.document
 
 
-def _make_frames_doc(nlp: Language, sentences: List[Sentence]) -> Doc:
+def _make_frames_doc(nlp: Language, sentences: List[RoleSentence]) -> Doc:
     doc = make_doc(nlp, [sentence.words for sentence in sentences])
     frames: List[Frame] = []
     offset = 0

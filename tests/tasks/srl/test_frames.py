@@ -9,7 +9,6 @@ from spacy_elmo.tasks.srl.frames import (
     describe_frame,
     is_annotated,
     read_frames,
-    register_extension,
     write_frames,
 )
 
@@ -24,7 +23,6 @@ FRAMES = [
 
 @pytest.fixture
 def vocab():
-    register_extension()
     return spacy.blank("en").vocab
 
 

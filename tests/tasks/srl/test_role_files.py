@@ -7,7 +7,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.registry import task_readers
-from spacy_elmo.tasks.srl.frames import register_extension
+from spacy_elmo.tasks.srl.frames import read_frames
 from spacy_elmo.tasks.srl.role_columns import read_brackets
 
 from ...support.toy_roles import read as read_doc
@@ -51,7 +51,6 @@ FRAMES = [{"V": (1, 2), "ARG0": (0, 1), "ARG2": (2, 5)}, {"V": (3, 5)}]
 
 @pytest.fixture(autouse=True, scope="module")
 def extension():
-    register_extension()
     spacy.registry.cli.get_all()
 
 
@@ -156,5 +155,5 @@ def test_the_published_file_is_read_whole(shared, split, n_docs, n_frames):
     path = shared / f"data/tasks/srl/propbank_ewt_spans/ewt-propbank-{split}.gold_conll.xz"
     docs = list(task_readers.get("propbank_spans")(spacy.blank("en"), path))
 
-    assert (len(docs), sum(len(doc._.elmo_srl) for doc in docs)) == (n_docs, n_frames)
-    assert sum(len(frame.arguments) for doc in docs for frame in doc._.elmo_srl) == 9600
+    assert (len(docs), sum(len(read_frames(doc)) for doc in docs)) == (n_docs, n_frames)
+    assert sum(len(frame.arguments) for doc in docs for frame in read_frames(doc)) == 9600

@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_elmo.tasks.srl.clauses import Clause
-from spacy_elmo.tasks.srl.frames import register_extension, write_frames
+from spacy_elmo.tasks.srl.frames import write_frames
 from spacy_elmo.tasks.srl.role_tags import UNKNOWN, GoldFrame, find_gold, make_tags, read_roles
 
 from ...support.toy_roles import make_doc, make_examples, make_frame
@@ -18,7 +18,6 @@ NUMBERS = {"A0": 0, "A1": 1}
 
 @pytest.fixture
 def vocab():
-    register_extension()
     return spacy.blank("en").vocab
 
 

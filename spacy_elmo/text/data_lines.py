@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Iterator, List, Tuple
 
-from ...errors import Errors
-from ...text.encoding import decode
-from ...text.text_files import DAMAGED, open_binary
-from ...util.reading import require_file
+from ..errors import Errors
+from ..util.reading import require_file
+from .encoding import decode
+from .text_files import DAMAGED, open_binary
 
 # Of a line: more is no line of text.
 _MOST_BYTES = 10_000_000

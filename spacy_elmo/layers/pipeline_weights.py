@@ -1,0 +1,132 @@
+"""The weights of an "elmo" in a saved pipeline, as of one that was fine-tuned: a checkpoint."""
+
+import configparser
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from confection import ConfigValidationError
+from thinc.api import Config
+
+from ..bilm.config import BiLMConfig
+from ..bilm.plan import plan_weights
+from ..bilm.state_checks import check_headers, drop_former, get_headers
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import CheckpointReader, SoftmaxWeights
+from ..checkpoints.tensors import StateDict, parse_tensors
+from ..errors import Errors
+from ..util.digests import check_digests
+from ..util.reading import read_file
+from ..util.showing import show_names, show_reason
+from ..util.unpacking import unpack
+
+CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
+_MOST_CONFIG = 10_000_000
+_MOST_MODEL = 1 << 34
+
+
+def matches_pipeline(files: CheckpointFiles) -> bool:
+    """files (CheckpointFiles): any. RETURNS (bool): Whether it is the folder of a saved pipeline,
+    or of one of its components."""
+    folder = files.folder
+    is_pipeline = (folder / CONFIG_FILE).is_file() and (folder / _META_FILE).is_file()
+    is_component = (folder / _MODEL_FILE).is_file() and (folder.parent / CONFIG_FILE).is_file()
+    return files.weights_path is None and (is_pipeline or is_component)
+
+
+def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
+    """Read the shape, and compare it with the weights.
+
+    files (CheckpointFiles): the folder.
+    RETURNS (BiLMConfig): of the pipeline's only "elmo", or of the component.
+    RAISES (ValueError): EL314 if there is none, or if there are several; EL032 for a config that
+        cannot be read; EL020 to EL022 for weights of another shape; else as `read_pipeline_state`.
+    """
+    folder = _find_component(files.folder)
+    block = _read_components(folder.parent)[folder.name]["model"]
+    known = {field.name for field in fields(BiLMConfig)}
+    try:
+        config = BiLMConfig(**{key: value for key, value in block.items() if key in known})
+    except (TypeError, ValueError) as err:
+        raise _no_config(folder.parent, err) from err
+    # What is made of it is as large as the file.
+    source = str(folder / _MODEL_FILE)
+    check_headers(plan_weights(config), get_headers(_read_state(folder)), source)
+    return config
+
+
+def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
+    """Read the weights.
+
+    files (CheckpointFiles): the folder.
+    config (BiLMConfig): its shape.
+    RETURNS (StateDict): weights, float32.
+    RAISES (ValueError): EL116 for a file that is none of ours, EL033 if its weights cannot be read,
+        EL100 to EL104 if it is no file or not what was written.
+    """
+    state = _read_state(_find_component(files.folder))
+    return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
+
+
+def read_pipeline_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
+    """files (CheckpointFiles): any. RETURNS (Optional[SoftmaxWeights]): None: an "elmo" has no
+    softmax."""
+    return None
+
+
+def _find_component(folder: Path) -> Path:
+    """RETURNS (Path): The folder of the only "elmo"."""
+    is_component = not (folder / CONFIG_FILE).is_file()
+    pipeline = folder.parent if is_component else folder
+    names = _list_elmos(_read_components(pipeline))
+    if is_component and folder.name in names:
+        return folder
+    if is_component or len(names) != 1:
+        raise ValueError(Errors.EL314.format(path=folder, names=show_names(names)))
+    return pipeline / names[0]
+
+
+def _list_elmos(components: Dict[str, Any]) -> List[str]:
+    return [
+        name
+        for name, block in components.items()
+        if isinstance(block, dict)
+        and block.get("factory") == "elmo"
+        and isinstance(block.get("model"), dict)
+    ]
+
+
+def _read_components(pipeline: Path) -> Dict[str, Any]:
+    path = pipeline / CONFIG_FILE
+    try:
+        text = read_file(path, _MOST_CONFIG).decode("utf-8")
+        components = Config().from_str(text, interpolate=False).get("components")
+    # What configparser finds wrong comes as it is.
+    except (ConfigValidationError, configparser.Error, ValueError, RecursionError) as err:
+        raise _no_config(pipeline, err) from err
+    return components if isinstance(components, dict) else {}
+
+
+def _no_config(pipeline: Path, err: Exception) -> ValueError:
+    return ValueError(Errors.EL032.format(path=pipeline / CONFIG_FILE, error=show_reason(err)))
+
+
+def _read_state(folder: Path) -> StateDict:
+    source = f"'{folder / _MODEL_FILE}'"
+    message = unpack(read_file(folder / _MODEL_FILE, _MOST_MODEL), source)
+    check_digests(folder, [_MODEL_FILE])
+    try:
+        # One of the nodes holds torch's part of the model.
+        (shims,) = (shims for shims in message["shims"] if shims)
+        content = unpack(shims[0], source)["state"]
+        if not isinstance(content, bytes):
+            raise TypeError(f"the state is {type(content).__name__}")
+    except (KeyError, IndexError, TypeError, ValueError) as err:
+        error = f"they hold no weights of a component elmo ({err!r})"
+        raise ValueError(Errors.EL116.format(source=source, error=error)) from err
+    return drop_former(parse_tensors(content, source))
+
+
+pipeline_reader = CheckpointReader(
+    matches_pipeline, read_pipeline_config, read_pipeline_state, read_pipeline_softmax
+)
