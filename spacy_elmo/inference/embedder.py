@@ -82,7 +82,8 @@ class Embedder(nn.Module):
         # may load weights at any time.
         self._engine: Optional[InferenceEngine] = None
         self._is_changing = False
-        self._loader: Optional[Loader] = None
+        # What the next use loads; None if the weights are there.
+        self.pending_loader: Optional[Loader] = None
         # How often weights had been loaded before.
         self._n_loads = 0
         if loader is not None:
@@ -99,12 +100,7 @@ class Embedder(nn.Module):
     @property
     def is_ready(self) -> bool:
         """RETURNS (bool): Whether the weights are loaded."""
-        return self._loader is None
-
-    @property
-    def pending_loader(self) -> Optional[Loader]:
-        """RETURNS (Optional[Loader]): What the next use loads; None if the weights are loaded."""
-        return self._loader
+        return self.pending_loader is None
 
     @without_modes
     def ensure_ready(self) -> None:
@@ -115,11 +111,11 @@ class Embedder(nn.Module):
         if self.is_ready:
             return
         with BUILD_LOCK:
-            if self._loader is None:
+            if self.pending_loader is None:
                 return
             # Others may have been loaded instead: those stay.
             if self.bilm.n_loads == self._n_loads:
-                self._loader(self.bilm)
+                self.pending_loader(self.bilm)
             self.set_ready()
 
     def set_ready(self) -> None:
@@ -128,7 +124,7 @@ class Embedder(nn.Module):
             self._engine = None
             self._kept = None
             self._is_changing = False
-            self._loader = None
+            self.pending_loader = None
 
     def settle(self) -> None:
         """Declare that the weights stay as they are until the next `forward`: what depends
@@ -153,7 +149,7 @@ class Embedder(nn.Module):
         """
         with BUILD_LOCK:
             self._n_loads = self.bilm.n_loads
-            self._loader = loader
+            self.pending_loader = loader
 
     @without_modes
     def load(self, loader: Loader) -> None:

@@ -68,7 +68,7 @@ def test_convert_removes_nothing_but_weights(folder, tmp_path):
     (output / "notes.md").write_text("mine")
     (output / "data").mkdir()
     printed = run("elmo", "convert", folder, output, "--force", exit_code=1)
-    assert "[EL307]" in printed and "'data', 'notes.md'" in printed
+    assert "[EL307]" in printed and "data, notes.md" in printed
     assert (output / "notes.md").read_text() == "mine"
 
 
