@@ -152,11 +152,14 @@ def test_a_pipeline_says_what_it_does_not_offer():
 
 def test_other_paths_and_methods_have_the_same_shape():
     async def use(client, app):
+        # No redirect, which would name the host that the client has named.
+        slash = await client.post("/tags/", json={"texts": ["a"]}, headers={"host": "evil.example"})
+        assert slash.status_code == 404 and "location" not in slash.headers
         missing, wrong = await client.get("/x"), await client.get("/tags")
         assert (missing.status_code, wrong.status_code) == (404, 405)
         assert missing.json() == {"error": {"code": "HTTP404", "reason": "Not Found"}}
         metrics = read_metrics(app)
-        assert [metrics["elmo_refusals_total", f"HTTP{n}"] for n in (404, 405)] == [1, 1]
+        assert [metrics["elmo_refusals_total", f"HTTP{n}"] for n in (404, 405)] == [2, 1]
 
     call(TOY, use)
 

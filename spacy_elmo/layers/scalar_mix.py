@@ -145,7 +145,7 @@ def scalar_mix_forward(
     ops, width = model.ops, get_layer_width(model)
     lengths = [len(X) for X in Xs]
     _require_width(model, Xs, width)
-    X = ops.xp.concatenate(Xs) if Xs else ops.alloc2f(0, model.get_dim("nI"))
+    X = _join(model, Xs)
     backprop_norm: Callable[[Floats2d], Floats2d] = _identity
     if settings.mix_layer_norm:
         X, backprop_norm = _normalise(ops, X, width)
@@ -227,6 +227,14 @@ def get_shares(model: MixModel) -> List[float]:
         return [1.0] * n_layers
     chosen = n_layers - 1 if settings.output == "top" else settings.output
     return [float(i == chosen) for i in range(n_layers)]
+
+
+def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
+    """RETURNS (Floats2d): Shape (n_tokens, n_layers * width). The layers of a long text are not
+    copied, unless they are what is returned."""
+    if len(Xs) == 1 and not model.attrs["settings"].is_wide:
+        return Xs[0]
+    return model.ops.xp.concatenate(Xs) if Xs else model.ops.alloc2f(0, model.get_dim("nI"))
 
 
 def _split(X: Floats2d, width: int) -> List[Floats2d]:

@@ -54,7 +54,13 @@ def test_the_page_and_its_files_come_from_here(client):
 
 
 def test_no_other_file_is_served(client):
-    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/docs"):
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/docs",
+        "/api/read/",
+    ):
         assert "EL283" in read_error(client.get(path), 404)
     assert "EL283" in read_error(client.get("/api/read"), 405)
 
