@@ -122,7 +122,11 @@ class VectorSources:
         self.vectors = vectors
         made = vectors.manifest["settings"]
         if made["pipeline"]:
-            self.lang, self.tokenizer = find_tokenizer(weights, lang)
+            pipeline = Path(made["pipeline"])
+            # A package may be anywhere.
+            source = str(pipeline) if pipeline.is_dir() else weights
+            self.lang, self.tokenizer = find_tokenizer(source, lang)
+            weights = weights or (str(pipeline / made["component"]) if source else "")
         else:
             self.lang, self.tokenizer = find_tokenizer(made["weights"], made["lang"])
             weights = weights or made["weights"]

@@ -27,9 +27,10 @@ def note_mix(mix: Floats2d, name: str, layers: Optional[Floats3d]) -> None:
     key = id(mix)
 
     def forget(dead: Any) -> None:
+        made = _made.get(key)
         # Another one may have its place by now.
-        if key in _made and _made[key].mix is dead:
-            del _made[key]
+        if made is not None and made.mix is dead:
+            _made.pop(key, None)
 
     _made[key] = _Made(ref(mix, forget), name, layers)
 
@@ -56,7 +57,10 @@ def _find(doc: Doc) -> Optional[_Made]:
     tensor: Any = doc.tensor
     whole = tensor if tensor.base is None else tensor.base
     made = _made.get(id(whole))
-    return made if made and made.mix() is whole and len(tensor) == len(doc) else None
+    if made is None or made.mix() is not whole:
+        return None
+    are_rows = tensor.strides == whole.strides and len(tensor) == len(doc)
+    return made if are_rows else None
 
 
 def _get_address(array: Any) -> int:

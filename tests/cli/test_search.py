@@ -11,6 +11,7 @@ import pytest
 from spacy_elmo.text.cutting import Cutter
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
+from ..support.helpers import make_nlp
 from .test_commands import run
 
 
@@ -175,6 +176,15 @@ def test_an_index_of_vectors_is_as_they_were_made(chinese, weights, tmp_path):
     assert "EL309" in run(*command, "--lang", "en", exit_code=1)
     bundled = run(*command, "--weights", "en_small")
     assert "WL063" in bundled
+
+
+def test_an_index_of_vectors_of_a_pipeline_has_its_biLM(text, tmp_path):
+    make_nlp(seed=5).to_disk(tmp_path / "pipeline")
+    vectors = tmp_path / "vectors"
+    run("elmo", "embed", text, vectors, "--pipeline", tmp_path / "pipeline", "--layers", "0")
+    assert "WL063" not in run("elmo", "index", vectors, tmp_path / "index")
+    query = ["elmo", "search", tmp_path / "index", "One a. Two a.", "-n", 1]
+    assert run(*query).startswith("1.000")
 
 
 def test_an_index_of_an_earlier_version_is_read(weights, text, tmp_path):
