@@ -171,8 +171,10 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     if made:
         facts.append(
             f"`spacy pretrain` read {made['words'] / 1e6:.1f} M words of our English text in "
-            f"{made['minutes']:g} minutes of a core; floret read all of it {made['epochs']} times."
+            f"{made['minutes']:g} minutes of a core."
         )
+        if (work / "inputs" / "floret").exists():
+            facts.append(f"floret read all of our English text {made['epochs']} times.")
     if speed:
         facts.append(
             f"Speed: {speed['date']}, {speed['machine']}; {speed['turns']} turns of "
