@@ -61,12 +61,10 @@ class TextSources:
     def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
         from ..bulk.bulk_inputs import is_excluded
         from ..language_model.saved_settings import find_tokenizer
-        from ..registry import corpus_readers
         from ..text.corpus import cutter_maker
-        from ..text.text_files import find_files
+        from ..text.texts import find_texts
 
-        known = sorted(corpus_readers.get_all())
-        files = find_files(text, known, partial(is_excluded, Path(text)))
+        files = find_texts(text, partial(is_excluded, Path(text)))
         # The index may lie among the texts.
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
         self.weights = weights
@@ -120,19 +118,20 @@ class VectorSources:
         from ..language_model.saved_settings import find_tokenizer
 
         self.vectors = vectors
-        made = vectors.manifest["settings"]
+        settings = vectors.manifest["settings"]
+        names = ("pipeline", "component", "weights", "lang")
+        made = {name: str(settings.get(name) or "") for name in names}
+        own, known = made["weights"], made["lang"]
         if made["pipeline"]:
-            pipeline = Path(made["pipeline"])
+            folder = Path(made["pipeline"], made["component"])
             # A package may be anywhere.
-            source = str(pipeline) if pipeline.is_dir() else weights
-            self.lang, self.tokenizer = find_tokenizer(source, lang)
-            weights = weights or (str(pipeline / made["component"]) if source else "")
-        else:
-            self.lang, self.tokenizer = find_tokenizer(made["weights"], made["lang"])
-            weights = weights or made["weights"]
+            own, known = str(folder) if folder.is_dir() else "", lang
+        # Those that are given know how they cut, wherever the others are by now.
+        reads = weights or made["pipeline"] or own
+        self.lang, self.tokenizer = find_tokenizer(reads, known)
         if lang not in ("", self.lang):
             raise ValueError(Errors.EL309.format(path=vectors.folder, lang=self.lang, given=lang))
-        self.weights = weights
+        self.weights = weights or own
         self._shards = {shard.path: shard for shard in vectors.shards if shard.n_rows}
         self.paths = list(self._shards)
 

@@ -93,6 +93,8 @@ def _list_elmos(components: Dict[str, Any]) -> List[str]:
         if isinstance(block, dict)
         and block.get("factory") == "elmo"
         and isinstance(block.get("model"), dict)
+        # Never a file outside of the pipeline.
+        and name == Path(name).name
     ]
 
 
@@ -100,7 +102,7 @@ def _read_components(pipeline: Path) -> Dict[str, Any]:
     path = pipeline / CONFIG_FILE
     try:
         text = read_file(path, _MOST_CONFIG).decode("utf-8")
-        components = Config().from_str(text, interpolate=False).get("components")
+        components = Config().from_str(text).get("components")
     # What configparser finds wrong comes as it is.
     except (ConfigValidationError, configparser.Error, ValueError, RecursionError) as err:
         raise _no_config(pipeline, err) from err

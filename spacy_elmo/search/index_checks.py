@@ -19,13 +19,13 @@ def make_meta(
     weighting: str,
     backend: str,
     lang: str,
-    weights: str,
     tokenizer: Dict[str, Any],
+    weights: str,
 ) -> IndexMeta:
     """Check the settings of a new index.
 
-    embedder (Embedder), layer (int), weighting (str), backend (str), lang (str), weights (str),
-        tokenizer (Dict[str, Any]): see `SearchIndex.create`.
+    embedder (Embedder), layer (int), weighting (str), backend (str), lang (str), tokenizer
+        (Dict[str, Any]), weights (str): see `SearchIndex.create`.
     RETURNS (IndexMeta): Of an empty index.
     RAISES (ValueError): EL017 for a layer, weighting, backend or language that is not
         possible, EL045 if there is no faiss.
@@ -39,9 +39,7 @@ def make_meta(
     # A name stays one: where its package lies may change.
     path = weights if not weights or find_name(weights) else str(Path(weights).resolve())
     weights_hash = embedder.hash_weights().hex()
-    return IndexMeta(
-        layer % n_layers, weighting, backend, lang, path, weights_hash, tokenizer=tokenizer
-    )
+    return IndexMeta(layer % n_layers, weighting, backend, lang, tokenizer, path, weights_hash)
 
 
 def require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:

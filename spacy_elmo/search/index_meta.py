@@ -1,7 +1,7 @@
 """`IndexMeta`: the content of index.json, which is checked before it is used."""
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -54,13 +54,13 @@ class IndexMeta:
     weighting: str
     backend: str
     lang: str
+    tokenizer: Dict[str, Any]
     weights: str
     biLM: str
     transform: Optional[str] = None
     counts: Optional[str] = None
     n_fitted: int = 0
     parts: Tuple[Part, ...] = ()
-    tokenizer: Dict[str, Any] = field(default_factory=TOKENIZER.copy)
 
     @property
     def n_sentences(self) -> int:
@@ -144,7 +144,7 @@ def require_lang(lang: str) -> None:
 
 
 def _make(cls: Any, content: Dict[str, Any]) -> Any:
-    names = [each.name for each in fields(cls)]
+    names = [field.name for field in fields(cls)]
     if sorted(content) != sorted(names):
         raise ValueError(f"it has {sorted(content)}, expected {sorted(names)}")
     for name in names:

@@ -137,7 +137,7 @@ class SearchIndex:
         RAISES (OSError): if the folder cannot be made.
         """
         block = TOKENIZER if tokenizer is None else tokenizer
-        meta = make_meta(embedder, layer, weighting, backend, lang, weights, block)
+        meta = make_meta(embedder, layer, weighting, backend, lang, block, weights)
         if (folder / META_FILE).exists():
             index = cls.open(folder, embedder)
             require_same(folder, index.meta, meta)

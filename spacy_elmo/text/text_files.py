@@ -92,15 +92,16 @@ def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
 
     seen = set()
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        # Links may lead back, or to a folder that comes by its own name, too, which is first.
         real = os.path.realpath(parent)
-        paths = [] if real in seen else [Path(parent, name) for name in folders]
-        paths = [path for path in paths if not is_excluded(path)]
-        folders[:] = [path.name for path in sorted(paths, key=lambda p: (p.is_symlink(), p))]
-        if real not in seen:
-            files = [Path(parent, name) for name in names]
-            yield from (path for path in files if path.is_file() and not is_excluded(path))
+        # Links may lead back, or to a folder that comes by its own name, too, which is first.
+        if real in seen:
+            folders.clear()
+            continue
         seen.add(real)
+        below = [path for name in folders if not is_excluded(path := Path(parent, name))]
+        folders[:] = [path.name for path in sorted(below, key=lambda p: (p.is_symlink(), p))]
+        files = [Path(parent, name) for name in names]
+        yield from (path for path in files if path.is_file() and not is_excluded(path))
 
 
 def _list_outside(files: List[Path], path: str, folder: Path) -> List[Path]:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ..registry import corpus_readers
-from .text_files import find_files, get_format
+from .text_files import find_files, get_format, is_hidden
 
 # Files read at the same time, and text taken from one of them in a go.
 _N_OPEN = 32
@@ -33,6 +33,17 @@ class _OpenFile:
     size: int
 
 
+def find_texts(
+    path: str,
+    is_excluded: Callable[[Path], bool] = is_hidden,
+    but: Optional[Path] = None,
+) -> List[Path]:
+    """path (str), is_excluded (Callable[[Path], bool]), but (Optional[Path]): see `find_files`.
+    RETURNS (List[Path]): files of the formats that corpora have. RAISES (ValueError): as
+    `find_files`."""
+    return find_files(path, sorted(corpus_readers.get_all()), is_excluded, but)
+
+
 class TextSource:
     """Read files over and over. In each epoch their order is drawn anew; some are open
     at a time, and the next chunk comes from one of them, larger files more often: so
@@ -45,7 +56,7 @@ class TextSource:
     """
 
     def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
-        self.files = find_files(path, sorted(corpus_readers.get_all()), but=but)
+        self.files = find_texts(path, but=but)
         self.seed = seed
 
     @property

@@ -172,6 +172,11 @@ def test_an_index_of_vectors_is_as_they_were_made(chinese, weights, tmp_path):
     meta = json.loads((tmp_path / "index" / "index.json").read_text())
     assert (meta["lang"], meta["weights"]) == ("zh", str(chinese))
 
+    moved = chinese.rename(tmp_path / "moved")
+    run("elmo", "index", vectors, tmp_path / "again", "--weights", moved)
+    meta = json.loads((tmp_path / "again" / "index.json").read_text())
+    assert (meta["lang"], meta["tokenizer"]["segmenter"]) == ("zh", "char")
+
     command = ["elmo", "index", vectors, tmp_path / "other"]
     assert "EL309" in run(*command, "--lang", "en", exit_code=1)
     bundled = run(*command, "--weights", "en_small")
