@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from spacy_elmo.text.cutting import split_words
 
 
 def compare_medians(
-    functions: dict[str, Callable[[], object]], n_repeats: int = 5
+    functions: Mapping[str, Callable[[], object]], n_repeats: int = 5
 ) -> dict[str, float]:
     """Time functions in turn, so that a neighbour on the machine troubles all of them.
 

@@ -5,7 +5,9 @@ Needs the extra "bench", and without its dependencies, which are of another time
 `pip install --no-deps elmoformanylangs overrides==3.1.0`.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,14 +18,16 @@ from elmoformanylangs.frontend import Model as PeerModel
 from elmoformanylangs.modules.embedding_layer import EmbeddingLayer
 from torch.nn.utils.rnn import pack_sequence
 
+from spacy_elmo.bilm.char_cnn import Highway
 from spacy_elmo.bilm.characters import N_CHARACTERS
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.speed import measure_limits
 
-FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-SHAPES = {
+FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+SHAPES: dict[str, dict[str, Any]] = {
     "small": {"width": 256, "cell_width": 1024, "n_highway": 1},
     "medium": {"width": 512, "cell_width": 2048, "n_highway": 1},
     "original": {"width": 1024, "cell_width": 4096, "n_highway": 2},
@@ -69,20 +73,22 @@ def make_peer(bilm: BiLM, batch_size: int) -> PeerEmbedder:
     chars.embedding.weight[:N_CHARACTERS] = cnn.embedding.weight
     for theirs, ours in zip(words.convolutions, cnn.convolutions, strict=True):
         theirs.load_state_dict(ours.state_dict())
-    for theirs, highway in zip(words.highways._layers, cnn.highways, strict=True):
+    highways = cast(list[Highway], cnn.highways)
+    for theirs, highway in zip(words.highways._layers, highways, strict=True):
         # Their gate carries, ours transforms.
         sign = torch.cat([torch.ones(c.n_filters), -torch.ones(c.n_filters)])
         theirs.weight.copy_(highway.linear.weight * sign[:, None])
         theirs.bias.copy_(highway.linear.bias * sign)
     words.projection.load_state_dict(cnn.projection.state_dict())
     for direction, stack in (("forward", bilm.forward_lstm), ("backward", bilm.backward_lstm)):
-        for i, layer in enumerate(stack.layers):
+        for i, layer in enumerate(cast(list[LSTMLayer], stack.layers)):
             cell = getattr(model.encoder, f"{direction}_layer_{i}")
             # Their gates stand as i, f, j, o.
             weight, bias = swap_gates(layer.weight.t()), swap_gates(layer.bias)
             cell.input_linearity.weight.copy_(weight[:, : c.direction_width])
             cell.state_linearity.weight.copy_(weight[:, c.direction_width :])
             cell.state_linearity.bias.copy_(bias)
+            assert layer.projection is not None
             cell.state_projection.weight.copy_(layer.projection.t())
     peer = PeerEmbedder.__new__(PeerEmbedder)
     peer.model, peer.config, peer.batch_size, peer.use_cuda = model, config, batch_size, False
@@ -96,7 +102,7 @@ def swap_gates(X: torch.Tensor) -> torch.Tensor:
     return torch.cat([i, f, j, o])
 
 
-def run_torch_lstm(config: BiLMConfig, lengths: list[int]) -> object:
+def run_torch_lstm(config: BiLMConfig, lengths: list[int]) -> Callable[[], None]:
     """RETURNS (Callable): runs torch's LSTM of a shape over random word vectors."""
     P, D = config.direction_width, config.cell_width
     layers = [
@@ -149,7 +155,7 @@ def main(
                 peer.sents2elmo(sentences, -2)
 
         embed_warm()
-        functions = {
+        functions: dict[str, Callable[[], None]] = {
             "peer": embed_peer,
             "torch LSTM alone": run_torch_lstm(config, [len(words) + 2 for words in sentences]),
             "spacy-elmo, empty cache": embed_cold,

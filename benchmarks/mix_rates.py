@@ -3,6 +3,7 @@ beside fixed choices and all layers side by side, under the same settings."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 import typer
@@ -14,8 +15,11 @@ from spacy_elmo.experiments.runs import Run, run_one
 from spacy_elmo.experiments.variants import Variant
 from spacy_elmo.pipeline import architectures
 
-FIXED = {"last layer": {"output": "top"}, "average": {"output": "average"}}
-WIDE = {
+FIXED: dict[str, dict[str, Any]] = {
+    "last layer": {"output": "top"},
+    "average": {"output": "average"},
+}
+WIDE: dict[str, dict[str, Any]] = {
     "side by side": {"output": "all"},
     "side by side, normalised": {"output": "all", "mix_layer_norm": True},
 }

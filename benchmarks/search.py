@@ -51,18 +51,21 @@ def main(
     ]
     best = max(tuned, key=lambda row: row["mrr"])
     chosen = {key: best[key] for key in ("layer", "weighting", "unit")}
+    ranked = {
+        "bm25": test.measure(rank_bm25),
+        "elmo": test.measure(partial(rank_elmo, embedder=embedder, **chosen)),
+    }
     result = {
         "n_paragraphs": len(test.paragraphs),
         "n_questions": len(test.questions),
         "chosen": chosen,
         "tune": tuned,
-        "elmo": test.measure(partial(rank_elmo, embedder=embedder, **chosen)),
-        "bm25": test.measure(rank_bm25),
+        **ranked,
     }
     effort = get_effort(start, embedder.hash_weights())
     write_result(output, "search", "SQuAD 1.1, dev articles", {**result, **effort})
-    for name in ("bm25", "elmo"):
-        print(name, {key: round(value, 3) for key, value in result[name].items()})
+    for name, measured in ranked.items():
+        print(name, {key: round(value, 3) for key, value in measured.items()})
     print(chosen)
 
 

@@ -24,12 +24,6 @@ from .inputs import DEPTHS, MADE
 from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
 
-try:
-    import spacy_transformers
-    from transformers import AutoModel, AutoTokenizer
-except ImportError:
-    spacy_transformers = None
-
 # Folder of `spacy pretrain` among the inputs.
 PRETRAINING = "pretraining"
 # As spaCy's own floret vectors of English: parts of four and five characters.
@@ -62,7 +56,7 @@ def prepare_all(
     parts: dict[str, Callable[[Path], None]] = {}
     if vectors:
         parts["vectors"] = partial(copy_vectors, Path(vectors))
-    if transformer and spacy_transformers:
+    if transformer and find_spec("spacy_transformers"):
         for depth in DEPTHS:
             parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
     parts[sentences.name] = partial(write_text, text)
@@ -118,6 +112,8 @@ def train_floret(text: Path, epochs: int, output: Path) -> None:
 def cut_transformer(source: Path, depth: int, output: Path) -> None:
     """Write a pipeline with a transformer's first layers: spacy-transformers' listeners read
     the last one that there is."""
+    from transformers import AutoModel, AutoTokenizer
+
     model = AutoModel.from_pretrained(source)
     model.encoder.layer = model.encoder.layer[:depth]
     model.config.num_hidden_layers = depth

@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.experiments.results import get_effort, write_result
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.senses.annotated import Sentence, read_sentences
+from spacy_elmo.senses.annotated import SenseSentence, read_sentences
 from spacy_elmo.senses.wordnet import read_wordnet
 from spacy_elmo.util.vectors import normalise
 
@@ -76,7 +76,7 @@ def make_map(embedder: Embedder, uses: list[Use], glosses: dict[str, str]) -> di
     }
 
 
-def find_uses(sentences: list[Sentence], lemma: str, pos: str, least: int) -> list[Use]:
+def find_uses(sentences: list[SenseSentence], lemma: str, pos: str, least: int) -> list[Use]:
     """RETURNS (list[Use]): in the sentences, of senses with enough contexts."""
     uses = [
         Use(sentence.words, instance.start, instance.keys[0])

@@ -68,7 +68,7 @@ def main(
         return
     # Of a word that came once, little is known but its parts.
     known = [word for word, count in counts.items() if count > 1]
-    data = np.stack([nlp.vocab.get_vector(word) for word in known])
+    data = np.stack([np.asarray(nlp.vocab.get_vector(word)) for word in known])
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=data, keys=known)
     with atomic_folder(table) as folder:
         nlp.to_disk(folder)

@@ -54,11 +54,10 @@ def main(
     for name, sources in SOURCES.items():
         for source in sources:
             for split, file in source.files.items():
-                command = ["convert-data", source.format, find(data / file)]
-                command.append(output / name / f"{split}.spacy")
+                command = [sys.executable, "-m", "spacy", "elmo", "convert-data", source.format]
+                command += [str(find(data / file)), str(output / name / f"{split}.spacy")]
                 if source.parts:
                     command += ["--part", source.parts[split]]
-                command = [sys.executable, "-m", "spacy", "elmo", *map(str, command)]
                 subprocess.run(command, check=True)
 
 

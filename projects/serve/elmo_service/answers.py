@@ -99,7 +99,7 @@ def make_vectors_reader(pooling: str, encoding: str, width: int) -> Reader:
     def encode(array: np.ndarray) -> Any:
         if encoding == "base64":
             # Base64 has nothing to escape: written as it is, without another copy.
-            return orjson.Fragment(b'"%b"' % base64.b64encode(array.astype("<f4", copy=False)))
+            return orjson.Fragment(b'"%b"' % base64.b64encode(array.astype("<f4", copy=False).data))
         return array
 
     is_long = pooling != "mean"

@@ -67,19 +67,23 @@ class ImpatientProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """All of an answer has left."""
-        self._answer = stop(self._answer)
+        stop(self._answer)
+        self._answer = None
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing to wait for any more."""
-        self._headers, self._answer = stop(self._headers), stop(self._answer)
+        stop(self._headers)
+        stop(self._answer)
+        self._headers = self._answer = None
         self.door.leave(self)
         super().connection_lost(exc)
 
     def _watch_headers(self) -> None:
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
-            self._headers = stop(self._headers)
+            stop(self._headers)
+            self._headers = None
         elif self._headers is None:
             self._headers = self._start("header_seconds")
 
