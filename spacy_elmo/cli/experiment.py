@@ -33,7 +33,7 @@ def experiment(
     title: str = typer.Option(
         "", help="What the task is called in tables", show_default="the folder's name"
     ),
-    lang: str = typer.Option("en", help="Language code"),
+    lang: str = typer.Option("", help="Language code", show_default="the config's, or en"),
     weights: str = WEIGHTS,
     config: Optional[Path] = typer.Option(
         None,
@@ -65,21 +65,22 @@ def experiment(
     write a table and a picture. Resumes where it was stopped."""
     from ..errors import Warnings
     from ..experiments.run_settings import RunSettings
-    from ..experiments.runs import Run, get_depth
+    from ..experiments.runs import Run, get_depth, get_lang
     from ..experiments.variants import choose_variants
     from ..util.drawing import require_matplotlib
 
     interrupted = Warnings.WL058.format(how="")
+    config_path = "" if config is None else str(config)
     with exit_on_error(quiet, interrupted) as console, writing(output):
         settings = RunSettings(
             str(corpus),
             component,
-            lang,
+            lang or get_lang(config_path),
             weights,
             max_steps,
             patience,
             eval_frequency,
-            "" if config is None else str(config),
+            config_path,
             vectors,
         )
         require_matplotlib()

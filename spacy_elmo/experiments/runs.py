@@ -152,6 +152,13 @@ def load_base(path: str) -> Config:
         raise _no_config(path, err) from err
 
 
+def get_lang(config: str) -> str:
+    """config (str): training config; "" for a preset. RETURNS (str): its language code, "en" where
+    it has none. RAISES (ValueError): as `load_base`."""
+    nlp = load_base(config).get("nlp", {}) if config else {}
+    return str(nlp.get("lang") or "en")
+
+
 def _no_config(path: str, error: Exception) -> ValueError:
     return ValueError(Errors.EL232.format(path=path, error=show_reason(error)))
 

@@ -32,7 +32,7 @@ def make_variant(
     variant (Variant): what to make.
     component (str): factory of the component to train.
     lang, shape, loader: see `make_config`.
-    base (Optional[Config]): all else: its `ElmoTok2Vec` has the word features, the encoder if
+    base (Optional[Config]): all else but the language: its `ElmoTok2Vec` has the word features, the encoder if
         there is one, and in an `input`, an `output` or both the mix, if it is not that of the
         preset's input; None for the preset word_features.
     vectors (str): pipeline with static vectors, which some variants read; "" for none.
@@ -48,6 +48,7 @@ def make_variant(
     preset = config["components"][component]["model"]["tok2vec"]
     if base is not None:
         config = _merge(config, base, component)
+        config["nlp"]["lang"] = lang
     if vectors:
         config["paths"]["vectors"] = vectors
     model = config["components"][component]["model"]

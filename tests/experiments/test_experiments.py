@@ -17,7 +17,14 @@ from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.experiments.results import read_results, write_result
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
-from spacy_elmo.experiments.runs import Run, get_depth, load_base, make_run_config, make_title
+from spacy_elmo.experiments.runs import (
+    Run,
+    get_depth,
+    get_lang,
+    load_base,
+    make_run_config,
+    make_title,
+)
 from spacy_elmo.experiments.subsets import find_splits, write_subset
 from spacy_elmo.experiments.summary import describe_suite, find_passing, format_scores, summarise
 from spacy_elmo.experiments.variant_configs import make_variant
@@ -122,6 +129,16 @@ def test_a_config_has_the_docs_of_the_settings(tmp_path):
     assert corpora["train"]["path"] == "here"
     assert corpora["dev"]["path"] == str(Path("corpus") / "dev.spacy")
     assert made["training"]["dev_corpus"] == "corpora.dev"
+
+
+def test_a_language_that_is_named_is_that_of_every_run(tmp_path):
+    make_config("word_features", ["tagger"], lang="de").to_disk(tmp_path / "x.cfg")
+    config, run = str(tmp_path / "x.cfg"), Run(choose_variants("gain", 2)[1], 1.0, 0)
+
+    for lang in ("ko", get_lang(config)):
+        settings = RunSettings("corpus", "tagger", lang=lang, config=config)
+        assert make_run_config(run, settings)["nlp"]["lang"] == lang
+    assert get_lang(config) == "de" and get_lang("") == "en"
 
 
 def check_differences(suite, component, configs):
