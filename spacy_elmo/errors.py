@@ -168,6 +168,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
         'it, such as `nlp.add_pipe("elmo")` before `nlp(text)`.'
     )
+    EL315 = (
+        "The layers of a doc are those of '{found}', and '{name}' reads those of '{upstream}'. Add "
+        'it with `config={{"upstream": "{found}"}}`; senses of another pipeline come with '
+        '`nlp.get_pipe("{name}").from_bytes(other.get_pipe("elmo_senses").to_bytes())`.'
+    )
     EL052 = (
         "The layers of '{name}' were not kept with the doc. Set `store_layers = true` in "
         "[components.{name}] or pass "
@@ -979,6 +984,15 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL066 = (
+        "Turned off, since they change tokens that were read before: {names}. What is shown "
+        "belongs to those tokens."
+    )
+    WL065 = (
+        "The senses of '{name}' were trained on the vectors of other weights than those of "
+        "'{upstream}': which one is nearest says little. Load the weights that they were trained "
+        "on, or train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
+    )
     WL064 = (
         "With the preset {preset}, a sentencizer cuts the text before 'elmo', and '{name}' keeps "
         "its boundaries: a sentence without punctuation at its end is joined with the next. To let "

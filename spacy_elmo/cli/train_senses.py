@@ -88,6 +88,7 @@ def _fit(
 ) -> Dict[str, Any]:
     """Train the component elmo_senses. RETURNS (Dict[str, Any]): accuracies and effort."""
     from ..experiments.results import get_effort
+    from ..inference.identity import identify
     from ..layers.elmo_layers import get_embedder
     from ..senses.sense_model import SenseModel
     from ..senses.sense_training import train_senses as fit
@@ -98,7 +99,7 @@ def _fit(
     elmo_senses: Any = nlp.get_pipe("elmo_senses")
     embedder = get_embedder(elmo.model)
     centroids, report = fit(embedder, inventory, train, test)
-    elmo_senses.model = SenseModel(inventory, centroids)
+    elmo_senses.model = SenseModel(inventory, centroids, identify(embedder.bilm))
     return {**report, **get_effort(start, embedder.hash_weights())}
 
 

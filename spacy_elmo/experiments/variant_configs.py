@@ -32,9 +32,9 @@ def make_variant(
     variant (Variant): what to make.
     component (str): factory of the component to train.
     lang, shape, loader: see `make_config`.
-    base (Optional[Config]): all else but the language: its `ElmoTok2Vec` has the word features, the encoder if
-        there is one, and in an `input`, an `output` or both the mix, if it is not that of the
-        preset's input; None for the preset word_features.
+    base (Optional[Config]): all else but the language: its `ElmoTok2Vec` has the word features,
+        the encoder if there is one, and in an `input`, an `output` or both the mix, if it is not
+        that of the preset's input; None for the preset word_features.
     vectors (str): pipeline with static vectors, which some variants read; "" for none.
     RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
     RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no

@@ -1,14 +1,16 @@
 """A pipeline that is to be explored: what it can show, and why not."""
 
+import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
 from spacy.language import Language
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..experiments.figures import name_layers
 from ..inference.embedder import Embedder
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
+from ..pipeline.elmo_lm import ElmoLM
 from ..pipeline.layer_weights import collect_weights
 from ..search.search_index import SearchIndex
 from ..util.showing import show_names
@@ -18,7 +20,8 @@ ELMO, LANGUAGE_MODEL = "elmo", "elmo_lm"
 
 
 def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None:
-    """Have a pipeline keep what is shown, and load its weights.
+    """Have a pipeline keep what is shown, and load its weights. What changes tokens after they
+    were read is turned off (WL066).
 
     nlp (Language): the pipeline.
     path (str): what it is called in messages.
@@ -32,11 +35,26 @@ def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None
     is_known = any(name.startswith(ELMO) for name in list_factories(nlp))
     if not is_known and not _list_mixes(nlp)[0]:
         raise ValueError(Errors.EL270.format(path=path, known=show_names(nlp.pipe_names)))
+    _turn_off_retokenizers(nlp)
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, Elmo):
             pipe.store_layers = True
+        if isinstance(pipe, ElmoLM):
+            pipe.keeps_hidden = True
     # Weights load at the first use.
     nlp("Warm up.")
+
+
+def _turn_off_retokenizers(nlp: Language) -> None:
+    """What is computed of tokens belongs to no others: that of a text with an entity that
+    `merge_entities` finds could not be shown."""
+    factories = list_factories(nlp)
+    first = next((i for i, name in enumerate(factories) if name.startswith(ELMO)), len(factories))
+    names = [n for n in nlp.pipe_names[first:] if nlp.get_pipe_meta(n).retokenizes]
+    for name in names:
+        nlp.disable_pipe(name)
+    if names:
+        warnings.warn(Warnings.WL066.format(names=show_names(names)), stacklevel=3)
 
 
 def find_embedder(nlp: Language) -> Optional[Embedder]:

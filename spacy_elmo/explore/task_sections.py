@@ -86,6 +86,15 @@ def _describe_categories(doc: Doc, pipe: Any) -> Section:
     return Section("Categories", _rank(doc.cats))
 
 
+def _describe_senses(doc: Doc, pipe: Any) -> Section:
+    lines = [
+        f"{token.text}: {token._.sense}" + (f" ({gloss})" if (gloss := token._.sense_gloss) else "")
+        for token in doc
+        if token._.sense
+    ]
+    return Section("Senses", lines)
+
+
 def _describe_roles(doc: Doc, pipe: Any) -> Section:
     frames = read_frames(doc)
     lines = [
@@ -129,10 +138,12 @@ def _rank(scores: Dict[str, float]) -> List[str]:
 _MAKERS: Dict[str, Callable[[Doc, Any], Section]] = {
     "tagger": _describe_tags,
     "ner": _describe_entities,
+    "entity_ruler": _describe_entities,
     "spancat": _describe_spans,
     "spancat_singlelabel": _describe_spans,
     "textcat": _describe_categories,
     "textcat_multilabel": _describe_categories,
+    "elmo_senses": _describe_senses,
     "elmo_srl": _describe_roles,
     "elmo_coref": _describe_chains,
 }

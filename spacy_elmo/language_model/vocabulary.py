@@ -36,6 +36,11 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.words == other.words
 
+    def knows(self, word: str) -> bool:
+        """word (str): any word. RETURNS (bool): whether it has a row of its own; those of
+        boundaries and of unknown words are no word's."""
+        return self.ids.get(word, -1) >= len(SPECIAL_WORDS)
+
     def encode(self, words: Iterable[str]) -> NDArray:
         """words (Iterable[str]): any words. RETURNS (NDArray): their rows, that of
         `<UNK>` for those outside, int64."""

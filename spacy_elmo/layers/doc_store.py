@@ -1,8 +1,9 @@
 """What a user reads: `doc._.elmo` and the extensions of tokens and spans.
 
 `doc._.elmo` is a dict, component name -> {"mix": (n_tokens, width), "layers":
-(n_tokens, n_layers, layer_width) if they were kept, "key": which tokens they belong to}. It
-holds plain arrays, so it travels through bytes, pickle and DocBin.
+(n_tokens, n_layers, layer_width) if they were kept, "key": which tokens they belong to, "biLM":
+which weights made them, beside layers that a component was to keep}. It holds plain values, so it
+travels through bytes, pickle and DocBin.
 """
 
 from typing import Any, Dict, Optional, Union, cast
@@ -33,18 +34,23 @@ def register_extensions() -> None:
     add_extension(Span, "elmo", getter=get_span_vector)
 
 
-def store(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> None:
+def store(
+    doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d], weights: Optional[str] = None
+) -> None:
     """Keep a component's vectors with a doc, as the last that ran.
 
     doc (Doc): the doc.
     name (str): the component.
     mix (Floats2d): shape (n_tokens, width).
     layers (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width).
+    weights (Optional[str]): of the biLM, as `identify` says; None if nobody asks.
     """
     note_mix(mix, name, layers)
     entry: Dict[str, Any] = {"mix": mix, "key": make_key(doc)}
     if layers is not None:
         entry["layers"] = layers
+    if weights is not None:
+        entry["biLM"] = weights
     entries = {other: e for other, e in get_entries(doc).items() if other != name}
     set_arrays(_NAME, doc, {**entries, name: entry})
 

@@ -17,6 +17,7 @@ from ..checkpoints.loaders import CheckpointLoader
 from ..errors import Errors
 from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
+from ..inference.identity import identify
 from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
 from ..layers.elmo_layers import get_embedder, is_frozen, no_backprop
 from ..layers.listener import ElmoListener
@@ -201,6 +202,7 @@ class Elmo(SavedTok2Vec):
         # Copies: a doc that is kept must not keep its whole batch.
         super().set_annotations(docs, [mix.copy() for mix in mixed])
         keep_layers = self.store_layers or any(isinstance(n, ElmoListener) for n in self.listeners)
+        weights = identify(get_embedder(self.model).bilm) if self.store_layers else None
         for doc, doc_layers in zip(docs, layers):
             kept = None
             if keep_layers:
@@ -208,7 +210,7 @@ class Elmo(SavedTok2Vec):
                 kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
             # What spaCy has kept of the tensor before, or of static vectors.
             doc.vector, doc.vector_norm = cast(Any, (None, None))
-            store(doc, self.name, cast(Floats2d, doc.tensor), kept)
+            store(doc, self.name, cast(Floats2d, doc.tensor), kept, weights)
             if self.vector_hooks:
                 set_hooks(doc)
 

@@ -38,6 +38,7 @@ from ..checkpoints.native import (
 from ..errors import Errors
 from ..inference.forking import share_at_fork
 from ..inference.hashing import add_tensors, hash_weights
+from ..inference.modes import without_modes
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
@@ -200,14 +201,21 @@ class ElmoLM(Pipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """stream (Iterable[Doc]): docs. batch_size (int): docs at a time. YIELDS (Doc): the
         docs in order."""
-        error_handler = self.get_error_handler()
         for docs in minibatch(stream, batch_size):
-            try:
-                self._annotate(docs)
-                yield from docs
-            except Exception as err:
-                error_handler(self.name, self, docs, err)
+            yield from self._annotate_readable(docs)
 
+    def _annotate_readable(self, docs: List[Doc]) -> List[Doc]:
+        """RETURNS (List[Doc]): those that could be read; one that cannot costs no other."""
+        try:
+            self._annotate(docs)
+        except Exception as err:
+            if len(docs) > 1:
+                return [doc for each in docs for doc in self._annotate_readable([each])]
+            self.get_error_handler()(self.name, self, docs, err)
+            return []
+        return docs
+
+    @without_modes
     def _annotate(self, docs: List[Doc]) -> None:
         (model, vocabulary, _), key, _ = self._hold()
         self._check_language(docs[0].vocab.lang)
@@ -219,7 +227,7 @@ class ElmoLM(Pipe):
             entry = {
                 "forward": doc_scores.log_probs[0],
                 "backward": doc_scores.log_probs[1],
-                "is_known": np.array([t.text in vocabulary.ids for t in doc], dtype=bool),
+                "is_known": np.array([vocabulary.knows(t.text) for t in doc], dtype=bool),
                 "nats": doc_scores.nats,
                 "n_predictions": doc_scores.n_predictions,
                 "key": make_key(doc),
@@ -229,6 +237,7 @@ class ElmoLM(Pipe):
             }
             store_scores(doc, entry)
 
+    @without_modes
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `lm_extensions.get_substitutes`."""
         require_least("n", n, 0)
@@ -236,8 +245,9 @@ class ElmoLM(Pipe):
         if entry["model"] != key:
             # Other weights were loaded since.
             raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
-        # A copy: what comes from other processes cannot be written to.
-        hidden = torch.tensor(entry["hidden"][token.i])
+        # A copy: what comes from other processes cannot be written to. By NumPy: on the CPU,
+        # whatever device the caller has made the default.
+        hidden = torch.from_numpy(np.array(entry["hidden"][token.i]))
         log_probs = model.softmax.log_probs(hidden.view(2, -1)).sum(dim=0)
         # A boundary or an unknown word is no word to put there.
         log_probs[: len(SPECIAL_WORDS)] = -torch.inf

@@ -1,5 +1,6 @@
 """The component "elmo_senses": which sense a word has where it stands."""
 
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, cast
 
@@ -10,7 +11,7 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..layers.doc_store import get_entries, read_layers
 from ..layers.extensions import add_extension
 from ..senses.inventory import map_pos
@@ -52,6 +53,8 @@ class ElmoSenses(ExtensionOwner, Pipe):
         self.name = name
         self.upstream = upstream
         self.model: Optional[SenseModel] = None
+        # Other weights, which a warning has told.
+        self._told: Optional[str] = None
         self.register_extensions()
 
     def get_model(self) -> SenseModel:
@@ -78,22 +81,39 @@ class ElmoSenses(ExtensionOwner, Pipe):
         doc (Doc): with the layers of the component upstream.
         RETURNS (Doc): the same.
         RAISES (ValueError): EL059 without senses, EL051 or EL052 without layers, EL050 if
-            the tokens were changed since, EL117 if the layers are of another biLM than the
-            senses.
+            the tokens were changed since, EL315 if they are of a component of another name,
+            EL117 if they are of another shape than the senses; other weights are warned of
+            (WL065).
         """
         model = self.get_model()
         layers = read_layers(doc, self.upstream)
         if layers is None:
-            known = self.upstream in get_entries(doc)
-            error = Errors.EL052.format(name=self.upstream)
-            raise ValueError(error if known else Errors.EL051.format(text=doc.text[:50]))
+            raise ValueError(self._describe_missing(doc))
         model.require_layers(*layers.shape[1:])
+        self._check_weights(model.weights, get_entries(doc).get(self.upstream, {}).get("biLM"))
         for token, vectors in zip(doc, cast(Any, layers)):
             pos = map_pos(token.pos_, token.tag_)
             key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
             token._.sense = key or None
             token._.sense_gloss = model.get_gloss(key)
         return doc
+
+    def _describe_missing(self, doc: Doc) -> str:
+        """RETURNS (str): why a doc has no layers to read."""
+        entries = get_entries(doc)
+        if self.upstream in entries:
+            return Errors.EL052.format(name=self.upstream)
+        if entries:
+            found = next(reversed(entries))
+            return Errors.EL315.format(name=self.name, upstream=self.upstream, found=found)
+        return Errors.EL051.format(text=doc.text[:50])
+
+    def _check_weights(self, expected: str, found: Optional[str]) -> None:
+        """Vectors of other weights are no nearer to one sense than to another."""
+        if expected and found and found not in (expected, self._told):
+            self._told = found
+            text = Warnings.WL065.format(name=self.name, upstream=self.upstream)
+            warnings.warn(text, stacklevel=3)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """stream (Iterable[Doc]): docs. batch_size (int): not used. YIELDS (Doc): the docs

@@ -54,10 +54,12 @@ def register_model(key: str, model: Substituter) -> None:
     key (str): "model" of the docs that it annotates.
     model (Substituter): the component.
     """
-    # It may have had other weights.
-    for models in [*_models.values()]:
-        models.discard(model)
+    # Added first: another thread may look for it meanwhile.
     _models[key].add(model)
+    # It may have had other weights.
+    for other, models in [*_models.items()]:
+        if other != key:
+            models.discard(model)
 
 
 def store_scores(doc: Doc, entry: Dict[str, Any]) -> None:

@@ -11,14 +11,19 @@ from ..util.unpacking import unpack
 from .centroids import AVERAGE, Centroids, choose_layer, no_sense_of
 from .inventory import PARTS_OF_SPEECH, Inventory
 
+# As they are written: inventory, centroids, weights.
+_PARTS = [bytes, bytes, str]
+
 
 @dataclass
 class SenseModel:
-    """inventory (Inventory): which senses are possible. centroids (Centroids): their
-    mean vectors."""
+    """inventory (Inventory): which senses are possible. centroids (Centroids): their mean
+    vectors. weights (str): of the biLM that made these, as `identify` says; "" if that is not
+    known, as in files of version 0.1.0."""
 
     inventory: Inventory
     centroids: Centroids
+    weights: str = ""
 
     def choose(self, form: str, layers: NDArray, *, lemma: str = "", pos: str = "") -> str:
         """Choose the sense of a word.
@@ -67,14 +72,17 @@ class SenseModel:
 
     def to_bytes(self) -> bytes:
         """RETURNS (bytes): all of it."""
-        return srsly.msgpack_dumps([self.inventory.to_bytes(), self.centroids.to_bytes()])
+        parts = [self.inventory.to_bytes(), self.centroids.to_bytes(), self.weights]
+        return srsly.msgpack_dumps(parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SenseModel":
         """data (bytes): from `to_bytes`. RETURNS (SenseModel): the same. RAISES (ValueError):
         EL116 if the bytes hold anything else."""
-        parts = unpack(data, "senses", most_items=2)
-        if not isinstance(parts, list) or [type(part) for part in parts] != [bytes, bytes]:
+        parts = unpack(data, "senses", most_items=len(_PARTS))
+        types = [type(part) for part in parts] if isinstance(parts, list) else []
+        # Those of before did not know their weights.
+        if types not in (_PARTS, _PARTS[:-1]):
             error = "they are no inventory with its centroids"
             raise ValueError(Errors.EL116.format(source="senses", error=error))
-        return cls(Inventory.from_bytes(parts[0]), Centroids.from_bytes(parts[1]))
+        return cls(Inventory.from_bytes(parts[0]), Centroids.from_bytes(parts[1]), *parts[2:])

@@ -15,6 +15,8 @@ from ..language_model.teacher import require_number
 
 # Sequences that are read at a time.
 _N_SEQUENCES = 64
+# Pieces of a sequence that a model reads which does not say how many it can.
+_N_PLACES = 512
 
 
 class TransformerEncoder:
@@ -27,8 +29,7 @@ class TransformerEncoder:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
-        places = getattr(model.config, "max_position_embeddings", tokenizer.model_max_length)
-        self.n_places = min(tokenizer.model_max_length, places)
+        self.n_places = min(tokenizer.model_max_length, _count_places(model))
 
     @property
     def width(self) -> int:
@@ -116,15 +117,30 @@ def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
         most = config.num_hidden_layers
         # What is above is neither computed nor loaded.
         config.num_hidden_layers = min(layer, most)
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, use_fast=True)
+        # Where a space is part of a piece, words alone lack it.
+        tokenizer = AutoTokenizer.from_pretrained(
+            path, local_files_only=True, use_fast=True, add_prefix_space=True
+        )
         with _silence(logging):
             model = AutoModel.from_pretrained(
                 path, config=config, local_files_only=True, use_safetensors=True
             )
+        encoder = TransformerEncoder(model.float(), tokenizer)
+        # What cannot be read would end a run at its first long sentence.
+        encoder.read([["a"], ["a"] * encoder.n_places], torch.device("cpu"))
     except Exception as err:  # transformers, tokenizers and safetensors each have their own
         raise ValueError(Errors.EL184.format(path=path, problem=err)) from err
     require_number(kind, "layer", layer, most=most, whole=True)
-    return TransformerEncoder(model.float(), tokenizer)
+    return encoder
+
+
+def _count_places(model: Any) -> int:
+    """RETURNS (int): Pieces that a model reads of a sequence."""
+    places = getattr(model.config, "max_position_embeddings", _N_PLACES)
+    embeddings = getattr(model, "embeddings", None)
+    # RoBERTa counts from behind the place of its padding.
+    padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
+    return places if padding is None else places - padding - 1
 
 
 @contextmanager

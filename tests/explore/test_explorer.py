@@ -63,6 +63,24 @@ def test_lines_are_read_on_their_own(nlp):
     assert not lines[2]["tokens"][0]["is_known"] or lines[0]["tokens"][0]["is_known"]
 
 
+def test_merged_tokens_are_read_one_by_one():
+    nlp = make_nlp()
+    nlp.add_pipe("merge_noun_chunks", first=True)
+    nlp.disable_pipe("merge_noun_chunks")
+    nlp.add_pipe("elmo_lm", config={"substitutes": False})
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "P", "pattern": "green eggs"}])
+    nlp.add_pipe("merge_entities")
+    with pytest.warns(UserWarning, match="WL066.*merge_entities"):
+        prepare_pipeline(nlp, "toy")
+
+    answer = Explorer(nlp).read("I like green eggs.")
+
+    assert [t["text"] for t in answer["lines"][0]["tokens"]] == ["I", "like", "green", "eggs", "."]
+    (entities,) = answer["drawings"]
+    assert (entities["title"], entities["lines"][0]["items"]) == ("Entities", ["P: green eggs"])
+    assert Explorer(nlp).substitute("I like eggs.", 1)["substitutes"]
+
+
 def test_cosines_are_those_of_the_layers(nlp):
     answer = Explorer(nlp).compare(TEXT, [1, 7, 4])
 

@@ -31,6 +31,17 @@ def test_markup_in_labels_is_drawn_as_text(doc, factory):
     assert "<img" not in section.html and "&lt;img/src=x/onerror=y&gt;" in section.html
 
 
+def test_senses_have_their_glosses(doc):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_senses")
+    doc[0]._.sense, doc[0]._.sense_gloss = MARKUP, MARKUP
+    doc[2]._.sense = "ham%1:13:00::"
+
+    (section,) = describe_doc(doc, nlp)
+
+    assert section.lines == [f"Sam: {MARKUP} ({MARKUP})", "ham: ham%1:13:00::"]
+
+
 def test_spans_are_those_of_each_components_key(doc):
     nlp = spacy.blank("en")
     nlp.add_pipe("spancat", name="first")

@@ -9,6 +9,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.hashing import hash_weights
+from spacy_elmo.inference.identity import identify
 
 from ..support.helpers import SHAPE
 
@@ -41,6 +42,18 @@ def hash_of(config=None, precision="fp32"):
 
 def test_the_hash_stays_the_same():
     assert hash_of() == GOLDEN
+
+
+def test_weights_are_identified_for_as_long_as_they_stay():
+    bilm, other = make_bilm(BiLMConfig(**SHAPE)), make_bilm(BiLMConfig(**SHAPE))
+
+    assert identify(bilm) == identify(bilm) == identify(other) == GOLDEN
+    with torch.no_grad():
+        bilm.forward_lstm.layers[0].bias[0] += 1
+    assert identify(bilm) != GOLDEN == identify(other)
+    with torch.no_grad():
+        bilm.forward_lstm.layers[0].bias[0] -= 1
+    assert identify(bilm) == GOLDEN
 
 
 def test_a_field_that_came_later_changes_nothing_by_its_default():

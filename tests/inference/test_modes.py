@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
+import spacy
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
@@ -105,6 +106,22 @@ def test_a_pipeline_is_the_same_in_a_mode(mode):
 
     assert_close(found, wanted, 1e-6)
     assert_close(after, wanted, 1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_language_model_is_the_same_in_a_mode(mode):
+    nlp = spacy.blank("en")
+    lm = nlp.add_pipe("elmo_lm")
+    wanted = nlp(TEXTS[0])
+    substitutes = wanted[0]._.elmo_substitutes(3)
+
+    if mode not in DEFAULTS:
+        lm.from_bytes(lm.to_bytes())
+    with MODES[mode]():
+        found = nlp(TEXTS[0])
+        assert found[0]._.elmo_substitutes(3) == substitutes
+    for side in ("forward", "backward"):
+        assert found._.elmo_lm[side].tolist() == wanted._.elmo_lm[side].tolist()
 
 
 def test_modes_stay_as_they_were(embedder):

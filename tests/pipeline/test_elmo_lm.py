@@ -7,6 +7,7 @@ import pickle
 import shutil
 import threading
 import warnings
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from spacy_elmo.language_model.loading import collect_softmax, load_language_mod
 from spacy_elmo.language_model.perplexity import Scorer, measure
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pipeline import elmo_lm as lm_pipe
+from spacy_elmo.pipeline import lm_extensions
 
 from ..support.helpers import SHAPE, TEXTS, assert_close
 
@@ -242,6 +244,47 @@ def test_another_component_with_these_weights_may_go(folder):
     del other
     gc.collect()
     assert doc[1]._.elmo_substitutes() == expected
+
+
+def test_a_model_is_found_while_another_thread_registers_it(folder):
+    nlp = make_lm(folder)
+    doc = nlp("I like ham")
+    key, seen = doc._.elmo_lm["model"], []
+    models = lm_extensions._models[key]
+
+    class Watched(WeakSet):
+        def discard(self, item):
+            seen.append(item in models)
+
+    lm_extensions._models["other"] = Watched()
+    try:
+        lm_extensions.register_model(key, nlp.get_pipe("elmo_lm"))
+    finally:
+        del lm_extensions._models["other"]
+
+    assert seen == [True] and doc[1]._.elmo_substitutes(1)
+
+
+def test_a_doc_that_cannot_be_read_costs_no_other(folder):
+    nlp = make_lm(folder, get_spans={"@misc": "spacy-elmo.sentence_spans.v1"})
+    docs = [nlp.make_doc(text) for text in ("I like", "ham and", "eggs and", "green eggs")]
+    for doc in docs:
+        if doc.text != "ham and":
+            doc[1].is_sent_start = False
+    pipe, told = nlp.get_pipe("elmo_lm"), []
+    with pytest.raises(ValueError, match="EL040.*ham"):
+        list(pipe.pipe(docs))
+    pipe.set_error_handler(lambda name, proc, docs, err: told.append((docs, str(err))))
+
+    assert list(pipe.pipe(docs)) == [docs[0], docs[2], docs[3]]
+    assert [found for found, _ in told] == [[docs[1]]] and "EL040" in told[0][1]
+
+
+def test_rows_of_boundaries_are_no_words(folder):
+    nlp = make_lm(folder)
+    doc = nlp(Doc(nlp.vocab, words=["<S>", "ham", "</S>", "<UNK>", "spam"]))
+
+    assert doc._.elmo_lm["is_known"].tolist() == [False, True, False, False, False]
 
 
 def test_a_number_of_substitutes_is_at_least_none(folder):

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.inference.identity import identify
+from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.senses import wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
 from spacy_elmo.senses.centroids import Centroids, Sums, no_sense_of
@@ -187,7 +190,8 @@ def trained(embedder, inventory, sense_corpus, tmp_path):
     nlp = make_nlp(store_layers=True)
     nlp.get_pipe("elmo").load(tmp_path / "weights")
     centroids, _ = train_senses(embedder, inventory, read_sentences(sense_corpus))
-    nlp.add_pipe("elmo_senses").model = SenseModel(inventory, centroids)
+    weights = identify(embedder.bilm)
+    nlp.add_pipe("elmo_senses").model = SenseModel(inventory, centroids, weights)
     return nlp
 
 
@@ -239,6 +243,48 @@ def test_senses_survive_all_ways_of_saving(trained, tmp_path):
     assert read(next(trained.pipe([TEXT]))) == expected
     (doc,) = DocBin(docs=[trained(TEXT)], store_user_data=True).get_docs(trained.vocab)
     assert read(doc) == expected
+
+
+def test_other_weights_are_told_once(trained, tmp_path):
+    """The shape is the same, and every word still has a sense."""
+    trained.to_disk(tmp_path / "nlp")
+    nlp = spacy.load(tmp_path / "nlp")
+    nlp(TEXT)
+    weight = get_embedder(nlp.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias
+
+    with torch.no_grad():
+        weight += 1
+    with pytest.warns(UserWarning, match="WL065.*'elmo_senses'.*'elmo'"):
+        nlp(TEXT)
+    nlp(TEXT)
+    with torch.no_grad():
+        weight += 1
+    with pytest.warns(UserWarning, match="WL065"):
+        nlp(TEXT)
+
+
+def test_senses_of_before_know_no_weights(trained):
+    pipe = trained.get_pipe("elmo_senses")
+    parts = srsly.msgpack_loads(pipe.model.to_bytes())
+
+    model = SenseModel.from_bytes(srsly.msgpack_dumps(parts[:2]))
+
+    assert (model.weights, pipe.model.weights) == ("", parts[2])
+    pipe.model = model
+    get_embedder(trained.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias.data += 1
+    trained(TEXT)
+
+
+def test_layers_of_another_name_are_told(trained):
+    nlp = make_nlp(name="other", store_layers=True)
+    nlp.add_pipe("elmo_senses", source=trained)
+    with pytest.raises(ValueError, match="EL315.*'other'.*'elmo_senses' reads.*'elmo'.*config="):
+        nlp(TEXT)
+
+    nlp.remove_pipe("elmo_senses")
+    pipe = nlp.add_pipe("elmo_senses", config={"upstream": "other"})
+    pipe.from_bytes(trained.get_pipe("elmo_senses").to_bytes())
+    assert read(nlp(TEXT)) == read(trained(TEXT))
 
 
 def test_docs_with_senses_become_json(trained):

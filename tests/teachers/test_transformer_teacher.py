@@ -1,5 +1,7 @@
 """A transformer as teacher: a tiny one of random weights."""
 
+import json
+
 import numpy as np
 import pytest
 import srsly
@@ -21,6 +23,7 @@ from ..support.toy_bert import write_bert
 from .test_vector_teacher import read_tensors
 
 transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "i", "like", "egg", "##s", "ham", ".", "you", "!"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, "I", "like", "eggs", "ham", "."])
 SENTENCES = [["I", "like", "eggs", "."], ["ham"], ["eggs", "like", "ham"]]
@@ -75,6 +78,52 @@ def test_words_without_a_piece_and_beyond_the_end_are_left_out(bert):
     # 16 places, two of them the transformer's own.
     assert known.tolist() == [0, 2, *range(3, 17), 23]
     assert vectors.shape == (17, 6)
+
+
+def write_roberta(folder):
+    """Write a folder with a RoBERTa of two layers and 16 places, of which two are no places."""
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    vocabulary = {piece: i for i, piece in enumerate([*names, *letters])}
+    folder.mkdir()
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    files = str(folder / "vocab.json"), str(folder / "merges.txt")
+    transformers.RobertaTokenizerFast(*files).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.RobertaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=6,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=16,
+    )
+    transformers.RobertaModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_roberta_reads_words_with_a_space_before_each(tmp_path):
+    folder = write_roberta(tmp_path / "roberta")
+    encoder = load_encoder("transformer", str(folder), 1)
+
+    _, known = encoder.read([["a"] * 20], CPU)
+
+    # Of 16 places two are before the first; of those left, two are the transformer's own, and
+    # a word has two pieces.
+    assert encoder.n_places == 14 and known.tolist() == list(range(6))
+
+
+def test_what_cannot_be_read_is_said_before_a_run(tmp_path):
+    folder = write_roberta(tmp_path / "roberta")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("pad_token")
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "special_tokens_map.json").unlink()
+
+    with pytest.raises(ValueError, match="EL184.*roberta.*pad"):
+        load_encoder("transformer", str(folder), 1)
 
 
 def test_tokens_are_found_in_both_readings():
