@@ -569,6 +569,14 @@ class Errors(metaclass=ErrorsWithCodes):
         'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
         "a block `embed`, as the preset word_features of `elmo init-config` does."
     )
+    EL316 = (
+        'The config has a biLM of its own ({problem} in the blocks of its component "elmo"), and '
+        "the runs have the bundled one. Name it: `--weights FOLDER`."
+    )
+    EL317 = (
+        'The config has several components of the factory "elmo": {names}. An experiment compares '
+        "one with none: leave one."
+    )
     EL231 = (
         "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
         "`--vectors en_core_web_md`."
@@ -932,7 +940,8 @@ class Warnings(metaclass=ErrorsWithCodes):
         "look the same to it, here and from now on. If '{upstream}' is disabled: "
         '`nlp.enable_pipe("{upstream}")`. If it was left out or comes later, put it first: '
         '`nlp.add_pipe("{upstream}", source=OTHER, first=True)`. If it has another name, say '
-        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}."
+        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}. In "
+        "training, `annotating_components` needs it before a component that listens to it."
     )
     WL017 = (
         "A component listens to '{upstream}', which has kept no layers with the doc '{text}': all "

@@ -224,7 +224,8 @@ def _make_config(
     run: Run, settings: RunSettings, path: Path, cache: Optional[Path], log: RunLog
 ) -> Config:
     config = make_run_config(run, settings)
-    if cache is not None and run.variant.places:
+    # A biLM that learns has no layers to keep.
+    if cache is not None and run.variant.places and config["components"]["elmo"]["model"]["frozen"]:
         # Of the corpus: another one's layers would fill it.
         use_cache(config, cache / Path(settings.corpus).resolve().name)
     config["training"]["logger"] = log.register()

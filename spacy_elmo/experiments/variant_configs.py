@@ -7,9 +7,10 @@ from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
-from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
+from ..layers.listener import MIX_KEYS
 from ..pipeline.presets import STATIC_VECTORS, make_config
 from ..text.corpus import TOKENIZER
+from .own_configs import merge_own, remove_elmo
 from .variants import Variant
 
 _NORM_AND_DROPOUT = ("mix_layer_norm", "mix_dropout")
@@ -35,10 +36,11 @@ def make_variant(
     base (Optional[Config]): all else but the language: its `ElmoTok2Vec` has the word features,
         the encoder if there is one, and in an `input`, an `output` or both the mix, if it is not
         that of the preset's input; None for the preset word_features.
-    vectors (str): pipeline with static vectors, which some variants read; "" for none.
+    vectors (str): pipeline with static vectors, which some variants read; "" for none but those
+        of `base`, which all variants have then.
     RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
-    RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
-        `ElmoTok2Vec` with word features for it, EL231 without `vectors` where they are needed.
+    RAISES (ValueError): EL061 if the component has no tok2vec, EL231 without `vectors` where they
+        are needed; for `base` as `merge_own`.
     """
     if variant.has_vectors and not vectors:
         raise ValueError(Errors.EL231.format(variant=variant.title))
@@ -47,39 +49,32 @@ def make_variant(
     config["nlp"]["tokenizer"] = dict(TOKENIZER)
     preset = config["components"][component]["model"]["tok2vec"]
     if base is not None:
-        config = _merge(config, base, component)
+        names_weights = shape is not None or loader is not None
+        config = merge_own(config, base, component, names_weights=names_weights)
         config["nlp"]["lang"] = lang
     if vectors:
         config["paths"]["vectors"] = vectors
     model = config["components"][component]["model"]
-    model["tok2vec"] = _make_tok2vec(model["tok2vec"], preset, variant)
+    keeps = base is not None and not vectors
+    model["tok2vec"] = _make_tok2vec(model["tok2vec"], preset, variant, keeps_vectors=keeps)
     if not variant.places:
-        _remove_elmo(config)
-    return config
-
-
-def _merge(preset: Config, base: Config, component: str) -> Config:
-    """RETURNS (Config): The base, with the elmo of the preset before all that it has."""
-    tok2vec = base.get("components", {}).get(component, {}).get("model", {}).get("tok2vec", {})
-    if tok2vec.get("@architectures") not in TOK2VEC_ARCHITECTURES or not tok2vec.get("embed"):
-        raise ValueError(Errors.EL230.format(component=component))
-    # Of the component, nothing is the preset's.
-    del preset["components"][component]
-    config = preset.merge(base)
-    rest = [name for name in base["nlp"]["pipeline"] if name != "elmo"]
-    config["nlp"]["pipeline"] = ["elmo", *rest]
+        remove_elmo(config)
     return config
 
 
 def _make_tok2vec(
-    block: Dict[str, Any], preset: Dict[str, Any], variant: Variant
+    block: Dict[str, Any], preset: Dict[str, Any], variant: Variant, *, keeps_vectors: bool
 ) -> Dict[str, Any]:
     """block (Dict[str, Any]): an `ElmoTok2Vec`. preset (Dict[str, Any]): another, whose listener
     is taken, with the mix of the block's own input and output if it has them, and whose static
-    vectors if the block has none. RETURNS (Dict[str, Any]): what the variant has there."""
+    vectors if the block has none. keeps_vectors (bool): whether static vectors are all the
+    block's, in each variant. RETURNS (Dict[str, Any]): what the variant has there."""
     embed, encode = deepcopy(block["embed"]), block.get("encode")
     # Without ELMo where spaCy has them, else where the preset does.
-    inside = variant.has_vectors and not variant.places
+    own = block.get("vectors") if keeps_vectors else None
+    inside = bool(variant.has_vectors or own) and not variant.places
+    if keeps_vectors and not own:
+        inside = embed.get("include_static_vectors", False)
     if inside or "include_static_vectors" in embed:
         embed["include_static_vectors"] = inside
     if not variant.places:
@@ -89,7 +84,7 @@ def _make_tok2vec(
     places: Dict[str, Optional[Dict[str, Any]]] = dict.fromkeys(_PLACES)
     for place in _find_places(block, variant):
         places[place] = _make_listener(block.get(place) or block.get("input"), preset, variant)
-    vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else None
+    vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else own
     made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **places}
     # Version 1 has no `vectors`, and no tok2vec without an encoder.
     made["@architectures"] = preset["@architectures"]
@@ -113,12 +108,3 @@ def _make_listener(
     kept = _NORM_AND_DROPOUT if "output" in variant.mix else MIX_KEYS
     own = {key: value for key, value in (block or {}).items() if key in kept}
     return {**preset["input"], **own, **variant.mix}
-
-
-def _remove_elmo(config: Config) -> None:
-    del config["components"]["elmo"]
-    components = config["initialize"].get("components", {})
-    components.pop("elmo", None)
-    if not components:
-        config["initialize"].pop("components", None)
-    config["nlp"]["pipeline"] = [name for name in config["nlp"]["pipeline"] if name != "elmo"]

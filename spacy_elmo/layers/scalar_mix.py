@@ -298,6 +298,8 @@ def _normalise(
         dN: Any = dX.reshape((-1, width))
         slope = (dN * normed).mean(axis=1, keepdims=True)
         drows = (dN - dN.mean(axis=1, keepdims=True) - normed * slope) / deviations
+        # Zeros stay zeros: nothing is learned of them.
+        drows[deviations[:, 0] <= _NORM_EPSILON] = 0.0
         return cast(Floats2d, drows.reshape(dX.shape))
 
     return cast(Floats2d, normed.reshape(X.shape)), backprop

@@ -5,7 +5,7 @@ from typing import List, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.vectors import Vectors
+from spacy.vectors import Mode, Vectors
 from spacy.vocab import Vocab
 
 from ..errors import Errors
@@ -38,6 +38,9 @@ def read_static_vectors(path: Path) -> StaticVectors:
     # Files of another kind can fail anywhere in there.
     except Exception as err:
         raise ValueError(Errors.EL087.format(path=path, problem=err)) from err
+    if vocab.vectors.mode == Mode.floret:
+        problem = "floret's are of parts of words, and have no words to go through"
+        raise ValueError(Errors.EL087.format(path=path, problem=problem))
     if not vectors.size:
         raise ValueError(Errors.EL087.format(path=path, problem="the table is empty"))
     if not np.isfinite(vectors).all():

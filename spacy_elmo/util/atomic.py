@@ -50,6 +50,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     if _is_device(path):
         yield path
         return
+    path = _resolve(path)
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
     try:
         yield temporary
@@ -150,9 +151,9 @@ def name_previous(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.previous")
 
 
-def _resolve(folder: Path) -> Path:
+def _resolve(path: Path) -> Path:
     # The target of a link is replaced, not the link; "." and ".." get a name.
-    return Path(os.path.realpath(folder))
+    return Path(os.path.realpath(path))
 
 
 def _flush(path: Path) -> None:

@@ -4,6 +4,7 @@ Data without digests, of an older version, is read, too.
 """
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Collection, Dict, Mapping
 
@@ -11,7 +12,7 @@ import srsly
 
 from ..errors import Errors
 from .atomic import write_file, write_json
-from .digests import DIGESTS_FILE, check_contents, digest
+from .digests import DIGESTS_FILE, check_contents, digest, read_digests
 from .reading import read_file
 from .unpacking import unpack
 
@@ -21,18 +22,23 @@ ANY_SIZE = sys.maxsize
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each atomically. The folder may hold others, and is never replaced: a
-    process that is killed in between leaves each file old or new, and no digests.
+    """Write files, each atomically. The folder may hold others, which stay as they are with their
+    digests, and is never replaced: a process that is killed in between leaves each file old or
+    new, and no digests.
 
     folder (Path): where; made if need be.
     files (Mapping[str, bytes]): name -> content.
     RAISES (OSError): if one cannot be written; its old content is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    others: Dict[str, Any] = {}
+    # A damaged one says nothing of the others.
+    with suppress(ValueError):
+        others = read_digests(folder)
     (folder / DIGESTS_FILE).unlink(missing_ok=True)
     for name, content in files.items():
         write_file(folder / name, content)
-    write_json(folder / DIGESTS_FILE, _get_digests(files))
+    write_json(folder / DIGESTS_FILE, {**others, **_get_digests(files)})
 
 
 def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:

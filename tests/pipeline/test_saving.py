@@ -180,6 +180,19 @@ def test_files_of_others_are_kept(nlp, tmp_path):
     }  # fmt: skip
 
 
+def test_what_is_not_written_stays_what_it_was(nlp, tmp_path):
+    elmo = nlp.get_pipe("elmo")
+    elmo.to_disk(tmp_path, exclude=["vocab"])
+    elmo.to_disk(tmp_path, exclude=["vocab", "model"])
+    elmo.from_disk(tmp_path, exclude=["vocab"])
+
+    content = bytearray((tmp_path / "model").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ValueError, match="EL104.*model"):
+        elmo.from_disk(tmp_path, exclude=["vocab"])
+
+
 def test_what_is_excluded_is_neither_saved_nor_loaded(nlp, tmp_path):
     elmo, other = nlp.get_pipe("elmo"), make_nlp(seed=4).get_pipe("elmo")
     expected = vectors(make_nlp(seed=4).pipe(TEXTS))
@@ -361,7 +374,9 @@ BAD_SENSES = {
 def test_impossible_senses_are_refused(nlp, tmp_path, change):
     pipe, expected = nlp.get_pipe("elmo_senses"), says(nlp)
     parts = srsly.msgpack_loads(pipe.get_model().to_bytes())
-    data = srsly.msgpack_dumps(change(*(srsly.msgpack_loads(part) for part in parts)))
+    *contents, weights = parts
+    changed = change(*(srsly.msgpack_loads(content) for content in contents))
+    data = srsly.msgpack_dumps([*changed, weights])
     write_files(tmp_path, {"senses.msgpack": data})
 
     for load in (

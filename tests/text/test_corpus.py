@@ -19,6 +19,7 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
+from spacy.vectors import Vectors
 
 from spacy_elmo.experiments.subsets import read_docs
 from spacy_elmo.text import cutting
@@ -465,6 +466,22 @@ def test_static_vectors_are_read(tmp_path):
     for path in (tmp_path / "empty", tmp_path / "nowhere"):
         with pytest.raises(ValueError, match="EL087"):
             read_static_vectors(path)
+
+
+def test_vectors_of_parts_of_words_have_no_words(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.vectors = Vectors(
+        strings=nlp.vocab.strings,
+        mode="floret",
+        data=np.ones((5, 2), dtype="float32"),
+        minn=2,
+        maxn=3,
+        hash_count=1,
+    )
+    nlp.to_disk(tmp_path / "floret")
+
+    with pytest.raises(ValueError, match="EL087.*floret.*parts of words"):
+        read_static_vectors(tmp_path / "floret")
 
 
 def test_a_folder_with_vectors_that_are_none_is_refused(tmp_path):

@@ -57,6 +57,18 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_target_of_a_link_is_written(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"
+    target.write_bytes(b"before")
+    link.symlink_to(target)
+
+    write_file(link, b"after")
+
+    assert link.is_symlink() and target.read_bytes() == b"after"
+    assert len(list(tmp_path.iterdir())) == 2 and list(target.parent.iterdir()) == [target]
+
+
 def test_json_makes_the_folders_above_it(tmp_path):
     write_json(tmp_path / "a" / "b.json", {"ä": [1]})
     assert srsly.read_json(tmp_path / "a" / "b.json") == {"ä": [1]}
