@@ -38,6 +38,10 @@ def nlp():
     return load_old()
 
 
+# Tens of thousands of files are written, which takes minutes where a disk is slow.
+EVERY_BIT = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
 def says(nlp):
     arrays, rest = read_docs(nlp.pipe(TEXTS))
     return srsly.json_dumps(rest) + "".join(f"{np.nan_to_num(a).round(4)}" for a in arrays.values())
@@ -54,7 +58,7 @@ def some_bits(content, n):
     return bits if len(bits) <= n else random.Random(0).sample(bits, n)
 
 
-@pytest.mark.parametrize("n_bits", [300, pytest.param(10**9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_bits", [300, pytest.param(10**9, marks=EVERY_BIT)])
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_a_flipped_bit_in_any_file_is_told(nlp, tmp_path, name, n_bits):
     pipe, expected = nlp.get_pipe(name), says(nlp)
@@ -76,7 +80,7 @@ def test_a_flipped_bit_in_any_file_is_told(nlp, tmp_path, name, n_bits):
     assert says(nlp) == expected
 
 
-@pytest.mark.parametrize("n_bits", [600, pytest.param(10**9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_bits", [600, pytest.param(10**9, marks=EVERY_BIT)])
 @pytest.mark.parametrize("name", [*COMPONENTS, "elmo_lm"])
 def test_a_flipped_bit_in_bytes_is_told(nlp, name, n_bits):
     pipe, expected = nlp.get_pipe(name), says(nlp)
