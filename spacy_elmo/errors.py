@@ -787,6 +787,19 @@ class Errors(metaclass=ErrorsWithCodes):
         "corpus reader leaves out spans. In [corpora] take `@readers = "
         '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
     )
+    EL318 = (
+        "The cats of the pair '{text}' do not say which label is right: {cats}. Give one of them "
+        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label."
+    )
+    EL319 = (
+        "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
+        "another OUTPUT."
+    )
+    EL320 = (
+        "The augmenter makes {found} tokens of the {n} of the doc '{text}': where its gold spans "
+        "are among them is not known. Take one that keeps the tokens, such as "
+        "spacy.lower_case.v1 or spacy.orth_variants.v1."
+    )
     # Semantic roles
     EL200 = (
         "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "

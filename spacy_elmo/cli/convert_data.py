@@ -32,6 +32,7 @@ def convert_data(
     import spacy
     from spacy.tokens import DocBin
 
+    from ..errors import Errors
     from ..text.languages import require_language
     from ..util.atomic import write_file
 
@@ -40,6 +41,8 @@ def convert_data(
     with exit_on_error(quiet) as console:
         require_language(lang)
         require_output(output)
+        if output.resolve() == input.resolve():
+            raise ValueError(Errors.EL319.format(path=input))
         docs = list(reader(spacy.blank(lang), input, **options))
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, DocBin(docs=docs, store_user_data=True).to_bytes())

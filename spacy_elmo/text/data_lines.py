@@ -54,6 +54,16 @@ def read_blocks(path: Path) -> Iterator[List[Line]]:
         yield block
 
 
+def split_cells(text: str) -> List[str]:
+    """text (str): a line of columns. RETURNS (List[str]): its cells, by tabs if there are any, else
+    by spaces. Spaces of other kinds are parts of words, such as that of "10 000"."""
+    stripped = text.strip(" \t\r\n")
+    if "\t" in stripped:
+        # A first cell may be empty.
+        return text.rstrip(" \t\r\n").split("\t")
+    return stripped.split(" ") if "  " not in stripped else [c for c in stripped.split(" ") if c]
+
+
 def line_error(path: Path, number: int, problem: str) -> ValueError:
     """path (Path): a file. number (int): of the line, from 1. problem (str): what is wrong with
     it, a clause. RETURNS (ValueError): EL197, to be raised."""

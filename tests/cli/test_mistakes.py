@@ -121,6 +121,7 @@ MISTAKES = [
     ],
     # init-config
     ("init-config {config}", "EL164.*--force"),
+    ("convert-data conll2003 {text_txt} {text_txt}", "EL319.*text.txt"),
     ("init-config {folder}", 2),
     ("init-config {text_txt}/x.cfg", "EL145.*xists"),
     ("init-config {out} --pretraining --pipeline ner", "EL301.*`--pipeline`.*`--pretraining`"),

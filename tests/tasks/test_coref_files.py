@@ -134,6 +134,44 @@ def test_a_parse_that_is_none_is_said(tmp_path, rows, problem):
         read(tmp_path, "ontogum", make_conllu(*rows))
 
 
+def make_mentions(*entities):
+    lines = [
+        f"{i}\tx\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t{entity}\n"
+        for i, entity in enumerate(entities, start=1)
+    ]
+    return "# newdoc\n" + "".join(lines)
+
+
+def test_what_is_not_annotated_is_nothing(tmp_path):
+    (doc,) = read(tmp_path, "ontogum", make_mentions("Entity=(1)", "_"))
+    assert [(t.lemma_, t.tag_, t.pos_, t.dep_) for t in doc] == [("", "", "", "")] * 2
+
+    underscore = make_mentions("Entity=(1)").replace("\tx\t_", "\t_\t_")
+    (doc,) = read(tmp_path, "ontogum", underscore)
+    assert (doc[0].text, doc[0].lemma_) == ("_", "_")
+
+
+def test_a_mention_in_parts_is_one(tmp_path):
+    text = make_mentions(
+        "Entity=(e1[1/2]-person",
+        "_",
+        "Entity=e1[1/2])(e2)",
+        "Entity=(e1[2/2]-person)",
+        "Entity=(e1)",
+    )
+    (doc,) = read(tmp_path, "ontogum", text)
+    assert describe(doc) == [[(0, 4), (4, 5)], [(2, 3)]]
+
+    with pytest.raises(ValueError, match="EL197.*mentions of e1 have no end"):
+        read(tmp_path, "ontogum", make_mentions("Entity=(e1[1/2])", "_"))
+
+
+def test_a_treebank_without_coreference_is_refused(tmp_path):
+    """It would teach that nothing refers to anything."""
+    with pytest.raises(ValueError, match="EL197.*Line 3 .*no word has `Entity=`"):
+        read(tmp_path, "ontogum", make_mentions("_", "SpaceAfter=No"))
+
+
 def test_words_that_nobody_said_are_no_doc(tmp_path):
     assert read(tmp_path, "ontogum", make_conllu(("1.1", "X", "_"), ("²", "X", "0"))) == []
 

@@ -192,7 +192,8 @@ def make_words(mentions):
     flat = np.array([word for own in mentions for word in own] or [0])
     ends = np.cumsum([len(own) for own in mentions])
     starts = ends - [len(own) for own in mentions]
-    facts = MentionFacts(0, flat, flat, np.ones(len(flat), dtype=bool), None)
+    every = np.ones(len(flat), dtype=bool)
+    facts = MentionFacts(0, flat, flat, every, ~every, None)
     return find_words(facts, starts, ends)
 
 

@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -12,6 +14,8 @@ from spacy.training import Example
 from spacy_elmo.tasks.coref.chain_display import make_color, make_display, render_chains
 from spacy_elmo.tasks.coref.clusters import find_groups, get_chains, set_gold_clusters
 from spacy_elmo.tasks.coref.coref_scorer import SCORES, score_coref
+from spacy_elmo.tasks.coref.mention_facts import find_facts
+from spacy_elmo.tasks.coref.span_choice import mask_scores
 
 from ..support.toy_tasks import HASHED, RANKER, make_examples, make_gold, make_task, train
 
@@ -163,6 +167,54 @@ def test_docs_that_say_nothing_are_not_learned_from(nlp, pipe):
 
     assert [any(array.any() for array in own) for own in gradient] == [False, False, True]
     assert not np.isnan(gradient[2].links).any()
+
+
+def test_docs_that_say_nothing_take_nothing_from_others(nlp, pipe):
+    gold, unsaid = make_doc(nlp, [(0, 1), (4, 5)]), Doc(nlp.vocab, words=WORDS * 9)
+    losses = []
+    for docs in ([gold], [gold, unsaid]):
+        examples = make_examples(nlp, docs)
+        for eg in examples:
+            nlp.get_pipe("elmo")(eg.predicted)
+        scores = pipe.model.predict([eg.predicted for eg in examples])
+        losses.append(pipe.get_loss(examples, scores)[0])
+
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@given(st.lists(st.booleans(), min_size=7, max_size=7))
+def test_gold_is_found_whatever_spaces_are_between(spaces):
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    gold = make_doc(nlp, [(0, 1), (4, 5)], [(2, 3), (6, 7)])
+    example = Example(Doc(nlp.vocab, words=WORDS, spaces=spaces), gold)
+
+    assert pipe._find_gold(example) == [[(0, 1), (4, 5)], [(2, 3), (6, 7)]]
+    set_gold_clusters(example.predicted, pipe._find_gold(example))
+    assert score_coref([example])["coref_f"] == pytest.approx(1)
+
+
+def test_words_of_other_places_are_not_learned(nlp):
+    """By characters, those of the text are others where the gold has more spaces."""
+    pipe = nlp.get_pipe("elmo_coref")
+    gold = Doc(nlp.vocab, words=["Ed", ",", "Jo", ",", "x", "y", "z"])
+    set_gold_clusters(gold, [[(4, 5), (5, 6)]])
+    example = Example(nlp.make_doc("Ed, Jo, x y z"), gold)
+
+    (cluster,) = pipe._find_gold(example)
+    assert [example.predicted[start:end].text for start, end in cluster] == ["x", "y"]
+
+
+def test_no_mention_begins_or_ends_with_whitespace():
+    doc = Doc(spacy.blank("en").vocab, words=["Sam", " ", "eats", "\n", "\n", "ham"])
+    facts = find_facts(doc, 0, 6, 4)
+    kept = np.isfinite(mask_scores(np.zeros((6, 4), dtype="float32"), facts))
+    spans = [doc[i : i + extra + 1] for i, extra in zip(*np.nonzero(kept))]
+
+    assert not any(span[0].is_space or span[-1].is_space for span in spans)
+    assert [len(span) for span in spans] == [1, 3, 1, 4, 1]
+    blank = find_facts(Doc(doc.vocab, words=[" ", "\n"]), 0, 2, 2)
+    assert np.isfinite(mask_scores(np.zeros((2, 2), dtype="float32"), blank)).sum() == 3
 
 
 def test_an_empty_group_says_that_there_is_no_chain(nlp):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from torch.nn.utils.rnn import pad_sequence
 
@@ -156,6 +156,29 @@ def test_labels_never_seen_are_errors_in_training_and_mistakes_in_scores(nlp):
     scores = nlp.evaluate([example])
     assert scores["entailment_acc"] == 0
     assert scores["entailment_f_per_type"]["perhaps"]["f"] == 0
+
+
+@pytest.mark.parametrize("cats", [{"yes": 1.0, "no": 1.0}, {"yes": 0.4, "no": 0.45}])
+def test_gold_that_is_no_one_label_is_said(nlp, cats):
+    (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
+    example.reference.cats = cats
+    for use in (nlp.update, nlp.evaluate):
+        with pytest.raises(ValueError, match="EL318.*'yes': .*'no'"):
+            use([example])
+    example.reference.cats = {"yes": 0.0, "no": 0.0}
+    assert nlp.evaluate([example])["entailment_acc"] is None
+
+
+def test_docs_that_were_stored_plainly_are_scored(nlp):
+    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 6))
+    expected = nlp.evaluate(examples)["entailment_acc"]
+    predicted = [nlp(eg.predicted) for eg in examples]
+    for eg, doc in zip(examples, DocBin(docs=predicted).get_docs(nlp.vocab)):
+        assert doc._.entailment is None and doc.cats
+        doc.cats["other"] = 2.0
+        eg.predicted = doc
+
+    assert score_entailment(examples)["entailment_acc"] == expected > 0
 
 
 def test_gold_without_pairs_to_predict_is_said(nlp):

@@ -13,7 +13,10 @@ from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.pipeline.presets import make_config
+from spacy_elmo.tasks.coref.elmo_coref import ElmoCoref
+from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
 from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
 from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 
 from ..support.helpers import SHAPE, silently
@@ -37,6 +40,13 @@ KEYS = {
     "ner": "ents_f",
     "spancat": "spans_sc_f",
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def attributes():
+    """Those of all tasks, whichever component is there."""
+    for pipe in (ElmoCoref, ElmoEntailment, ElmoQA):
+        pipe.register_extensions()
 
 
 @pytest.fixture(scope="module", params=MODELS)

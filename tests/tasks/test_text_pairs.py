@@ -1,10 +1,14 @@
 """Two texts in one Doc, and corpora that keep what components are given."""
 
+import random
+from functools import partial
+
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
 
+from spacy_elmo.tasks.coref.coref_corpus import build_coref_corpus_v1
 from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1, copy_spans
 from spacy_elmo.tasks.shared.text_pairs import get_pair, make_pair
 from spacy_elmo.tasks.shared.word_matches import find_matches
@@ -79,6 +83,45 @@ def test_attributes_of_groups_survive_an_augmenter(nlp, tmp_path):
     (eg,) = build_span_corpus_v1(tmp_path / "x.spacy", [], augmenter=augmenter)(nlp)
     assert eg.reference.text == "paris is old ."
     assert eg.reference.spans["answers"].attrs == {"texts": ["Rome"]}
+
+
+QUOTES = {"paired": [{"tags": ["``", "''"], "variants": [["``", "''"], ["“", "”"]]}], "single": []}
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [partial(build_span_corpus_v1, groups=["g"], gold_preproc=True), build_coref_corpus_v1],
+)
+def test_spans_stay_on_their_words_where_a_word_gets_longer(nlp, tmp_path, reader):
+    words, tags = ["“", "No", "”", ",", "I", "I", "said"], ["``", "UH", "''", ",", "P", "P", "V"]
+    doc = Doc(nlp.vocab, words=words, tags=tags)
+    doc.spans["g"] = [Span(doc, 4, 5, label="A", span_id="i"), Span(doc, 5, 7, label="B")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    make = spacy.registry.augmenters.get("spacy.orth_variants.v1")
+    augmenter = make(1.0, 0.0, QUOTES)
+    lengths = set()
+    for seed in range(20):
+        random.seed(seed)
+        for eg in reader(tmp_path / "x.spacy", augmenter=augmenter)(nlp):
+            lengths.add(len(eg.reference.text))
+            spans = eg.reference.spans["g"]
+            found = [(s.start, s.end, s.label_, s.id_) for s in spans]
+            assert found == [(4, 5, "A", "i"), (5, 7, "B", "")]
+    assert len(lengths) > 1
+
+
+def test_an_augmenter_that_changes_tokens_is_refused(nlp, tmp_path):
+    doc = nlp.make_doc("I like ham")
+    doc.spans["g"] = [doc[1:2]]
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+
+    def augment(nlp, example):
+        made = nlp.make_doc("I like green ham")
+        yield Example(made.copy(), made)
+
+    corpus = build_span_corpus_v1(tmp_path / "x.spacy", ["g"], augmenter=augment)
+    with pytest.raises(ValueError, match="EL320.*4 tokens of the 3 of the doc 'I like ham'"):
+        list(corpus(nlp))
 
 
 def test_the_text_is_both_with_a_space(nlp):

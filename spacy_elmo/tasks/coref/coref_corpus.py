@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
-from ..shared.span_corpus import Reader, copy_sentences, copy_words
+from ..shared.span_corpus import KeptSpans, Reader, copy_sentences, copy_words
 
 
 class CorefCorpus:
@@ -49,5 +49,6 @@ def build_coref_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (CorefCorpus): nlp -> examples.
     """
-    read = create_docbin_reader(path, False, 0, limit, augmenter)
+    kept = KeptSpans(augmenter) if augmenter else None
+    read = create_docbin_reader(path, False, 0, limit, kept)
     return CorefCorpus(read, gold_tokens, sentences)

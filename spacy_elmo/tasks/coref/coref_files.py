@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_lines
+from ...text.data_lines import Line, line_error, read_lines, split_cells
 from ...util.snippets import count_things
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
@@ -43,8 +43,9 @@ def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed. Documents begin with `# newdoc`.
     YIELDS (Doc): a whole document with the clusters, sentence starts, tags, lemmas and parse.
-    RAISES (ValueError): EL197 for a line that is none of these.
+    RAISES (ValueError): EL197 for a line that is none of these, and for a file without any mention.
     """
+    n_clusters, last = 0, None
     for lines in _split_documents(path, "# newdoc"):
         sentences, clusters = _read_document(path, _join_words(lines), _parse_conllu)
         # All of them may be words that nobody said.
@@ -52,6 +53,10 @@ def read_ontogum(nlp: Language, path: Path) -> Iterator[Doc]:
             with _located(path, lines[0][0], "in the document from there on, "):
                 doc = _make_clusters_doc(nlp, sentences, clusters, _make_parse(sentences))
             yield doc
+            n_clusters, last = n_clusters + len(clusters), lines[-1]
+    if last and not n_clusters:
+        # A treebank without coreference would teach that nothing refers to anything.
+        raise line_error(path, last[0], "up to here, no word has `Entity=` in its last column")
 
 
 def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
@@ -124,6 +129,9 @@ def _parse_conllu(text: str) -> Optional[Word]:
         raise ValueError(f"'{head}' is no number of a head")
     values = _read_misc(misc)
     space = values.get("SpaceAfter") != "No"
+    # "_" is nothing; of a lemma, unless that is the word.
+    pos, tag, relation = ("" if cell == "_" else cell for cell in (pos, tag, relation))
+    lemma = "" if lemma == "_" != word else lemma
     return Word(word, values.get("Entity", ""), space, (lemma, pos, tag, head, relation))
 
 
@@ -143,7 +151,7 @@ def _read_misc(cell: str) -> Dict[str, str]:
 
 def _parse_columns(text: str) -> Optional[Word]:
     # The last cell may be empty.
-    cells = text.split("\t") if "\t" in text else text.split()
+    cells = text.split("\t") if "\t" in text else split_cells(text)
     if len(cells) < _LEAST_COLUMNS:
         raise ValueError(f"columns: {len(cells)}, expected {_LEAST_COLUMNS} or more")
     if not cells[3]:

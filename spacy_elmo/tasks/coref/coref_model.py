@@ -202,7 +202,7 @@ def _split(
             n = shape[0] * shape[1]
             arrays.append(flat[:n].reshape(shape))
             flat = flat[n:]
-        mentions = mask_scores(arrays[0], own.n_widths)
+        mentions = mask_scores(arrays[0], own)
         scores.append(CorefScores(own.start, mentions, arrays[1], kept))
     return scores
 

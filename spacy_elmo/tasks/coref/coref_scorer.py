@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..shared.word_places import find_places
 from .clusters import PREFIX, find_groups, get_chains
 from .coref_metrics import METRICS, add_metrics, compute_mentions, get_prf
 
@@ -39,11 +40,12 @@ def score_coref(examples: Iterable[Example], prefix: str = PREFIX, **cfg: Any) -
 
 def get_partition(doc: Doc, prefix: str = PREFIX) -> List[List[Tuple[int, int]]]:
     """doc (Doc): any doc. prefix (str): of the groups. RETURNS (List[List[Tuple[int, int]]]):
-    Clusters of mentions as characters; each mention once, in the first cluster that has it."""
+    Clusters of mentions, by `find_places`; each mention once, in the first cluster that has it."""
+    places = find_places(doc)
     seen = set()
     clusters = []
     for chain in get_chains(doc, prefix):
-        mentions = [(span.start_char, span.end_char) for span in chain]
+        mentions = [(places[span.start], places[span.end]) for span in chain]
         clusters.append([mention for mention in mentions if mention not in seen])
         seen.update(mentions)
     return [cluster for cluster in clusters if cluster]

@@ -165,13 +165,14 @@ class ElmoCoref(TaskPipe):
         """examples (Iterable[Example]): a batch; those whose reference has no group of mentions are
         not learned from. scores (List[CorefScores]): what the model says of them.
         RETURNS (Tuple[float, List[CorefGradient]]): the loss in nats, divided by the number of
-            mentions that were kept in the batch, and its gradient."""
+            mentions that were kept in docs that are learned from, and its gradient."""
         examples = list(examples)
         validate_examples(examples, "ElmoCoref.get_loss")
-        n_mentions = sum(len(own.links) for own in scores) or 1
+        golds = [self._find_gold(eg) for eg in examples]
+        n_mentions = sum(len(own.links) for own, gold in zip(scores, golds) if gold is not None)
+        n_mentions = n_mentions or 1
         total, gradients = 0.0, []
-        for eg, own in zip(examples, scores):
-            clusters = self._find_gold(eg)
+        for clusters, own in zip(golds, scores):
             loss, gradient = _ignore(own)
             if clusters is not None and len(own.links):
                 loss, gradient = compute_loss(own, clusters, self.cfg["mention_weight"])
@@ -185,11 +186,12 @@ class ElmoCoref(TaskPipe):
             return None
         clusters = []
         for chain in get_chains(example.reference, self.cfg["prefix"]):
-            spans = [example.predicted.char_span(m.start_char, m.end_char) for m in chain]
-            if None in spans:
+            # By words, as spaCy aligns them: the spaces between may be others.
+            spans = example.get_aligned_spans_y2x(chain, allow_overlap=True)
+            if len(spans) < len(chain):
                 warnings.warn(Warnings.WL039.format(name=self.name), stacklevel=2)
             if len(chain) > 1 or self.cfg["singletons"]:
-                clusters.append([(span.start, span.end) for span in spans if span is not None])
+                clusters.append([(span.start, span.end) for span in spans])
         return clusters
 
 

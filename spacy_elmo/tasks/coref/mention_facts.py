@@ -17,6 +17,7 @@ class MentionFacts(NamedTuple):
     n_widths (Ints): shape (n_tokens,): so many tokens has the longest span that begins here.
     words (Ints): shape (n_tokens,): hashes of the words in lower case.
     is_content (NDArray): shape (n_tokens,), bool: no stop word, punctuation or whitespace.
+    is_space (NDArray): shape (n_tokens,), bool: whitespace, where no mention begins or ends.
     roots (Optional[Ints]): shape (n_tokens, max_span): of the span that begins here and has 1, 2
         ... tokens, the token that is highest in the parse; None without a parse.
     """
@@ -25,6 +26,7 @@ class MentionFacts(NamedTuple):
     n_widths: Ints
     words: Ints
     is_content: NDArray[np.bool_]
+    is_space: NDArray[np.bool_]
     roots: Optional[Ints]
 
 
@@ -40,7 +42,8 @@ def find_facts(doc: Doc, start: int, end: int, max_span: int) -> MentionFacts:
         depths = np.array([sum(1 for _ in t.ancestors) for t in tokens], dtype="int64")
         roots = find_roots(depths, max_span)
     is_content = np.array([not (t.is_stop or t.is_punct or t.is_space) for t in tokens], dtype=bool)
-    return MentionFacts(start, n_widths, words, is_content, roots)
+    is_space = np.array([t.is_space for t in tokens], dtype=bool)
+    return MentionFacts(start, n_widths, words, is_content, is_space, roots)
 
 
 def find_sentence_ends(doc: Doc) -> Ints:

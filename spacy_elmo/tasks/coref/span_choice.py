@@ -6,16 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clusters import Cluster
-from .mention_facts import Ints
+from .mention_facts import Ints, MentionFacts
 
 Floats = NDArray[np.float32]
 
 
-def mask_scores(scores: Floats, n_widths: Ints) -> Floats:
-    """scores (Floats): of spans, shape (n_tokens, max_span). n_widths (Ints): see `MentionFacts`.
+def mask_scores(scores: Floats, facts: MentionFacts) -> Floats:
+    """scores (Floats): of spans, shape (n_tokens, max_span). facts (MentionFacts): of the tokens.
     RETURNS (Floats): the same, -inf where no mention can be."""
-    is_span = np.arange(scores.shape[1]) < n_widths.reshape(-1, 1)
-    return np.where(is_span, scores, np.float32("-inf"))
+    n_tokens, max_span = scores.shape
+    extra = np.arange(max_span)
+    is_span = extra < facts.n_widths.reshape(-1, 1)
+    lasts = np.minimum(np.arange(n_tokens).reshape(-1, 1) + extra, n_tokens - 1)
+    is_mention = is_span & ~facts.is_space.reshape(-1, 1) & ~facts.is_space[lasts]
+    # Of nothing but whitespace, any will do: one span is always kept.
+    return np.where(is_mention if is_mention.any() else is_span, scores, np.float32("-inf"))
 
 
 def choose_spans(scores: Floats, share: float) -> Tuple[Ints, Ints]:

@@ -92,7 +92,7 @@ class SpanRanker(nn.Module):
     ) -> Tuple[Tensor, Tensor, Candidates]:
         roots = None if facts.roots is None else _send(facts.roots, X)
         grid = self.spans(X, roots, dropout)
-        masked = mask_scores(grid.detach().cpu().numpy(), facts.n_widths)
+        masked = mask_scores(grid.detach().cpu().numpy(), facts)
         starts, ends = choose_spans(masked, self.share)
         texts = _send(find_texts(facts.words, starts, ends), X)
         first, last = _send(starts, X), _send(ends - 1, X)

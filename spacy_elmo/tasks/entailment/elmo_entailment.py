@@ -156,12 +156,16 @@ class ElmoEntailment(LabelledPipe):
 
 def get_gold(example: Example) -> Optional[str]:
     """example (Example): any. RETURNS (Optional[str]): The gold label of a pair, None if there is
-    no pair or none. RAISES (ValueError): EL199 if the doc to be predicted lacks the pair."""
+    no pair or none. RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL318 if
+    its cats do not say which label is right."""
     if get_pair(example.reference, PAIR_NAMES) is None:
         return None
-    chosen = [label for label, value in example.reference.cats.items() if value >= 0.5]
-    if not chosen:
+    cats = example.reference.cats
+    if not any(cats.values()):
         return None
+    chosen = [label for label, value in cats.items() if value >= 0.5]
+    if len(chosen) != 1:
+        raise ValueError(Errors.EL318.format(text=example.text[:50], cats=cats))
     if get_pair(example.predicted, PAIR_NAMES) is None:
         raise ValueError(Errors.EL199.format(text=example.text[:50], names=str([*PAIR_NAMES])))
     return chosen[0]
@@ -174,11 +178,19 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     **cfg (Any): what spaCy gives to scorers; not used.
     RETURNS (Dict[str, Any]): `entailment_acc`, `entailment_macro_f` over the labels of gold and
         prediction, `entailment_f_per_type`; None if nothing counts.
-    RAISES (ValueError): EL199 if docs to be predicted lack their pairs.
+    RAISES (ValueError): as `get_gold`.
     """
     ElmoEntailment.register_extensions()
-    golds = [(get_gold(eg), eg.predicted._.entailment) for eg in examples]
+    golds = [(get_gold(eg), _get_predicted(eg)) for eg in examples]
     return _score([(gold, label) for gold, label in golds if gold is not None])
+
+
+def _get_predicted(example: Example) -> Optional[str]:
+    """RETURNS (Optional[str]): The label that was predicted: docs that went through a `DocBin` may
+    have no more than its cats, of which other components may have some, too."""
+    label: Optional[str] = example.predicted._.entailment
+    cats = {k: v for k, v in example.predicted.cats.items() if k in example.reference.cats}
+    return label or max(cats, key=lambda each: cats[each], default=None)
 
 
 def _score(pairs: Sequence[Tuple[Optional[str], Optional[str]]]) -> Dict[str, Any]:

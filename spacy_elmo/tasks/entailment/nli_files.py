@@ -72,7 +72,12 @@ def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:
         return
     names = _split(first[1])
     for number, text in lines:
-        yield number, dict(zip(names, _split(text)))
+        cells = _split(text)
+        if len(cells) > len(names):
+            # A tab in a text: who shifts the cells has another text.
+            problem = f"columns: {len(cells)}, the first line names {len(names)}"
+            raise line_error(path, number, problem)
+        yield number, dict(zip(names, cells))
 
 
 def _split(text: str) -> List[str]:

@@ -7,7 +7,7 @@ from typing import Iterator, List, NamedTuple, Optional
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_blocks
+from ...text.data_lines import Line, line_error, read_blocks, split_cells
 from ..shared.bio_tags import LabelledSpan, make_spans, read_tags
 from ..shared.sentence_docs import make_doc
 
@@ -114,9 +114,7 @@ def _starts_doc(text: str, last_only: bool) -> bool:
 def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> ColumnSentence:
     rows = []
     for number, text in lines:
-        # A word may be a space of another kind.
-        stripped = text.strip(" \t\r\n")
-        cells = text.rstrip(" \t\r\n").split("\t") if "\t" in stripped else text.split()
+        cells = split_cells(text)
         if len(cells) < 2:
             raise line_error(path, number, f"'{text[:50]}' has no tag")
         rows.append([cells[0], cells[-1]] if last_only else cells)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, Iterable, Iterator, List, Optional
 
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
@@ -52,11 +52,11 @@ class SpanCorpus:
             yield example
 
 
-class KeptAttrs:
-    """An augmenter whose docs keep the attributes of span groups, such as the official texts of
-    answers: spaCy's lose them.
+class KeptSpans:
+    """An augmenter whose docs keep the span groups with all that they say. spaCy's carry them as
+    characters, which are those of other words where a word got longer, and lose their attributes.
 
-    augment (Augmenter): any.
+    augment (Augmenter): any that keeps the tokens.
     """
 
     def __init__(self, augment: Augmenter) -> None:
@@ -64,12 +64,29 @@ class KeptAttrs:
 
     def __call__(self, nlp: Language, example: Example) -> Iterator[Example]:
         """nlp (Language): the pipeline. example (Example): of the corpus. YIELDS (Example): what
-        is made of it."""
-        attrs = {name: group.attrs for name, group in example.reference.spans.items()}
-        for made in self.augment(nlp, example):
-            for name, group in made.reference.spans.items():
-                group.attrs = {**attrs.get(name, {}), **group.attrs}
-            yield made
+        is made of it. RAISES (ValueError): EL320 if that has another number of tokens."""
+        doc = example.reference
+        groups = {name: (group.attrs, list(group)) for name, group in doc.spans.items()}
+        for name in groups:
+            del doc.spans[name]
+        made = list(self.augment(nlp, example))
+        for each in [example, *(other for other in made if other.reference is not doc)]:
+            if len(each.reference) != len(doc):
+                found = len(each.reference)
+                text = Errors.EL320.format(text=doc.text[:50], n=len(doc), found=found)
+                raise ValueError(text)
+            for name, (attrs, spans) in groups.items():
+                moved = [_move(span, each.reference) for span in spans]
+                each.reference.spans[name] = SpanGroup(
+                    each.reference, name=name, attrs=attrs, spans=moved
+                )
+        yield from made
+
+
+def _move(span: Span, doc: Doc) -> Span:
+    """RETURNS (Span): the same of a doc with the same tokens."""
+    start, end = span.start, span.end
+    return Span(doc, start, end, label=span.label, kb_id=span.kb_id, span_id=span.id)
 
 
 def copy_words(doc: Doc) -> Doc:
@@ -128,6 +145,6 @@ def build_span_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    kept = KeptAttrs(augmenter) if augmenter else None
+    kept = KeptSpans(augmenter) if augmenter else None
     read = create_docbin_reader(path, False, 0, limit, kept)
     return SpanCorpus(read, list(groups), sentences, gold_preproc, max_length)

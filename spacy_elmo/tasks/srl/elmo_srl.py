@@ -230,7 +230,9 @@ def _strip(span: Span) -> Span:
 def _read_given(doc: Doc) -> List[Place]:
     if PREDICATES not in doc.spans:
         raise ValueError(Errors.EL202.format(text=doc.text[:50], group=PREDICATES))
-    return [(span.start, span.end) for span in doc.spans[PREDICATES] if len(span)]
+    # Each once, and none of whitespace, as those that are found.
+    spans = [_strip(span) for span in doc.spans[PREDICATES]]
+    return [*dict.fromkeys((span.start, span.end) for span in spans if len(span))]
 
 
 def make_srl_scorer() -> Callable[..., Dict[str, Any]]:

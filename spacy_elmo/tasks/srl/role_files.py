@@ -136,12 +136,19 @@ def _make_sentence(
     path: Path, lines: List[Line], document: str, parse: Parse, separator: Union[str, None]
 ) -> RoleSentence:
     try:
-        words, columns = parse([text.strip("\n").split(separator) for _, text in lines])
+        words, columns = parse([_split(text, separator) for _, text in lines])
         if not all(words):
             raise ValueError("a word is empty")
         return RoleSentence(document, list(words), [read_brackets(column) for column in columns])
     except ValueError as err:
         raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
+
+
+def _split(text: str, separator: Union[str, None]) -> List[str]:
+    if separator is not None:
+        return text.strip("\n").split(separator)
+    # A space of another kind is part of a word.
+    return [cell for cell in text.replace("\t", " ").split(" ") if cell]
 
 
 def _make_docs(nlp: Language, sentences: Iterable[RoleSentence], joined: bool) -> Iterator[Doc]:

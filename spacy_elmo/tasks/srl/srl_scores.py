@@ -22,6 +22,7 @@ from spacy.scorer import PRFScore
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..shared.word_places import find_places
 from .frames import PREDICATES, VERB, Frame, is_annotated, read_frames
 
 # Spans of an argument, and labels: several spans if it is discontinuous.
@@ -67,11 +68,8 @@ def _select(arguments: Set[Argument], label: str) -> Set[Argument]:
 
 
 def _collect(doc: Doc) -> Frames:
-    """Start of the predicate -> its arguments, None if these are not known; in characters without
-    whitespace: so that two tokenizers agree, and a doc made of words with a doc made of text."""
-    places = [0]
-    for token in doc:
-        places.append(places[-1] + len("".join(token.text.split())))
+    """Start of the predicate -> its arguments, None if these are not known; by `find_places`."""
+    places = find_places(doc)
     found: Dict[int, Set[Argument]] = {}
     for frame in read_frames(doc):
         arguments = found.setdefault(places[frame.predicate.start], set())

@@ -91,6 +91,11 @@ def test_given_predicates_are_used(trained):
     # One frame each, in their order; all tokens of a predicate are its own.
     assert [frame["V"] for frame in read(doc)] == [(6, 7), (2, 4)]
     assert read(doc)[0]["A0"] == (5, 6)
+    # Each once, and whitespace is none.
+    spaced = nlp.make_doc("Sam  " + TEXTS[0])
+    assert spaced[1].is_space
+    spaced.spans["srl_predicates"] = [spaced[8:9], spaced[1:2], spaced[8:9], spaced[1:1]]
+    assert [frame["V"] for frame in read(nlp(spaced))] == [(8, 9)]
     doc.spans["srl_predicates"] = []
     assert read(nlp(doc)) == []
 
