@@ -79,7 +79,9 @@ def elmo_senses(folder: Path) -> Job:
         keys = [model.choose(form, np.ones((1, _WIDTH))) for form in ("banks", "run", "ham")]
         return [model.get_gloss(key) for key in keys]
 
-    return Job([_strip(pipe.to_bytes()), pipe.model.to_bytes()], run)
+    # Those of version 0.1.0 are two parts, in no message.
+    older = srsly.msgpack_dumps(srsly.msgpack_loads(pipe.model.to_bytes())[:2])
+    return Job([_strip(pipe.to_bytes()), older], run)
 
 
 def _task(name: str) -> Callable[[Path], Job]:
