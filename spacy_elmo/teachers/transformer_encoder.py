@@ -15,7 +15,8 @@ from ..language_model.teacher import require_number
 
 # Sequences that are read at a time.
 _N_SEQUENCES = 64
-# Pieces of a sequence that a model reads which does not say how many it can.
+# Pieces of a sequence: of a model that does not say how many it reads, and of what is read to see
+# whether it can be.
 _N_PLACES = 512
 
 
@@ -127,7 +128,8 @@ def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
             )
         encoder = TransformerEncoder(model.float(), tokenizer)
         # What cannot be read would end a run at its first long sentence.
-        encoder.read([["a"], ["a"] * encoder.n_places], torch.device("cpu"))
+        n_words = min(encoder.n_places, _N_PLACES)
+        encoder.read([["a"], ["a"] * n_words], torch.device("cpu"))
     except Exception as err:  # transformers, tokenizers and safetensors each have their own
         raise ValueError(Errors.EL184.format(path=path, problem=err)) from err
     require_number(kind, "layer", layer, most=most, whole=True)

@@ -61,7 +61,13 @@ def split_cells(text: str) -> List[str]:
     if "\t" in stripped:
         # A first cell may be empty.
         return text.rstrip(" \t\r\n").split("\t")
-    return stripped.split(" ") if "  " not in stripped else [c for c in stripped.split(" ") if c]
+    return split_spaces(text)
+
+
+def split_spaces(text: str) -> List[str]:
+    """text (str): a line of columns. RETURNS (List[str]): what is between spaces and tabs, however
+    many; spaces of other kinds are parts of words."""
+    return [cell for cell in text.strip("\r\n").replace("\t", " ").split(" ") if cell]
 
 
 def line_error(path: Path, number: int, problem: str) -> ValueError:

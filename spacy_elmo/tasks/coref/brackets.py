@@ -67,10 +67,10 @@ class OpenBrackets:
         part = _PART.fullmatch(name)
         if part is not None:
             name, number, n_parts = part.groups()
-            first = self._in_parts.setdefault((name, n_parts), start)
+            self._in_parts.setdefault((name, n_parts), start)
             if number != n_parts:
                 return
-            start = self._in_parts.pop((name, n_parts), first)
+            start = self._in_parts.pop((name, n_parts))
         self.clusters.setdefault(name, []).append((start, end))
 
     def close(self) -> Sequence[Cluster]:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_lines, split_cells
+from ...text.data_lines import Line, line_error, read_lines, split_spaces
 from ...util.snippets import count_things
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
@@ -151,7 +151,7 @@ def _read_misc(cell: str) -> Dict[str, str]:
 
 def _parse_columns(text: str) -> Optional[Word]:
     # The last cell may be empty.
-    cells = text.split("\t") if "\t" in text else split_cells(text)
+    cells = text.split("\t") if "\t" in text else split_spaces(text)
     if len(cells) < _LEAST_COLUMNS:
         raise ValueError(f"columns: {len(cells)}, expected {_LEAST_COLUMNS} or more")
     if not cells[3]:

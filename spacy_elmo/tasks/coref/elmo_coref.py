@@ -169,8 +169,8 @@ class ElmoCoref(TaskPipe):
         examples = list(examples)
         validate_examples(examples, "ElmoCoref.get_loss")
         golds = [self._find_gold(eg) for eg in examples]
-        n_mentions = sum(len(own.links) for own, gold in zip(scores, golds) if gold is not None)
-        n_mentions = n_mentions or 1
+        n_links = (len(own.links) for own, gold in zip(scores, golds) if gold is not None)
+        n_mentions = sum(n_links) or 1
         total, gradients = 0.0, []
         for clusters, own in zip(golds, scores):
             loss, gradient = _ignore(own)

@@ -7,7 +7,7 @@ from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Tup
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_blocks
+from ...text.data_lines import Line, line_error, read_blocks, split_spaces
 from ..shared.bio_tags import LabelledSpan, make_spans
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
@@ -145,10 +145,7 @@ def _make_sentence(
 
 
 def _split(text: str, separator: Union[str, None]) -> List[str]:
-    if separator is not None:
-        return text.strip("\n").split(separator)
-    # A space of another kind is part of a word.
-    return [cell for cell in text.replace("\t", " ").split(" ") if cell]
+    return split_spaces(text) if separator is None else text.strip("\n").split(separator)
 
 
 def _make_docs(nlp: Language, sentences: Iterable[RoleSentence], joined: bool) -> Iterator[Doc]:
