@@ -12,6 +12,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 from torch import Tensor
 
+from .lstm_fused import can_fuse, swap_gates
 from .lstm_steps import LayerSettings, SavedLayer, run_back, run_steps, weight_gradients
 
 
@@ -28,6 +29,8 @@ class _Layer(torch.autograd.Function):
         settings: LayerSettings,
     ) -> Tuple[Tensor, Tensor, Tensor]:
         dtype = settings.dtype
+        if settings.is_fused:
+            weight, bias = swap_gates(weight), swap_gates(bias[None])[0]
         X, W = X.to(dtype), weight.to(dtype)  # (n_rows, half), (2 * half, 4 * cell_width)
         P = None if projection is None else projection.to(dtype)  # (cell_width, half)
         # All steps' input products at once; only the recurrence has to wait.
@@ -52,6 +55,8 @@ class _Layer(torch.autograd.Function):
         dH, dC = d_last_hidden.clone(), d_last_cell.clone()  # (n_seqs, half), (n_seqs, cell_width)
         d_gates, d_outputs = run_back(saved, settings, dY, dH, dC)
         d_weight, d_bias, d_projection = weight_gradients(saved, settings, d_gates, d_outputs)
+        if settings.is_fused:
+            d_weight, d_bias = swap_gates(d_weight), swap_gates(d_bias[None])[0]
         dX = (d_gates @ saved.W.chunk(2)[0].t()).to(dC.dtype)  # (n_rows, half)
         return dX, d_weight, d_bias, d_projection, dH, dC, None
 
@@ -87,6 +92,7 @@ def run_layer(
         is_casting = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
     with torch.autocast(device, enabled=False):
-        settings = LayerSettings(batch_sizes, cell_clip, proj_clip, dtype)
+        is_fused = can_fuse(X, cell_clip)
+        settings = LayerSettings(batch_sizes, cell_clip, proj_clip, dtype, is_fused)
         Y, hidden, cell = _Layer.apply(X, weight, bias, projection, *state, settings)
     return Y, (hidden, cell)

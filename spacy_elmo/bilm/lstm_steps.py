@@ -10,6 +10,8 @@ from typing import List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
+from .lstm_fused import fused_step, fused_step_back
+
 
 class LayerSettings(NamedTuple):
     """How a layer runs: see `run_layer`."""
@@ -18,6 +20,7 @@ class LayerSettings(NamedTuple):
     cell_clip: Optional[float]
     proj_clip: Optional[float]
     dtype: torch.dtype
+    is_fused: bool = False
 
 
 class SavedLayer(NamedTuple):
@@ -26,7 +29,8 @@ class SavedLayer(NamedTuple):
     X (Tensor): inputs, shape (n_rows, half).
     W (Tensor): shape (2 * half, 4 * cell_width).
     P (Optional[Tensor]): shape (cell_width, half).
-    activations (Tensor): of the gates i, f, o, j; shape (n_rows, 4 * cell_width).
+    activations (Tensor): of the gates i, f, o, j, or in the order of `lstm_fused`; shape
+        (n_rows, 4 * cell_width).
     first_cell (Tensor): before the first step, shape (n_seqs, cell_width).
     C (Tensor): after each step, shape (n_rows, cell_width).
     H (Tensor): the hidden state before the first step, then the output of each row; shape
@@ -59,14 +63,18 @@ def run_steps(gates: Tensor, saved: SavedLayer, settings: LayerSettings) -> Tupl
             hidden, cell = hidden[:n], cell[:n]  # (n, half), (n, cell_width)
         sums = gates[rows].addmm_(hidden, recurrent_weight)  # (n, 4 * cell_width)
         before, cell, hidden = cell, saved.C[rows], Y[rows]  # hidden: (n, half)
-        m = _step(sums, saved.activations[rows], before, cell, settings.cell_clip)
+        a = saved.activations[rows]  # (n, 4 * cell_width)
+        if settings.is_fused:
+            m = fused_step(sums, a, before, cell)  # (n, cell_width)
+        else:
+            m = step(sums, a, before, cell, settings.cell_clip)
         _project(m.to(hidden.dtype), saved.P, settings.proj_clip, out=hidden)
         start += n
     last_hidden[: len(cell)], last_cell[: len(cell)] = hidden, cell
     return last_hidden, last_cell
 
 
-def _step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor, clip: Optional[float]) -> Tensor:
+def step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor, clip: Optional[float]) -> Tensor:
     """sums (Tensor): of the gates, (n, 4 * cell_width). a (Tensor): gets the activations, the
     same shape and perhaps the same memory. before (Tensor): (n, cell_width). cell (Tensor):
     gets the new one. RETURNS m = sigmoid(o) * tanh(cell), (n, cell_width)."""
@@ -109,24 +117,27 @@ def run_back(
     scratch = C.new_empty(3, n_seqs, cell_width)
     d_sums = C.new_empty(n_seqs, 4 * cell_width)
     end = len(C)
-    for step in reversed(range(len(sizes))):
-        n, start = sizes[step], end - sizes[step]
+    for t in reversed(range(len(sizes))):
+        n, start = sizes[t], end - sizes[t]
         rows = slice(start, end)
-        before = C[start - sizes[step - 1] :][:n] if step else saved.first_cell
+        before = C[start - sizes[t - 1] :][:n] if t else saved.first_cell
         dm = dH[:n].add_(dY[rows])  # (n, half)
         if projection_back is not None and d_outputs is not None:
             if settings.proj_clip is not None:
                 dm.mul_(Y[rows].abs() < settings.proj_clip)
             dm = torch.mm(d_outputs[rows].copy_(dm), projection_back).to(C.dtype)  # (n, cell_width)
         a, cell, dc = saved.activations[rows], C[rows], dC[:n]
-        _step_back(a, cell, before, dm, dc, d_sums[:n], scratch[:, :n], settings.cell_clip)
+        if settings.is_fused:
+            fused_step_back(a, cell, before, dm, dc, d_sums[:n])
+        else:
+            step_back(a, cell, before, dm, dc, d_sums[:n], scratch[:, :n], settings.cell_clip)
         dg = d_gates[rows].copy_(d_sums[:n])  # (n, 4 * cell_width)
         dH[:n] = torch.mm(dg, recurrent_back)  # (n, half)
         end = start
     return d_gates, d_outputs
 
 
-def _step_back(
+def step_back(
     a: Tensor,
     cell: Tensor,
     before: Tensor,
@@ -170,7 +181,7 @@ def weight_gradients(
     d_bias = (d_gates.new_ones(1, len(d_gates)) @ d_gates)[0].to(C.dtype)  # (4 * cell_width,)
     if d_outputs is None:
         return d_weight, d_bias, None
-    o = saved.activations.chunk(4, dim=1)[2]  # (n_rows, cell_width)
+    o = saved.activations.chunk(4, dim=1)[3 if settings.is_fused else 2]  # (n_rows, cell_width)
     M = _tanh(C).mul_(o).to(settings.dtype)  # (n_rows, cell_width)
     return d_weight, d_bias, (M.t() @ d_outputs).to(C.dtype)
 

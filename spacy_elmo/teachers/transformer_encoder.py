@@ -123,8 +123,13 @@ def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
             path, local_files_only=True, use_fast=True, add_prefix_space=True
         )
         with _silence(logging):
+            # The fused attention of a GPU is planned anew for each shape: longer than it takes.
             model = AutoModel.from_pretrained(
-                path, config=config, local_files_only=True, use_safetensors=True
+                path,
+                config=config,
+                local_files_only=True,
+                use_safetensors=True,
+                attn_implementation="eager",
             )
         encoder = TransformerEncoder(model.float(), tokenizer)
         # What cannot be read would end a run at its first long sentence.
