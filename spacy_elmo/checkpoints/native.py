@@ -19,7 +19,7 @@ from ..util.reading import ContentError, parse_json_object, read_file, read_json
 from ..util.showing import show_names, show_reason
 from .checkpoint_files import CheckpointFiles
 from .formats import CheckpointReader, SoftmaxWeights, read_words, write_words
-from .row_scales import restore_rows, round_rows
+from .row_scales import restore_headers, restore_rows, round_rows
 from .tensors import StateDict, read_headers, read_metadata, read_tensors, write_tensors
 from .writing import checkpoint_folder
 
@@ -69,14 +69,14 @@ def read_native_config(files: CheckpointFiles) -> BiLMConfig:
 
     files (CheckpointFiles): the folder.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL032 if config.json is no description of a shape, EL033 if the
-        weights cannot be read, EL020 to EL022 if they are of another shape, EL100 to EL104
+    RAISES (ValueError): EL032 if config.json is no description of a shape, EL033 and EL256 if
+        the weights cannot be read, EL020 to EL022 if they are of another shape, EL100 to EL104
         if a file is none or is not what was written.
     """
-    folder = files.folder
+    folder, path = files.folder, files.folder / WEIGHTS_FILE
     config = _read_shape(folder / CONFIG_FILE)
-    headers = drop_former(read_headers(folder / WEIGHTS_FILE))
-    check_headers(plan_weights(config), headers, str(folder / WEIGHTS_FILE))
+    headers = drop_former(restore_headers(read_headers(path), str(path)))
+    check_headers(plan_weights(config), headers, str(path))
     check_digests(folder, [CONFIG_FILE])
     if (folder / META_FILE).exists():
         check_digests(folder, [META_FILE])
@@ -109,12 +109,12 @@ def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
     files (CheckpointFiles): the folder.
     config (BiLMConfig): the shape of the folder.
     RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL033 if the file cannot be read, EL104 and EL106 if its numbers are
-        not what was written.
+    RAISES (ValueError): EL033 and EL256 if the file cannot be read, EL104 and EL106 if its
+        numbers are not what was written.
     """
-    folder = files.folder
+    folder, path = files.folder, files.folder / WEIGHTS_FILE
     check_digests(folder, [WEIGHTS_FILE])
-    return drop_former(read_tensors(folder / WEIGHTS_FILE))
+    return drop_former(restore_rows(read_tensors(path), str(path)))
 
 
 def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
@@ -168,6 +168,7 @@ def write_native(
     softmax: Optional[SoftmaxWeights] = None,
     meta: Optional[Dict[str, Any]] = None,
     dtype: torch.dtype = torch.float32,
+    round_weights: bool = False,
     round_softmax: bool = False,
     write_more: Optional[Callable[[Path], None]] = None,
 ) -> None:
@@ -178,6 +179,8 @@ def write_native(
     softmax (Optional[SoftmaxWeights]): what it was trained with, if that is to be kept.
     meta (Optional[Dict[str, Any]]): content of meta.json.
     dtype (torch.dtype): type of the stored numbers.
+    round_weights (bool): store the matrices of the biLM in 8 bits a number, with a scale for
+        each row: a quarter of their size.
     round_softmax (bool): store the matrix of the softmax in 8 bits a number, with a scale for
         each row: a quarter of its size, and log-probabilities that differ by some 0.01.
     write_more (Optional[Callable[[Path], None]]): writes further files into the folder
@@ -189,7 +192,10 @@ def write_native(
     with checkpoint_folder(folder, is_native) as temporary:
         srsly.write_json(temporary / CONFIG_FILE, bilm.config.to_dict())
         srsly.write_json(temporary / META_FILE, meta or {})
-        write_tensors(temporary / WEIGHTS_FILE, bilm.state_dict(), dtype)
+        state = round_rows(bilm.state_dict()) if round_weights else bilm.state_dict()
+        # Scales are float32 in any case.
+        stored_type = torch.float32 if round_weights else dtype
+        write_tensors(temporary / WEIGHTS_FILE, state, stored_type)
         if softmax is not None:
             notes = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
             if round_softmax:

@@ -1,11 +1,12 @@
 """Matrices stored in 8 bits a number: each row as whole numbers and a scale of its own."""
 
-from typing import Mapping
+from typing import Dict, Mapping
 
 import torch
 from torch import Tensor
 
-from ..bilm.state_checks import check_numbers
+from ..bilm.plan import TensorHeader
+from ..bilm.state_checks import check_numbers, get_headers
 from ..errors import Errors
 from .tensors import StateDict
 
@@ -36,35 +37,49 @@ def round_rows(state: Mapping[str, Tensor]) -> StateDict:
     return rounded
 
 
+def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[str, TensorHeader]:
+    """What `restore_rows` will give, before any number is read.
+
+    headers (Mapping[str, TensorHeader]): of the tensors that are stored.
+    source (str): where they come from, for the message.
+    RETURNS (Dict[str, TensorHeader]): of those that they stand for.
+    RAISES (ValueError): EL256 for an int8 matrix without a scale for each row, or a scale
+        without a matrix.
+    """
+    restored: Dict[str, TensorHeader] = {}
+    for name, header in headers.items():
+        matrix = name.removesuffix(_SUFFIX)
+        if name.endswith(_SUFFIX) and _is_rounded(headers, matrix):
+            continue
+        if _is_rounded(headers, name):
+            restored[name] = TensorHeader(header.shape)
+        elif header.dtype == "int8" or name.endswith(_SUFFIX):
+            raise ValueError(Errors.EL256.format(path=source, name=matrix))
+        else:
+            restored[name] = header
+    return restored
+
+
+def _is_rounded(headers: Mapping[str, TensorHeader], name: str) -> bool:
+    matrix, scale = headers.get(name), headers.get(name + _SUFFIX)
+    return (
+        matrix is not None
+        and matrix.dtype == "int8"
+        and len(matrix.shape) == 2
+        and scale == TensorHeader(matrix.shape[:1])
+    )
+
+
 def restore_rows(state: Mapping[str, Tensor], source: str) -> StateDict:
     """Undo `round_rows`, but for what it rounded.
 
     state (Mapping[str, Tensor]): as read.
     source (str): where it comes from, for the message.
     RETURNS (StateDict): float32 matrices under their names.
-    RAISES (ValueError): EL256 for an int8 matrix without a scale for each row, or a scale
-        without a matrix.
+    RAISES (ValueError): EL256 as `restore_headers`.
     """
     restored: StateDict = {}
-    for name, tensor in state.items():
-        matrix = name.removesuffix(_SUFFIX)
-        if name.endswith(_SUFFIX) and matrix in state and state[matrix].dtype == torch.int8:
-            continue
+    for name in restore_headers(get_headers(state), source):
         scale = state.get(name + _SUFFIX)
-        if tensor.dtype == torch.int8 and _fits(tensor, scale):
-            assert scale is not None
-            restored[name] = tensor * scale[:, None]
-        elif tensor.dtype == torch.int8 or name.endswith(_SUFFIX):
-            raise ValueError(Errors.EL256.format(path=source, name=matrix))
-        else:
-            restored[name] = tensor
+        restored[name] = state[name] if scale is None else state[name] * scale[:, None]
     return restored
-
-
-def _fits(matrix: Tensor, scale: object) -> bool:
-    return (
-        isinstance(scale, Tensor)
-        and scale.dtype == torch.float32
-        and matrix.ndim == 2
-        and scale.shape == matrix.shape[:1]
-    )

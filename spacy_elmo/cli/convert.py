@@ -20,6 +20,9 @@ def convert(
         None, help="HDF5 file, if SOURCE is options.json", show_default="none"
     ),
     half: bool = typer.Option(False, "--half", help="Store 16 bits a number, not 32"),
+    round_weights: bool = typer.Option(
+        False, "--round-weights", help="Store the biLM in 8 bits a number, a scale for each row"
+    ),
     round_softmax: bool = typer.Option(
         False, "--round-softmax", help="Store the softmax in 8 bits a number, a scale for each word"
     ),
@@ -56,7 +59,13 @@ def convert(
         stored = reader.read_softmax(files) if softmax else None
         dtype = torch.float16 if half else torch.float32
         write_native(
-            bilm, output, softmax=stored, meta=notes, dtype=dtype, round_softmax=round_softmax
+            bilm,
+            output,
+            softmax=stored,
+            meta=notes,
+            dtype=dtype,
+            round_weights=round_weights,
+            round_softmax=round_softmax,
         )
         rows = [(key.replace("_", " "), _format(value)) for key, value in vars(bilm.config).items()]
         console.tell(format_table(rows, ("shape of the biLM", "")))

@@ -1,11 +1,13 @@
 """Matrices in 8 bits a number: near what they were, and refused without their scales."""
 
 import pytest
+import safetensors.torch
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.checkpoints.row_scales import restore_rows, round_rows
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
@@ -82,3 +84,30 @@ def test_a_checkpoint_with_a_rounded_softmax_says_nearly_the_same(tmp_path, kind
         loaded = load_language_model(CheckpointFiles(tmp_path / "lm")).model.softmax
         difference = (loaded.log_probs(hidden) - softmax.log_probs(hidden)).abs()
     assert 0 < float(difference.max()) < 0.05
+
+
+@pytest.mark.parametrize("text_input", ["characters", "words"])
+def test_a_checkpoint_with_rounded_weights_computes_nearly_the_same(tmp_path, text_input):
+    sizes = {"input": "words", "n_words": 2} if text_input == "words" else {}
+    bilm = BiLM(BiLMConfig(**{**SHAPE, **sizes}))
+    if text_input == "words":
+        bilm.word_table.fill(["eggs", "ham"])
+    write_native(bilm, tmp_path / "plain")
+    write_native(bilm, tmp_path / "rounded", dtype=torch.float16, round_weights=True)
+
+    plain, rounded = (load_embedder(tmp_path / name) for name in ("plain", "rounded"))
+
+    found, expected = (e.embed([["eggs", "ham", "eggs"]])[0] for e in (rounded, plain))
+    assert 0 < abs(found - expected).max() < 0.02 * abs(expected).max()
+    restored, state = (e.bilm.state_dict() for e in (rounded, plain))
+    assert {n: t.dtype for n, t in restored.items()} == {n: t.dtype for n, t in state.items()}
+
+
+def test_rounded_weights_without_their_scales_are_refused(tmp_path):
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "lm", round_weights=True)
+    path = tmp_path / "lm" / "model.safetensors"
+    state = safetensors.torch.load_file(path)
+    del state["char_cnn.projection.weight.row_scale"]
+    safetensors.torch.save_file(state, path)
+    with pytest.raises(ValueError, match="EL256.*stores char_cnn.projection.weight in 8 bits"):
+        load_embedder(tmp_path / "lm")

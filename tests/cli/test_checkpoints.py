@@ -60,6 +60,14 @@ def test_convert_rounds_the_softmax_alone(tmp_path):
     assert (tmp_path / "out" / "softmax.safetensors").stat().st_size < 1.1 * n_numbers
 
 
+def test_convert_rounds_all_weights(tmp_path):
+    run("elmo", "convert", "en_small", tmp_path / "out", "--round-weights", "--round-softmax")
+    size = (tmp_path / "out" / "model.safetensors").stat().st_size
+    assert size < 0.6 * (WEIGHTS / "model.safetensors").stat().st_size
+    found, expected = (load_embedder(f).embed([["eggs"]])[0] for f in (tmp_path / "out", WEIGHTS))
+    assert_close(found, expected, atol=0.1)
+
+
 def test_convert_removes_nothing_but_weights(folder, tmp_path):
     output = tmp_path / "out"
     run("elmo", "convert", folder, output)
