@@ -255,8 +255,8 @@ class Errors(metaclass=ErrorsWithCodes):
     # Language models
     EL070 = "The words in '{path}' cannot be read: {error}. Give a file with a word in each line."
     EL071 = (
-        "A vocabulary starts with {found}, expected <S>, </S>, <UNK>, then each word once. "
-        "Is it the right file?"
+        "These words start with {found}, and a vocabulary with <S>, </S>, <UNK>, then has each "
+        "word once. Give the vocab.txt of a model."
     )
     EL072 = (
         "The cutoffs {cutoffs} of the adaptive softmax leave nothing of a vocabulary of "
@@ -526,7 +526,8 @@ class Errors(metaclass=ErrorsWithCodes):
     # Teachers of pretraining
     EL180 = (
         "[training.teachers.{name}] is {found}, expected a block with a kind, one of: {known}; and "
-        "a name of letters, numbers and underscores, such as words."
+        "a name of letters, numbers and underscores, such as words, that torch does not use itself "
+        "(as values)."
     )
     EL181 = "A teacher of the kind '{kind}' in [training.teachers] cannot be made: {problem}."
     EL182 = (

@@ -17,7 +17,7 @@ def evaluate(
     text: str = typer.Argument(..., help="File, folder or glob"),
     vocab: Optional[Path] = typer.Option(
         None,
-        help="File of the words to score with, one a line; the rest counts as <UNK>",
+        help="A vocab.txt, such as another model's: the words to score with; others are <UNK>",
         show_default="the words of the softmax",
     ),
     cut: Optional[str] = typer.Option(

@@ -1,9 +1,13 @@
 """What an index is made of: files of text, or the sentences that `embed` has written."""
 
+import os
 from functools import partial
+from glob import has_magic
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Protocol
+
+from ..util.showing import show_path
 
 if TYPE_CHECKING:
     from ..bulk.vector_folder import VectorFolder
@@ -61,20 +65,27 @@ class TextSources:
     def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
         from ..bulk.bulk_inputs import is_excluded
         from ..language_model.saved_settings import find_tokenizer
+        from ..search.index_files import is_index_folder
         from ..text.corpus import cutter_maker
         from ..text.texts import find_texts
 
-        files = find_texts(text, partial(is_excluded, Path(text)))
+        # All texts of an index may be gone: then they have to leave it.
+        is_known = is_index_folder(folder)
+        files = find_texts(text, partial(is_excluded, Path(text)), may_be_none=is_known)
         # The index may lie among the texts.
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
         self.weights = weights
         self.lang, self.tokenizer = find_tokenizer(weights, lang)
         self._make_cutter = cutter_maker(self.lang, self.tokenizer)
-        self._folder = Path(text).resolve()
+        self._names = {show_path(path.resolve()) for path in self.paths}
+        self._folders = {Path(show_path(folder)) for folder in _find_folders(text)}
 
     def is_gone(self, name: str) -> bool:
         """See `Sources`."""
-        return self._folder in Path(name).parents and not Path(name).exists()
+        # What is shown of a name that is not UTF-8 is no path.
+        if name in self._names or self._folders.isdisjoint(Path(name).parents):
+            return False
+        return not Path(name).exists()
 
     def find_misfit(self, index: "SearchIndex") -> Optional[str]:
         """See `Sources`."""
@@ -101,6 +112,21 @@ class TextSources:
     def prepare(self, index: "SearchIndex", paths: List[Path]) -> None:
         """See `Sources`."""
         index.prepare(chain.from_iterable(self.read(path) for path in paths))
+
+
+def _find_folders(text: str) -> List[Path]:
+    """text (str): file, folder or glob. RETURNS (List[Path]): below which its files are: the
+    folder, or what comes before the first wildcard, and folders that are linked from there."""
+    parts = Path(text).parts
+    n_fixed = next((i for i, part in enumerate(parts) if has_magic(part)), len(parts))
+    root = Path(text) if Path(text).exists() else Path(*parts[:n_fixed])
+    linked = [
+        Path(folder, name).resolve()
+        for folder, names, _ in os.walk(root)
+        for name in names
+        if Path(folder, name).is_symlink()
+    ]
+    return [root.resolve(), *linked]
 
 
 class VectorSources:

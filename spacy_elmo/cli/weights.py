@@ -33,15 +33,12 @@ def weights(
         mixes = [mix._asdict() for mix in collect_weights(load_pipeline(pipeline))]
         n_layers = max(len(mix["shares"]) for mix in mixes)
         header = ["component", "place", *name_layers(n_layers), "gamma"]
-        rows = [
-            [
-                mix["component"],
-                mix["place"],
-                *(f"{share:.3f}" for share in mix["shares"]),
-                f"{mix['gamma']:.3f}",
-            ]
-            for mix in mixes
-        ]
+        rows = []
+        for mix in mixes:
+            shares = [f"{share:.3f}" for share in mix["shares"]]
+            # Components may have other numbers of layers.
+            shares += [""] * (n_layers - len(shares))
+            rows.append([mix["component"], mix["place"], *shares, f"{mix['gamma']:.3f}"])
         console.show_table(rows, header)
         plot_weights(mixes, output)
         if json is not None:

@@ -1,6 +1,7 @@
 """Heat maps: how alike a word is in sentences, what the mixes take from the layers. Needs the
 extra "plot"."""
 
+import math
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Dict, List, Sequence
@@ -54,11 +55,13 @@ def _wrap(text: str) -> str:
 
 
 def _draw_cells(axes: Any, values: Sequence[Sequence[float]], low: float, bright: float) -> Any:
-    """Colours from low to 1.0, and the values; above bright they are dark. RETURNS (AxesImage):
-    for a bar of colours."""
+    """Colours from low to 1.0, and the values; above bright they are dark; nothing for NaN. RETURNS
+    (AxesImage): for a bar of colours."""
     image = axes.imshow(values, cmap="viridis", vmin=low, vmax=1.0, aspect="auto")
     for i, row in enumerate(values):
         for j, value in enumerate(row):
+            if math.isnan(value):
+                continue
             color = "black" if value > bright else "white"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=color, fontsize=_SIZE)
     return image
@@ -73,7 +76,8 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     """
     require_matplotlib()
     n_layers = max(len(mix["shares"]) for mix in mixes)
-    shares = [[*mix["shares"], *[0.0] * (n_layers - len(mix["shares"]))] for mix in mixes]
+    # Components may have other numbers of layers.
+    shares = [[*mix["shares"], *[math.nan] * (n_layers - len(mix["shares"]))] for mix in mixes]
     figure = Figure(figsize=(2.5 + 1.5 * len(mixes), 2.0 + 0.7 * n_layers), layout="constrained")
     axes = figure.add_subplot()
     # The word layer at the bottom, as it is in the network.

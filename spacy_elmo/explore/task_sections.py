@@ -82,6 +82,11 @@ def _describe_spans(doc: Doc, pipe: Any) -> Section:
     return Section(title, [_label(span) for span in spans], html)
 
 
+def _describe_ruled(doc: Doc, pipe: Any) -> Section:
+    # A ruler of spans may set entities alone.
+    return _describe_entities(doc, pipe) if pipe.key is None else _describe_spans(doc, pipe)
+
+
 def _describe_categories(doc: Doc, pipe: Any) -> Section:
     return Section("Categories", _rank(doc.cats))
 
@@ -139,6 +144,8 @@ _MAKERS: Dict[str, Callable[[Doc, Any], Section]] = {
     "tagger": _describe_tags,
     "ner": _describe_entities,
     "entity_ruler": _describe_entities,
+    "future_entity_ruler": _describe_ruled,
+    "span_ruler": _describe_ruled,
     "spancat": _describe_spans,
     "spancat_singlelabel": _describe_spans,
     "textcat": _describe_categories,

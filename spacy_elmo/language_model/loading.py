@@ -24,7 +24,9 @@ from .vocabulary import Vocabulary
 _WORDS_OF_TABLE = ("word_table.keys", "word_table.vectors")
 
 
-# What of a shape concerns the LSTMs alone, and weights of the word encoder.
+# What of a shape depends on the words, what concerns the LSTMs alone, and weights of the word
+# encoder.
+_TABLE_KEYS = ("n_words", "vector_width")
 _LSTM_KEYS = ("depth", "cell_width", "cell_clip", "proj_clip", "projection", "skip_connections")
 _CELL_KEYS = ("cell_width", "projection")
 _WORD_ENCODER = ("char_cnn.", "word_table.")
@@ -36,6 +38,29 @@ class LoadedModel(NamedTuple):
     model: LanguageModel
     vocabulary: Vocabulary
     settings: Dict[str, Any]
+
+
+def require_start(shape: BiLMConfig, files: CheckpointFiles, part: str) -> None:
+    """Check what a biLM is to start from, as far as is known before its words are.
+
+    shape (BiLMConfig): of the biLM.
+    files (CheckpointFiles): the other one.
+    part (str): "all" for `start_bilm`, "words" for `start_words`, "cells" for `start_cells`.
+    RAISES (ValueError): EL097 if the shapes do not fit; else as the file's reader.
+    """
+    config = find_reader(files).read_config(files)
+    differences = shape.differences(config, but=_list_free(part, shape, config))
+    if differences:
+        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
+        raise ValueError(text)
+
+
+def _list_free(part: str, shape: BiLMConfig, config: BiLMConfig) -> Sequence[str]:
+    """RETURNS (Sequence[str]): Keys in which the shape of a biLM may differ from that of the one,
+    `config`, whose part it takes."""
+    has_fewer = config.cell_width <= shape.cell_width
+    cells = _CELL_KEYS if has_fewer else ()
+    return {"all": _TABLE_KEYS, "words": _LSTM_KEYS, "cells": cells}[part]
 
 
 @torch.no_grad()
@@ -71,7 +96,7 @@ def start_words(bilm: BiLM, files: CheckpointFiles) -> None:
     files (CheckpointFiles): the other one.
     RAISES (ValueError): EL097 if the word encoders differ in shape; else as `read_bilm`.
     """
-    _require_shape(bilm, find_reader(files).read_config(files), files, but=_LSTM_KEYS)
+    require_start(bilm.config, files, "words")
     state = read_bilm(files).state_dict()
     words = {name: tensor for name, tensor in state.items() if name.startswith(_WORD_ENCODER)}
     bilm.load_state_dict({**bilm.state_dict(), **words})
@@ -91,30 +116,17 @@ def start_cells(bilm: BiLM, files: CheckpointFiles) -> None:
     Source: as the wider layers of Chen et al. 2016, "Net2Net", but with cells of their own instead
         of copies of those that are there.
     """
-    config = find_reader(files).read_config(files)
-    has_fewer = config.cell_width <= bilm.config.cell_width
-    _require_shape(bilm, config, files, but=_CELL_KEYS if has_fewer else ())
+    require_start(bilm.config, files, "cells")
     other = read_bilm(files)
-    state = other.state_dict()
+    state, n_cells = other.state_dict(), other.config.cell_width
     stacks = {"forward_lstm": bilm.forward_lstm, "backward_lstm": bilm.backward_lstm}
     for name, stack in stacks.items():
         for i, layer in enumerate(stack.layers):
             place = f"{name}.layers.{i}."
             learned = {key[len(place) :]: t for key, t in state.items() if key.startswith(place)}
-            grown = _grow(layer.state_dict(), learned, config.cell_width)
+            grown = _grow(layer.state_dict(), learned, n_cells)
             state.update({place + key: tensor for key, tensor in grown.items()})
     bilm.load_state_dict(state)
-
-
-def _require_shape(
-    bilm: BiLM, config: BiLMConfig, files: CheckpointFiles, *, but: Sequence[str]
-) -> None:
-    """bilm (BiLM): what to fill. config (BiLMConfig): the shape in `files`. but (Sequence[str]):
-    keys in which it may differ. RAISES (ValueError): EL097 for others in which it does."""
-    differences = bilm.config.differences(config, but=but)
-    if differences:
-        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
-        raise ValueError(text)
 
 
 def _grow(

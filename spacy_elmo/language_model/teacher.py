@@ -112,7 +112,8 @@ def _make_teacher(name: str, block: Any, context: TeacherContext) -> Teacher:
     makers: Dict[str, Callable[..., Teacher]] = registered.get_all()
     kind = block.get("kind") if isinstance(block, dict) else None
     # torch keeps modules as attributes.
-    if kind not in makers or not name.isidentifier() or hasattr(nn.ModuleDict, name):
+    is_name = name.isidentifier() and not hasattr(nn.ModuleDict(), name)
+    if not isinstance(kind, str) or kind not in makers or not is_name:
         known = ", ".join(sorted(makers))
         raise ValueError(Errors.EL180.format(name=name, found=block, known=known))
     settings = {key: value for key, value in block.items() if key != "kind"}

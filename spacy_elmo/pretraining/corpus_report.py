@@ -40,7 +40,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     """
     corpus = open_corpus(config, folder)
     read_dev(config)
-    find_init(config.paths)
+    find_init(config.paths, config.bilm, config.training.init_part)
     given = read_given_words(config.corpus)
     vectors = read_vectors(config)
     counter = count_words(corpus)

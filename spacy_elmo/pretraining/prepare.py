@@ -71,7 +71,8 @@ def prepare(
     holds_run = _holds_run(output, resume, processes)
     output.mkdir(parents=True, exist_ok=True)
     text = open_text(config, output, processes)
-    init = None if holds_run else find_init(config.paths)
+    part = config.training.init_part
+    init = None if holds_run else find_init(config.paths, config.bilm, part)
     if processes.is_first:
         prepare_words(config, text.corpus, output, text.description)
     processes.wait()
@@ -85,7 +86,7 @@ def prepare(
         config.warn_of_length(_count_targets(config, text, counts))
     n_tokens_before = read_n_tokens_before(checkpoint and checkpoint.folder, init)
     # A checkpoint has all of the run's own weights, whatever part of others it started from.
-    weights, part = init, config.training.init_part
+    weights = init
     if checkpoint is not None:
         weights, part = CheckpointFiles(checkpoint.folder), "all"
     model = make_model(config.training, shape, vocabulary, text.vectors, weights, part)

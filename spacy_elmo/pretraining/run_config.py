@@ -62,7 +62,7 @@ class RunConfig:
         shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
         require_memory(shape, len(SPECIAL_WORDS))
         # Some mistakes show only when these are made: now, not after hours of counting.
-        _try_softmax(training.softmax)
+        _try_softmax(training.softmax, corpus)
         try_optimizer(training.optimizer)
         teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
         return cls(config["paths"], config["nlp"], config["bilm"], corpus, training, teachers)
@@ -115,11 +115,15 @@ class RunConfig:
         return json.loads(json.dumps(identity))
 
 
-def _try_softmax(block: Dict[str, Any]) -> None:
+def _try_softmax(block: Dict[str, Any], corpus: CorpusSettings) -> None:
     """RAISES (ValueError): EL072 and EL073 for settings that cannot be used."""
     kind, arguments = split_softmax(block)
+    n_words = _CHECKED_WORDS
+    # Without any word of its own, a vocabulary is refused for that.
+    if corpus.size > len(SPECIAL_WORDS) and not corpus.vocabulary and not corpus.include:
+        n_words = corpus.size
     with torch.device("meta"):  # shapes without memory
-        make_softmax(kind, _CHECKED_WIDTH, _CHECKED_WORDS, **arguments)
+        make_softmax(kind, _CHECKED_WIDTH, n_words, **arguments)
 
 
 def _check_paths(paths: Mapping[str, Any]) -> None:

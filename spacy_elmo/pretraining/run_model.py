@@ -12,7 +12,13 @@ from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import find_reader
 from ..checkpoints.native import META_FILE
 from ..errors import Errors
-from ..language_model.loading import copy_softmax_rows, start_bilm, start_cells, start_words
+from ..language_model.loading import (
+    copy_softmax_rows,
+    require_start,
+    start_bilm,
+    start_cells,
+    start_words,
+)
 from ..language_model.objective import LanguageModel
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.teacher import TeacherContext, make_teachers
@@ -74,8 +80,7 @@ def make_model(
     (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
     start from; None for random weights, always the same ones. part (str): which of them, one
     of `INIT_PARTS`. RETURNS (LanguageModel): the model. RAISES (ValueError): EL160 as
-    `require_memory`, EL097 for weights of another shape, EL091 for a shape that cannot start from
-    the part of them that is wanted."""
+    `require_memory`, EL097 for weights of another shape."""
     require_memory(shape, len(vocabulary))
     torch.manual_seed(training.seed)
     bilm = BiLM(shape)
@@ -93,14 +98,28 @@ def make_model(
     return model
 
 
-def find_init(paths: Mapping[str, Any]) -> Optional[CheckpointFiles]:
-    """paths (Mapping[str, Any]): [paths]. RETURNS (Optional[CheckpointFiles]): the weights to
-    start from; None for random ones. RAISES (ValueError): EL030 to EL038 if they are missing
-    or cannot be read."""
+def find_init(
+    paths: Mapping[str, Any], block: Mapping[str, Any], part: str
+) -> Optional[CheckpointFiles]:
+    """Find the weights to start from, and whether they fit, before words are counted for hours.
+
+    paths (Mapping[str, Any]): [paths].
+    block (Mapping[str, Any]): [bilm].
+    part (str): which of them, one of `INIT_PARTS`.
+    RETURNS (Optional[CheckpointFiles]): the weights; None for random ones.
+    RAISES (ValueError): EL030 to EL038 if they are missing or cannot be read, EL097 if they are of
+        another shape, EL091 for a shape that cannot start from that part of them.
+    """
     if not paths.get("init"):
         return None
     files = CheckpointFiles.of(paths["init"], paths.get("init_weights"))
-    find_reader(files).read_config(files)
+    shape = make_shape(block, len(SPECIAL_WORDS))
+    reason = f'with init_part = "{part}"'
+    if part != "all" and shape.input != "characters":
+        raise invalid("bilm", "input", shape.input, f'"characters" {reason}')
+    if part == "cells" and not shape.projection:
+        raise invalid("bilm", "projection", shape.projection, f"true {reason}")
+    require_start(shape, files, part)
     return files
 
 
@@ -108,12 +127,7 @@ def _load_weights(
     model: LanguageModel, vocabulary: Vocabulary, files: CheckpointFiles, part: str
 ) -> None:
     """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
-    the words that both have. RAISES (ValueError): EL091 for a shape that has no such part."""
-    config, reason = model.bilm.config, f'with init_part = "{part}"'
-    if part != "all" and config.input != "characters":
-        raise invalid("bilm", "input", config.input, f'"characters" {reason}')
-    if part == "cells" and not config.projection:
-        raise invalid("bilm", "projection", config.projection, f"true {reason}")
+    the words that both have."""
     starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
     starts[part](model.bilm, files)
     stored = find_reader(files).read_softmax(files)

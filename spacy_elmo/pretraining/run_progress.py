@@ -35,8 +35,11 @@ class Progress:
     held_out: str = ""
 
     def compare_with(self, held_out: str) -> bool:
-        """held_out (str): digest of what is measured on from now on. RETURNS (bool): whether it was
-        something else before: then the best so far, which cannot be compared, is forgotten."""
+        """held_out (str): digest of what is measured on from now on, "" for nothing: then all
+        stays as it was. RETURNS (bool): whether it was something else before: then the best so
+        far, which cannot be compared, is forgotten."""
+        if not held_out:
+            return False
         is_other = self.held_out not in ("", held_out) and self.best is not None
         if is_other:
             self.best, self.best_step = None, self.step

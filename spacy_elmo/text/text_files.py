@@ -40,6 +40,8 @@ def find_files(
     known: List[str],
     is_excluded: Callable[[Path], bool] = is_hidden,
     but: Optional[Path] = None,
+    *,
+    may_be_none: bool = False,
 ) -> List[Path]:
     """List the files of a corpus.
 
@@ -49,7 +51,8 @@ def find_files(
         it on.
     but (Optional[Path]): a folder that a program writes into: what is in there, by whatever path,
         is left out.
-    RETURNS (List[Path]): at least one file, sorted by name.
+    may_be_none (bool): whether a folder or glob without any file is no error.
+    RETURNS (List[Path]): at least one file, unless it may be none; sorted by name.
     RAISES (ValueError): EL080 if there is nothing, EL304 if all is in `but`, EL081 for a named
         file of no known format, EL101 for a pipe or a device: text is read more than once; EL103
         for a folder that may not be read.
@@ -74,7 +77,7 @@ def find_files(
                 known=", ".join(known),
             )
         )
-    if not files:
+    if not files and not (may_be_none and (is_folder or has_magic(path))):
         raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
     for file in files:
         if get_format(file) not in known:

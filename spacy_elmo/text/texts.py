@@ -37,11 +37,14 @@ def find_texts(
     path: str,
     is_excluded: Callable[[Path], bool] = is_hidden,
     but: Optional[Path] = None,
+    *,
+    may_be_none: bool = False,
 ) -> List[Path]:
-    """path (str), is_excluded (Callable[[Path], bool]), but (Optional[Path]): see `find_files`.
-    RETURNS (List[Path]): files of the formats that corpora have. RAISES (ValueError): as
-    `find_files`."""
-    return find_files(path, sorted(corpus_readers.get_all()), is_excluded, but)
+    """path (str), is_excluded (Callable[[Path], bool]), but (Optional[Path]), may_be_none (bool):
+    see `find_files`. RETURNS (List[Path]): files of the formats that corpora have. RAISES
+    (ValueError): as `find_files`."""
+    known = sorted(corpus_readers.get_all())
+    return find_files(path, known, is_excluded, but, may_be_none=may_be_none)
 
 
 class TextSource:

@@ -8,21 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+import torch
 import typer
 from PIL import Image
 from spacy.cli import app
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo import cli, load_embedder
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.native import matches_native
+from spacy_elmo.checkpoints.native import matches_native, write_native
 from spacy_elmo.experiments import heat_maps
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 from spacy_elmo.util import drawing
 
-from ..support.helpers import assert_close, make_nlp
+from ..support.helpers import SHAPE, assert_close, make_nlp
 from ..support.pipelines import add_vectors
 
 COMMANDS = {name: example for name, _, example in cli._COMMANDS}
@@ -214,6 +218,22 @@ def test_convert_writes_our_folder(tmp_path, toy_folder):
 
 def test_convert_says_what_is_wrong(tmp_path):
     assert "[EL031]" in run("elmo", "convert", tmp_path, tmp_path / "out", exit_code=1)
+
+
+def test_demo_cuts_words_as_the_weights_have_learned(tmp_path):
+    meta = {"lang": "en", "tokenizer": {"@tokenizers": "test-demo-spaces.v1"}}
+
+    @spacy.registry.tokenizers("test-demo-spaces.v1")
+    def make_spaces():
+        return lambda nlp: Tokenizer(nlp.vocab)
+
+    torch.manual_seed(0)
+    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "lm", meta=meta)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("I don't stop\nWe don't know\n")
+    picture = tmp_path / "it.png"
+    command = ["elmo", "demo", tmp_path / "lm", "--word", "don't", "--texts", texts]
+    assert "We don't know" in run(*command, "--output", picture)
 
 
 def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):

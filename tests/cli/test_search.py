@@ -213,6 +213,46 @@ def test_what_is_gone_is_removed(weights, text, tmp_path):
     assert "b.txt" not in run("elmo", "search", index, "One b.", "-n", 9)
 
 
+def test_what_a_glob_had_is_removed(weights, text, tmp_path):
+    command = ["elmo", "index", text / "*.txt", tmp_path / "index", "--weights", weights]
+    run(*command)
+    (text / "b.txt").unlink()
+    assert "b.txt is gone" in run(*command)
+
+
+def test_what_a_linked_folder_had_is_removed(weights, text, tmp_path):
+    books = tmp_path / "books"
+    books.mkdir()
+    (books / "d.txt").write_text("One d.\n")
+    (text / "books").symlink_to(books, target_is_directory=True)
+    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
+    run(*command)
+    (books / "d.txt").unlink()
+    assert "d.txt is gone" in run(*command)
+
+
+def test_all_texts_may_leave_an_index(weights, text, tmp_path):
+    index = tmp_path / "index"
+    command = ["elmo", "index", text, index, "--weights", weights]
+    run(*command)
+    for path in text.glob("*.txt"):
+        path.unlink()
+    printed = run(*command, exit_code=1)
+    assert printed.count("is gone: removed") == 2 and "EL094" in printed
+    assert "EL080" in run(
+        "elmo", "index", text, tmp_path / "new", "--weights", weights, exit_code=1
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names there are no bytes")
+def test_a_name_that_is_not_utf8_is_not_gone(weights, text, tmp_path):
+    (text / os.fsdecode(b"caf\xe9.txt")).write_text("One café.\n", encoding="utf-8")
+    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
+    run(*command)
+    printed = run(*command)
+    assert "is gone" not in printed and printed.count("is there already") == 3
+
+
 def test_shards_that_are_gone_are_removed(weights, text, tmp_path):
     index, vectors = tmp_path / "index", tmp_path / "vectors"
     for shard_chars in (1, 1000):

@@ -10,7 +10,7 @@ from thinc.api import Config
 from spacy_elmo.pipeline.layer_weights import LayerWeights, collect_weights
 
 from ..pipeline.test_listeners import ELMO, STOCK, tok2vec
-from ..support.helpers import make_nlp
+from ..support.helpers import add_elmo, make_nlp
 from .test_commands import corpus, run, with_corpus  # noqa: F401
 
 
@@ -88,6 +88,17 @@ def test_the_command_prints_draws_and_writes(tmp_path, ending):
     written = json.loads(figures.read_text())
     assert [mix["component"] for mix in written] == ["elmo", "alone", "both", "both"]
     assert picture.stat().st_size > 5000
+
+
+def test_components_may_have_other_numbers_of_layers(tmp_path):
+    nlp = make_nlp()
+    add_elmo(nlp, "other", depth=1)
+    nlp.to_disk(tmp_path / "saved")
+    figures = tmp_path / "weights.json"
+    command = ["elmo", "weights", tmp_path / "saved", "--output", tmp_path / "w.png"]
+    printed = run(*command, "--json", figures)
+    assert "0.500" in printed and "0.333" in printed
+    assert [len(mix["shares"]) for mix in json.loads(figures.read_text())] == [3, 2]
 
 
 @pytest.mark.parametrize("wrapped", [None, "spacy.ConsoleLogger.v1"])

@@ -53,3 +53,17 @@ def test_spans_are_those_of_each_components_key(doc):
     assert (first.title, second.title) == ("Spans", "Spans 'mine'")
     assert first.lines == [f"{MARKUP}: ham"] and second.lines == ["WHO: Sam"]
     assert "WHO" in second.html
+
+
+@pytest.mark.parametrize("settings", [{}, {"spans_key": None, "annotate_ents": True}])
+def test_a_ruler_of_spans_says_what_it_sets(settings):
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe(
+        "span_ruler", config={**settings, "spans_key": settings.get("spans_key", "ruler")}
+    )
+    ruler.add_patterns([{"label": "WHO", "pattern": "Sam"}])
+
+    (section,) = describe_doc(nlp("Sam gave ham"), nlp)
+
+    assert section.title == ("Entities" if settings else "Spans 'ruler'")
+    assert section.lines == ["WHO: Sam"]

@@ -188,9 +188,10 @@ def test_every_softmax_trains_and_is_scored_exactly(tmp_path, texts, kind):
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
 def test_a_softmax_needs_no_settings(tmp_path, texts, kind):
     training = {**SMALL["training"], "softmax": {"kind": kind}}
+    corpus = {**SMALL["corpus"], "size": 30_000}
 
     # Warnings are errors here.
-    RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus, training=training)))
 
 
 @pytest.mark.parametrize("input", ["characters", "words", "vectors"])
@@ -686,6 +687,49 @@ def test_another_held_out_text_has_a_best_of_its_own(tmp_path, texts, caplog):
     caplog.clear()
     train(tmp_path, texts, resume=True, paths=other, training=longer)
     assert "WL062" not in caplog.text
+
+
+def test_the_best_is_kept_while_nothing_is_held_out(tmp_path, texts, caplog):
+    train(tmp_path, texts, stop_at=6)
+    best = tmp_path / "run" / "model-best" / "meta.json"
+    before = srsly.read_json(best)
+    none = {"train": str(texts / "train"), "dev": None}
+    train(tmp_path, texts, resume=True, stop_at=8, paths=none)
+    assert "WL062" not in caplog.text
+
+    wild = {**SMALL["training"], "learn_rate": 5.0}
+    train(tmp_path, texts, resume=True, training=wild)
+
+    assert srsly.read_json(best) == before
+
+
+def test_weights_of_another_shape_are_refused_before_words_are_counted(tmp_path, texts, caplog):
+    caplog.set_level("INFO", "spacy_elmo")
+    train(tmp_path, texts, "first")
+    config = write_config(
+        tmp_path,
+        texts,
+        paths={"train": str(texts / "train"), "init": str(tmp_path / "first" / "model-last")},
+        bilm={**SHAPE, "width": 16},
+    )
+    caplog.clear()
+    with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
+        pretrain(load_config(config), tmp_path / "second")
+    with pytest.raises(ValueError, match="EL097.*width: 16, 8"):
+        describe_corpus(RunConfig.check(load_config(config)), tmp_path)
+    assert "count its words" not in caplog.text
+
+
+def test_a_softmax_that_no_vocabulary_of_that_size_fits_is_refused_at_once(tmp_path, texts):
+    training = {**SMALL["training"], "softmax": {"kind": "adaptive", "cutoffs": [40]}}
+    for size, known in ((40, False), (0, True)):
+        corpus = {**SMALL["corpus"], "size": size}
+        config = load_config(write_config(tmp_path, texts, corpus=corpus, training=training))
+        if known:
+            RunConfig.check(config)
+            continue
+        with pytest.raises(ValueError, match="EL072"):
+            RunConfig.check(config)
 
 
 def test_a_torn_line_of_the_log_is_left_out(tmp_path, texts):

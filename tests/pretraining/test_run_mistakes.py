@@ -149,7 +149,7 @@ def test_a_vocabulary_without_words_is_refused(tmp_path, texts, change):
 def test_a_softmax_from_the_command_line_brings_its_own_settings(tmp_path, texts):
     path = write_config(tmp_path, texts)
     for kind in ("full", "adaptive"):
-        config = load_config(path, {"training.softmax.kind": kind})
+        config = load_config(path, {"training.softmax.kind": kind, "corpus.size": 30_000})
         assert RunConfig.check(config).training.softmax == {"kind": kind}
     softmax = load_config(path, {"training.softmax.kind": "sampled"})["training"]["softmax"]
     assert softmax == {"kind": "sampled", "n_samples": 20}
@@ -255,7 +255,8 @@ def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, m
 
     monkeypatch.setattr("spacy_elmo.pretraining.run_config.make_softmax", keep)
     training = {**SMALL["training"], "softmax": {"kind": kind}}
-    RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))
+    corpus = {**SMALL["corpus"], "size": 30_000}
+    RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus, training=training)))
     assert all(weight.is_meta for weight in made[0].parameters())
 
 

@@ -230,7 +230,9 @@ def test_a_run_from_before_there_were_teachers_goes_on(tmp_path, texts):
     [
         ({"words": {"kind": "nobody"}}, "EL180.*words.*static_vectors"),
         ({"words": "static_vectors"}, "EL180"),
+        ({"words": {"kind": ["static_vectors"]}}, "EL180"),
         ({"pop": {"kind": "static_vectors"}}, "EL180.*pop"),
+        ({"training": {"kind": "static_vectors"}}, "EL180.*training"),
         ({"words": {"kind": "static_vectors", "wieght": 2}}, "EL181.*wieght"),
         ({"words": {"kind": "static_vectors", "weight": 0}}, "EL181.*weight = 0"),
         ({"words": {"kind": "static_vectors", "weight": "1"}}, "EL181.*weight = '1'"),
