@@ -9,11 +9,18 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor
 
+_KERNELS = ("_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl")
+
 
 def can_fuse(X: Tensor, cell_clip: Optional[float]) -> bool:
     """X (Tensor): inputs. cell_clip (Optional[float]): bound of the cell. RETURNS (bool):
     Whether there is such a kernel."""
-    return X.is_cuda and cell_clip is None
+    return X.is_cuda and cell_clip is None and has_kernels()
+
+
+def has_kernels() -> bool:
+    """RETURNS (bool): Whether torch has the kernels, which are not public."""
+    return all(hasattr(torch.ops.aten, name) for name in _KERNELS)
 
 
 def swap_gates(matrix: Tensor) -> Tensor:

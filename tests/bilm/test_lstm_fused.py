@@ -1,5 +1,7 @@
 """The steps that a GPU does in one kernel give the numbers and the gradient of the plain ones."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -77,6 +79,14 @@ def test_the_steps_are_the_plain_ones_whatever_the_order_of_gates(projection, cl
 
 def test_a_clip_of_cells_and_a_processor_have_no_such_kernel():
     assert not lstm_fused.can_fuse(torch.zeros(1), None)
+
+
+def test_a_torch_without_the_kernels_does_without(monkeypatch):
+    assert lstm_fused.has_kernels()
+    on_gpu = SimpleNamespace(is_cuda=True)
+    assert lstm_fused.can_fuse(on_gpu, None) and not lstm_fused.can_fuse(on_gpu, 1.0)
+    monkeypatch.setattr(lstm_fused, "_KERNELS", ("_no_such_kernel",))
+    assert not lstm_fused.can_fuse(on_gpu, None)
 
 
 @pytest.mark.gpu
