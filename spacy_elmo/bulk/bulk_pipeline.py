@@ -2,7 +2,6 @@
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -10,7 +9,7 @@ from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
-from ..pipeline.pipeline_loading import load_pipeline
+from ..pipeline.pipeline_loading import load_pipeline, make_blank
 from ..text.long_runs import make_doc
 from ..util.digests import digest
 from .bulk_settings import MIX, BulkSettings, name_column
@@ -90,8 +89,7 @@ def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
 
 def _make(settings: BulkSettings) -> Language:
     # Else words would be cut otherwise than those that the biLM has learned.
-    lang, tokenizer = settings.find_tokenizer()
-    nlp = spacy.blank(lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
+    nlp = make_blank(*settings.find_tokenizer())
     elmo: Any = nlp.add_pipe("elmo", config=pipe_config(settings.source))
     elmo.load(settings.source)
     return nlp

@@ -34,21 +34,18 @@ def demo(
 ) -> None:
     """Show that a word's vector depends on its sentence: run a pipeline with the
     component elmo over sentences, and compare the word in each with each."""
-    import spacy
-
     from ..checkpoints.loaders import pipe_config
     from ..experiments.heat_maps import plot_similarities
     from ..experiments.similarities import compare_word
     from ..language_model.saved_settings import find_tokenizer
+    from ..pipeline.pipeline_loading import make_blank
     from ..util.drawing import require_drawable
 
     with exit_on_error(quiet) as console:
         require_output(output)
         require_drawable(output)
         lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
-        lang, tokenizer = find_tokenizer(str(weights or ""))
-        config = {"nlp": {"tokenizer": tokenizer}} if tokenizer else {}
-        nlp = spacy.blank(lang, config=config)
+        nlp = make_blank(*find_tokenizer(str(weights or "")))
         shape = pipe_config(weights) if weights else {}
         nlp.add_pipe("elmo", config={**shape, "store_layers": True})
         if weights:

@@ -3,7 +3,7 @@
 import os
 from functools import partial
 from glob import has_magic
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Protocol
 
@@ -116,17 +116,17 @@ class TextSources:
 
 def _find_folders(text: str) -> List[Path]:
     """text (str): file, folder or glob. RETURNS (List[Path]): below which its files are: the
-    folder, or what comes before the first wildcard, and folders that are linked from there."""
-    parts = Path(text).parts
-    n_fixed = next((i for i, part in enumerate(parts) if has_magic(part)), len(parts))
-    root = Path(text) if Path(text).exists() else Path(*parts[:n_fixed])
+    folder and those that are linked from there, or what comes before the first wildcard."""
+    if not Path(text).exists():
+        # Not searched for links: a glob may begin at the root of a disk.
+        return [Path(*takewhile(lambda part: not has_magic(part), Path(text).parts)).resolve()]
     linked = [
         Path(folder, name).resolve()
-        for folder, names, _ in os.walk(root)
+        for folder, names, _ in os.walk(text)
         for name in names
         if Path(folder, name).is_symlink()
     ]
-    return [root.resolve(), *linked]
+    return [Path(text).resolve(), *linked]
 
 
 class VectorSources:

@@ -247,7 +247,7 @@ def test_bad_records_are_set_aside_with_reasons(pipeline, tmp_path, monkeypatch)
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     nlp = spacy.load(pipeline)
     nlp.max_length = 1000
-    monkeypatch.setattr(bulk_pipeline.spacy, "load", lambda name: nlp)
+    monkeypatch.setattr(spacy, "load", lambda name: nlp)
 
     found = embed(tmp_path / "x.jsonl", tmp_path / "out", pipeline, shard_chars=10_000)
     rejects = read_rejects(tmp_path / "out")
@@ -399,7 +399,7 @@ def test_words_do_not_collect_in_the_vocab(pipeline, tmp_path):
     nlp = spacy.load(pipeline)
     before = len(nlp.vocab.strings)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bulk_pipeline.spacy, "load", lambda name: nlp)
+        patch.setattr(spacy, "load", lambda name: nlp)
         embed(tmp_path / "x.txt", tmp_path / "out", pipeline, shard_chars=2000)
     assert len(nlp.vocab.strings) < before + 100
 
