@@ -1007,6 +1007,11 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL067 = (
+        "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
+        "of {n}. They are not learned, and count as not found. Raise `max_span` in "
+        "[components.{name}.model]."
+    )
     WL066 = (
         "Turned off, since they change tokens that were read before: {names}. What is shown "
         "belongs to those tokens."

@@ -125,6 +125,16 @@ def test_data_and_setting_of_single_mentions_are_compared():
         initialize(pipe, nlp, make_doc(nlp, double))
 
 
+def test_data_whose_mentions_are_too_long_is_told():
+    nlp = spacy.blank("en")
+    doc = make_doc(nlp, [(0, 1), (4, 6)])
+    model = {**RANKER, "tok2vec": HASHED}
+    initialize(add(nlp, model={**model, "max_span": 2}), nlp, doc)
+    nlp.remove_pipe("elmo_coref")
+    with pytest.warns(UserWarning, match="WL067.*'elmo_coref'.* more than 1 tokens: 1 of 2"):
+        initialize(add(nlp, model={**model, "max_span": 1}), nlp, doc)
+
+
 def test_single_mentions_are_no_mentions_otherwise(nlp, pipe):
     """They are learned from as if nobody had marked them."""
     both = make_examples(nlp, [make_doc(nlp, [(0, 1), (4, 5)], [(2, 3)])])

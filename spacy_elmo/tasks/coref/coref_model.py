@@ -132,7 +132,7 @@ def span_ranker_forward(
     """
     tok2vec, ranker = model.layers
     vectors, backprop_vectors = tok2vec(docs, is_train)
-    max_span = ranker.attrs["shape"].max_span
+    max_span = get_max_span(model)
     n = ranker.attrs["part"].n_sentences
     parts = [cut(d, n, n * _SENTENCE_TOKENS) if is_train else (0, len(d)) for d in docs]
     facts = [find_facts(doc, *part, max_span) for doc, part in zip(docs, parts)]
@@ -212,6 +212,12 @@ def require_weights(model: CorefModel) -> None:
     _, ranker = model.layers
     if not ranker.has_dim("nI"):
         raise ValueError(Errors.EL190)
+
+
+def get_max_span(model: CorefModel) -> int:
+    """model (CorefModel): of this architecture. RETURNS (int): tokens of the longest mention."""
+    _, ranker = model.layers
+    return ranker.attrs["shape"].max_span
 
 
 def get_mention_scores(scores: CorefScores) -> Floats:

@@ -16,7 +16,14 @@ from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from .clusters import PREFIX, Cluster, find_groups, get_chains, set_clusters
 from .coref_loss import compute_loss
-from .coref_model import CorefGradient, CorefModel, CorefScores, get_mention_scores, require_weights
+from .coref_model import (
+    CorefGradient,
+    CorefModel,
+    CorefScores,
+    get_max_span,
+    get_mention_scores,
+    require_weights,
+)
 from .coref_scorer import SCORES
 from .span_choice import find_clusters
 
@@ -25,7 +32,7 @@ DEFAULT_MODEL = {
     "tok2vec": DEFAULT_TOK2VEC,
 }
 
-# Of the clusters: fewer of one mention are slips of annotators.
+# Of the clusters, or of the mentions: fewer that cannot be learned are slips, or rare.
 _MANY = 0.05
 
 
@@ -126,7 +133,9 @@ class ElmoCoref(TaskPipe):
         validate_get_examples(get_examples, "ElmoCoref.initialize")
         prefix = self.cfg["prefix"]
         chains = (chain for eg in get_examples() for chain in get_chains(eg.reference, prefix))
-        self._check_sizes([len(chain) for chain in chains])
+        lengths = [[len(span) for span in chain] for chain in chains]
+        self._check_sizes([len(chain) for chain in lengths])
+        self._check_lengths([length for chain in lengths for length in chain])
         self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])
 
     def _check_sizes(self, sizes: List[int]) -> None:
@@ -138,6 +147,15 @@ class ElmoCoref(TaskPipe):
             warnings.warn(text, stacklevel=3)
         if not n_single and singletons:
             warnings.warn(Warnings.WL038.format(name=self.name), stacklevel=3)
+
+    def _check_lengths(self, lengths: List[int]) -> None:
+        max_span = get_max_span(self.model)
+        n_long = sum(length > max_span for length in lengths)
+        if n_long >= _MANY * len(lengths):
+            text = Warnings.WL067.format(
+                name=self.name, n_long=n_long, n=len(lengths), max_span=max_span
+            )
+            warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[List[Cluster]]:
         """docs (Iterable[Doc]): any docs. RETURNS (List[List[Cluster]]): the clusters of each.
