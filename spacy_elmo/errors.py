@@ -595,6 +595,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "No component of the pipeline says anything that can be shown; they are: {known}. "
         "The page 'Tasks' of the documentation says which do, and how to train them."
     )
+    EL321 = (
+        "Nothing is asked: what the pipeline ({known}) says is about a question or a second text. "
+        "Add {options}."
+    )
     # Bulk embedding
     EL240 = (
         "Reading or writing '{path}' needs the package pyarrow. Install it with "
@@ -845,6 +849,10 @@ class Errors(metaclass=ErrorsWithCodes):
     EL227 = (
         "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
         "in, and enable it if it is disabled."
+    )
+    EL322 = (
+        "The pipeline has another component that answers: what '{name}' has said was replaced by "
+        "'{other}'. Ask `with nlp.select_pipes(disable=\"{other}\")`."
     )
     EL210 = (
         "share = {value} is not possible: spans that are kept as mentions, of the number of "

@@ -18,6 +18,8 @@ _BAR = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}<{r
 _COUNT = "{desc}{n_fmt} {unit} [{elapsed}{postfix}]"
 # "1,000", "93.1 %", "1.2e-05", "93.10 ± 0.20".
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?( ?%)?( ± [\d.]+( ?%)?)?")
+# Colours and the like.
+_ESCAPES = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Console:
@@ -47,7 +49,10 @@ class Console:
 
     def show_title(self, title: str) -> None:
         """title (str): of the results that follow."""
-        self.show(_make_printer(sys.stdout).divider(title))
+        printer = _make_printer(sys.stdout)
+        # wasabi's is bold wherever it goes.
+        line = printer.divider(title)
+        self.show(line if printer.show_color else _ESCAPES.sub("", line))
 
     def show_table(
         self, rows: Sequence[Sequence[Any]], header: Sequence[str], max_width: int = 90

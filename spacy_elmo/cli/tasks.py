@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..explore.task_sections import Section
 
 _QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
+_OPTIONS = {_QA: "--question TEXT", _ENTAILMENT: "--hypothesis TEXT"}
 
 
 def tasks(
@@ -64,6 +65,7 @@ def _describe(
         describe_doc,
         describe_entailment,
         describes_docs,
+        find_all,
     )
 
     pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
@@ -71,10 +73,14 @@ def _describe(
         if asked and name not in pipes:
             known = ", ".join(nlp.pipe_names) or "none"
             raise ValueError(Errors.EL235.format(asked=asked[0], component=name, known=known))
+    find_all(nlp)
     # Components of pairs alone need no sentences, or whatever else others would.
     sections = describe_doc(nlp(text), nlp) if describes_docs(pipes) else []
     sections += [describe_answers(pipes[_QA], nlp, question, text) for question in questions]
     sections += [describe_entailment(pipes[_ENTAILMENT], nlp, text, h) for h in hypotheses]
     if not sections:
-        raise ValueError(Errors.EL236.format(known=", ".join(nlp.pipe_names) or "none"))
+        known = ", ".join(nlp.pipe_names) or "none"
+        if options := [option for name, option in _OPTIONS.items() if name in pipes]:
+            raise ValueError(Errors.EL321.format(known=known, options=" or ".join(options)))
+        raise ValueError(Errors.EL236.format(known=known))
     return sections

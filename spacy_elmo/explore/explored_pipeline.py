@@ -15,6 +15,7 @@ from ..pipeline.layer_weights import collect_weights
 from ..search.search_index import SearchIndex
 from ..util.showing import show_names
 from .drawn_docs import list_factories
+from .task_sections import find_all
 
 ELMO, LANGUAGE_MODEL = "elmo", "elmo_lm"
 
@@ -36,6 +37,7 @@ def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None
     if not is_known and not _list_mixes(nlp)[0]:
         raise ValueError(Errors.EL270.format(path=path, known=show_names(nlp.pipe_names)))
     _turn_off_retokenizers(nlp)
+    find_all(nlp)
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, Elmo):
             pipe.store_layers = True

@@ -14,6 +14,7 @@ from ..tasks.srl.frames import describe_frame, read_frames
 
 # spaCy's own default.
 _SPANS_KEY = "sc"
+_ROLES = "elmo_srl"
 
 
 def describe_doc(doc: Doc, nlp: Language) -> List[Section]:
@@ -32,6 +33,15 @@ def describe_doc(doc: Doc, nlp: Language) -> List[Section]:
             section = make(doc, pipe)
             sections.setdefault(section.title, section)
     return list(sections.values())
+
+
+def find_all(nlp: Language) -> None:
+    """nlp (Language): a pipeline for texts of a person's, in which nothing is marked: predicates
+    are found by whoever labels their arguments."""
+    pipes: List[Tuple[str, Any]] = nlp.pipeline
+    for name, pipe in pipes:
+        if nlp.get_pipe_meta(name).factory == _ROLES:
+            pipe.predicates = "predicted"
 
 
 def describes_docs(factories: Iterable[str]) -> bool:
@@ -151,6 +161,6 @@ _MAKERS: Dict[str, Callable[[Doc, Any], Section]] = {
     "textcat": _describe_categories,
     "textcat_multilabel": _describe_categories,
     "elmo_senses": _describe_senses,
-    "elmo_srl": _describe_roles,
+    _ROLES: _describe_roles,
     "elmo_coref": _describe_chains,
 }

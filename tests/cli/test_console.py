@@ -35,6 +35,7 @@ def test_nothing_else_prints(path):
 
 def say_all(console):
     console.show("result")
+    console.show_title("Title")
     console.show_table([("a", "1"), ("b", "20")], ("what", "n"))
     console.inform("note")
     console.warn("warning")
@@ -51,6 +52,7 @@ def test_results_and_all_else_are_apart(capsys):
     quiet = capsys.readouterr()
 
     assert loud.out == quiet.out and loud.out.startswith("result\n")
+    assert "= Title =" in loud.out and "\x1b" not in loud.out + loud.err
     assert re.search(r"what +n *\n-+ +-+ *\na +1 *\nb +20", loud.out)
     for text in ("note", "warning", "line", "Wrote x.json in 0.0 s\ntwo", "error"):
         assert text in loud.err
@@ -65,6 +67,7 @@ def test_a_terminal_gets_bars_and_colours(monkeypatch):
     monkeypatch.delenv("ANSI_COLORS_DISABLED", raising=False)
     say_all(Console())
     assert "2/2 things" in sys.stderr.getvalue() and "\x1b[" in sys.stderr.getvalue()
+    assert "\x1b[1m" in sys.stdout.getvalue()
     assert "\x1b[" in Console().mark("ham") and "ham" in Console().mark("ham")
 
     monkeypatch.setattr(sys, "stderr", Terminal())

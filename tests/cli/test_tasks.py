@@ -139,6 +139,33 @@ def test_components_of_pairs_need_no_sentences(tmp_path):
     assert doc.cats == pytest.approx(expected) and nlp(TEXT).cats == {}
 
 
+def test_predicates_are_found_where_others_are_given(tmp_path):
+    nlp = make_nlp()
+    add_srl(nlp, LISTENER)
+    doc = nlp.make_doc(TEXT)
+    roles = {"ARG0": (0, 1), "V": (1, 2)}
+    doc.spans["srl_1"] = [Span(doc, *place, label=role) for role, place in roles.items()]
+    optimizer = nlp.initialize(lambda: [Example(doc.copy(), doc)])
+    optimizer.learn_rate = 0.02
+    for _ in range(40):
+        nlp.update([Example(nlp.make_doc(TEXT), doc)], sgd=optimizer)
+    nlp.to_disk(tmp_path / "found")
+    settings = {"components": {"elmo_srl": {"predicates": "given"}}}
+    spacy.load(tmp_path / "found", config=settings).to_disk(tmp_path / "given")
+    assert spacy.load(tmp_path / "given").get_pipe("elmo_srl").predicates == "given"
+
+    assert "gave; ARG0: Sam" in run("elmo", "tasks", tmp_path / "given", TEXT)
+
+
+def test_a_pipeline_that_waits_for_a_question_says_so(tmp_path):
+    nlp = make_nlp()
+    for name in ("elmo_qa", "elmo_entailment"):
+        nlp.add_pipe(name, config={"model": MODELS[name]})
+    nlp.to_disk(tmp_path)
+    printed = run("elmo", "tasks", tmp_path, TEXT, exit_code=1)
+    assert "EL321" in printed and "--question TEXT or --hypothesis" in printed
+
+
 def test_what_cannot_be_shown_is_told(folder, tmp_path):
     plain = spacy.blank("en")
     plain.add_pipe("sentencizer")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from torch.nn.utils.rnn import pad_sequence
@@ -61,6 +62,28 @@ def test_pairs_with_an_empty_text_are_trained_on_and_scored():
 def test_a_pipeline_without_the_component_is_said(nlp, pipe):
     name = "elmo_entailment"
     with nlp.select_pipes(disable=name), pytest.raises(ValueError, match=f"EL227.*'{name}'"):
+        pipe.predict_pair(nlp, "a", "b")
+
+
+@Language.component("set_cats")
+def set_cats(doc):
+    doc.cats.update(yes=0.25, other=0.75)
+    return doc
+
+
+@pytest.mark.parametrize("first", [True, None])
+def test_labels_that_another_component_has_too_are_kept_apart(first):
+    nlp = make_task("elmo_entailment", n_updates=5)
+    pipe = nlp.get_pipe("elmo_entailment")
+    alone = pipe.predict_pair(nlp, "I like ham", "eggs")
+    nlp.add_pipe("set_cats", first=first)
+
+    assert pipe.predict_pair(nlp, "I like ham", "eggs") == pytest.approx(alone)
+    doc = nlp(pipe.make_pair(nlp, "I like ham", "eggs"))
+    assert doc._.entailment == max(alone, key=alone.get)
+    (stored,) = DocBin(docs=[doc]).get_docs(nlp.vocab)
+    assert stored.spans["hypothesis"].attrs["elmo_entailment"] == pytest.approx(alone)
+    with nlp.select_pipes(disable="elmo_entailment"), pytest.raises(ValueError, match="EL227"):
         pipe.predict_pair(nlp, "a", "b")
 
 
@@ -179,6 +202,17 @@ def test_docs_that_were_stored_plainly_are_scored(nlp):
         eg.predicted = doc
 
     assert score_entailment(examples)["entailment_acc"] == expected > 0
+
+
+def test_gold_that_names_the_right_label_alone_is_scored(nlp, pipe):
+    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 2))
+    for eg, label in zip(examples, ("no", "yes")):
+        eg.reference.cats = {label: 1.0}
+        eg.predicted.cats = {"yes": 0.9, "no": 0.1}
+
+    assert score_entailment(examples)["entailment_acc"] == 0.5
+    assert score_entailment(examples[:1], labels=pipe.labels)["entailment_acc"] == 0
+    assert pipe.score(examples[:1])["entailment_acc"] == 0
 
 
 def test_gold_without_pairs_to_predict_is_said(nlp):

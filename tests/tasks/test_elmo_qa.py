@@ -17,7 +17,7 @@ from spacy_elmo.tasks.qa.qa_scorer import score_qa
 from spacy_elmo.tasks.shared.text_pairs import get_pair
 
 from ..support.helpers import ROOT, TEXTS, silently
-from ..support.toy_tasks import HASHED, QA, make_examples, make_gold, make_task, train
+from ..support.toy_tasks import HASHED, MODELS, QA, make_examples, make_gold, make_task, train
 
 # Odd whitespace: all characters of the context count.
 CONTEXTS = [
@@ -223,6 +223,20 @@ def test_a_pipeline_without_the_component_is_said(nlp, pipe):
         pipe.answer(spacy.blank("en"), "a", "b")
     with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227.*has elmo"):
         pipe.top_answers(nlp, "a", "b")
+
+
+def test_answers_are_those_of_the_component_that_is_asked():
+    nlp = make_task("elmo_qa")
+    pipe = nlp.get_pipe("elmo_qa")
+    second = nlp.add_pipe("elmo_qa", name="second", config={"model": MODELS["elmo_qa"]})
+    second.from_bytes(pipe.to_bytes())
+
+    assert second.answer(nlp, "Who ?", "Sam likes ham .").no_answer
+    for ask in (pipe.answer, pipe.top_answers):
+        with pytest.raises(ValueError, match="EL322.*'elmo_qa' has said .* by 'second'"):
+            ask(nlp, "Who ?", "Sam likes ham .")
+    with nlp.select_pipes(disable="second"):
+        assert pipe.answer(nlp, "Who ?", "Sam likes ham .").no_answer
 
 
 @pytest.mark.parametrize("n", [0, 6])

@@ -138,6 +138,20 @@ def test_answers_need_their_place(tmp_path, answer, problem):
         read(path)
 
 
+@pytest.mark.parametrize("key", ["title", "context", "question", "id", "text"])
+def test_half_a_surrogate_pair_is_said(tmp_path, key):
+    half = {key: "\ud800"}
+    question = {"id": "1", "question": "?", "answers": [{"answer_start": 0, "text": "a"}]}
+    if key == "text":
+        question["answers"][0].update(half)
+    elif key in question:
+        question.update(half)
+    paragraph = {"context": half.get("context", "a"), "qas": [question]}
+    data = {"data": [{"title": half.get("title", "t"), "paragraphs": [paragraph]}]}
+    with pytest.raises(ValueError, match=rf"EL223.*{key}.*paragraphs\[0\]|EL223.*{key} is no text"):
+        read(write(tmp_path, data))
+
+
 def test_damage_and_size_are_said(tmp_path, monkeypatch):
     content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
     (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
@@ -327,7 +341,7 @@ def test_scores_are_means_over_questions(tmp_path):
     for example, word in zip(examples, ["1896", "Athens", "", "241"]):
         doc = example.predicted
         places = [Ranked(token.i, token.i + 1, 0.9) for token in doc if token.text == word]
-        set_answers(doc, Ranking(places, 0.1 if word else 0.9), 0.5)
+        set_answers(doc, Ranking(places, 0.1 if word else 0.9), 0.5, "elmo_qa")
     scores = score_qa(examples)
 
     # "1896" is not "189", whatever the tokens are.

@@ -214,6 +214,8 @@ def test_labelled_lines_are_read(tmp_path):
             '{"premise": "\\ud800", "hypothesis": "b", "label": "0"}',
             "Line 1.*surrogates not allowed",
         ),
+        ("snli", '{"premise": ["a"], "hypothesis": "b", "label": 0}', "'premise' is no text"),
+        ("snli", '{"premise": "a", "sentence2": {"x": 1}, "label": 0}', "'sentence2' is no text"),
         ("propbank_spans", "1\t\tRP\t-\t*\t*\n", "Line 1.*a word is empty"),
         ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
     ],

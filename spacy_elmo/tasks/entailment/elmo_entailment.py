@@ -1,6 +1,17 @@
 """The component "elmo_entailment": whether a text follows from another one."""
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from spacy.language import Language
 from spacy.scorer import PRFScore
@@ -49,7 +60,8 @@ def make_elmo_entailment(
 class ElmoEntailment(LabelledPipe):
     """Classify pairs of texts: does the hypothesis follow from the premise? A pair is one Doc with
     the span groups "premise" and "hypothesis" (see `make_pair`). `doc.cats` gets the probability
-    of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are.
+    of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are. The
+    probabilities are kept with the span group "hypothesis", too, under the component's name.
 
     vocab (Vocab): the shared vocabulary.
     model (Model[List[Doc], Floats2d]): spacy-elmo.EntailmentESIM.v2.
@@ -98,9 +110,7 @@ class ElmoEntailment(LabelledPipe):
         (Dict[str, float]): the probabilities of each pair, in order."""
         docs = (self.make_pair(nlp, premise, hypothesis) for premise, hypothesis in pairs)
         for doc in nlp.pipe(docs, **kwargs):
-            has_run = all(label in doc.cats for label in self.labels)
-            cats = {label: doc.cats[label] for label in self.labels} if has_run else None
-            yield self.require_result(nlp, cats)
+            yield self.require_result(nlp, doc.spans[PAIR_NAMES[1]].attrs.get(self.name))
 
     def find_labels(self, example: Example) -> Iterable[str]:
         """example (Example): of the training data. RETURNS (Iterable[str]): Its categories, if it
@@ -124,7 +134,10 @@ class ElmoEntailment(LabelledPipe):
         """docs (Iterable[Doc]): the docs. scores (Floats2d): what `predict` returned for them."""
         for doc, row in zip(docs, scores):
             if get_pair(doc, PAIR_NAMES) is not None:
-                doc.cats.update(zip(self.labels, (float(score) for score in row)))
+                cats = dict(zip(self.labels, (float(score) for score in row)))
+                doc.cats.update(cats)
+                # Another component, such as a `textcat`, may have labels of ours in `cats`.
+                doc.spans[PAIR_NAMES[1]].attrs[self.name] = cats
                 doc._.entailment = self.labels[int(row.argmax())]
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
@@ -175,21 +188,24 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     """Score the likeliest labels of pairs.
 
     examples (Iterable[Example]): those without a gold label do not count.
-    **cfg (Any): what spaCy gives to scorers; not used.
+    **cfg (Any): what spaCy gives to scorers: "labels" of the component; without them, they are
+        those of all gold cats.
     RETURNS (Dict[str, Any]): `entailment_acc`, `entailment_macro_f` over the labels of gold and
         prediction, `entailment_f_per_type`; None if nothing counts.
     RAISES (ValueError): as `get_gold`.
     """
     ElmoEntailment.register_extensions()
-    golds = [(get_gold(eg), _get_predicted(eg)) for eg in examples]
-    return _score([(gold, label) for gold, label in golds if gold is not None])
+    golds = [(eg.predicted, eg.reference.cats, get_gold(eg)) for eg in examples]
+    golds = [each for each in golds if each[-1] is not None]
+    labels = cfg.get("labels") or {label for _, cats, _ in golds for label in cats}
+    return _score([(gold, _get_predicted(doc, labels)) for doc, _, gold in golds])
 
 
-def _get_predicted(example: Example) -> Optional[str]:
+def _get_predicted(doc: Doc, labels: Collection[str]) -> Optional[str]:
     """RETURNS (Optional[str]): The label that was predicted: docs that went through a `DocBin` may
     have no more than its cats, of which other components may have some, too."""
-    label: Optional[str] = example.predicted._.entailment
-    cats = {k: v for k, v in example.predicted.cats.items() if k in example.reference.cats}
+    label: Optional[str] = doc._.entailment
+    cats = {k: v for k, v in doc.cats.items() if k in labels}
     return label or max(cats, key=lambda each: cats[each], default=None)
 
 

@@ -57,8 +57,14 @@ def _make_doc(nlp: Language, record: Mapping[str, Any]) -> Optional[Doc]:
 
 
 def _find(record: Mapping[str, Any], names: Tuple[str, ...]) -> Optional[str]:
-    values = [record[name] for name in names if record.get(name) is not None]
-    return str(values[0]) if values else None
+    """RAISES (ValueError): for a list or an object."""
+    found = [name for name in names if record.get(name) is not None]
+    if not found:
+        return None
+    value = record[found[0]]
+    if isinstance(value, (list, dict)):
+        raise ValueError(f"'{found[0]}' is no text")
+    return str(value)
 
 
 def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:

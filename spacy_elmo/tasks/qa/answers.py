@@ -11,7 +11,7 @@ from .span_table import Ranked
 ANSWERS = "answers"
 _LABEL = "answer"
 # Of the span group.
-_CANDIDATES, _NO_ANSWER = "candidates", "no_answer"
+_CANDIDATES, _NO_ANSWER, _COMPONENT = "candidates", "no_answer", "component"
 
 
 class Answer(NamedTuple):
@@ -40,18 +40,30 @@ class Ranking(NamedTuple):
     no_answer: float
 
 
-def set_answers(doc: Doc, ranking: Ranking, threshold: float) -> None:
+def set_answers(doc: Doc, ranking: Ranking, threshold: float, component: str) -> None:
     """Give a doc its span group "answers": the likeliest span, or none.
 
     doc (Doc): with a question and a context; changed in place.
     ranking (Ranking): what was found.
     threshold (float): probability of no answer above which there is none.
+    component (str): name of who has found it.
     """
     best = ranking.spans[:1] if ranking.no_answer <= threshold else []
     spans = [Span(doc, start, end, label=_LABEL) for start, end, _ in best]
     # Plain types, which spaCy saves.
-    attrs = {_CANDIDATES: [[*each] for each in ranking.spans], _NO_ANSWER: ranking.no_answer}
+    attrs = {
+        _CANDIDATES: [[*each] for each in ranking.spans],
+        _NO_ANSWER: ranking.no_answer,
+        _COMPONENT: component,
+    }
     doc.spans[ANSWERS] = SpanGroup(doc, name=ANSWERS, spans=spans, attrs=attrs)
+
+
+def get_component(doc: Doc) -> Optional[str]:
+    """doc (Doc): any doc. RETURNS (Optional[str]): Name of the component that has answered; None if
+    the doc was not asked."""
+    attrs = _get_attrs(doc)
+    return None if attrs is None else attrs.get(_COMPONENT)
 
 
 def get_answers(doc: Doc) -> Optional[List[Answer]]:

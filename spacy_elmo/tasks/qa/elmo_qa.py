@@ -14,7 +14,7 @@ from ...util.checks import require_least
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
-from .answers import Answer, Ranking, get_answer, get_answers, set_answers
+from .answers import Answer, Ranking, get_answer, get_answers, get_component, set_answers
 from .gold_answers import get_gold
 from .gold_checks import check_data
 from .qa_loss import get_doc_loss, make_doc_table
@@ -141,7 +141,8 @@ class ElmoQA(TaskPipe):
         nlp (Language): the pipeline that this component is in.
         question, context (str): two texts; if one has no words, there is no answer.
         RETURNS (Answer): the likeliest answer, or that there is none.
-        RAISES (ValueError): EL227 if the pipeline does not run this component.
+        RAISES (ValueError): EL227 if the pipeline does not run this component, EL322 if another
+            one's answer has replaced its own.
         """
         return next(self.answers(nlp, [(question, context)]))
 
@@ -153,6 +154,7 @@ class ElmoQA(TaskPipe):
         order."""
         docs = (self.make_pair(nlp, question, context) for question, context in pairs)
         for doc in nlp.pipe(docs, **kwargs):
+            self._require_own(doc)
             yield self.require_result(nlp, get_answer(doc))
 
     def top_answers(
@@ -165,7 +167,13 @@ class ElmoQA(TaskPipe):
         if not 1 <= n <= self.n_best:
             raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
         doc = nlp(self.make_pair(nlp, question, context))
+        self._require_own(doc)
         return self.require_result(nlp, get_answers(doc))[:n]
+
+    def _require_own(self, doc: Doc) -> None:
+        other = get_component(doc)
+        if other not in (None, self.name):
+            raise ValueError(Errors.EL322.format(name=self.name, other=other))
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -207,7 +215,7 @@ class ElmoQA(TaskPipe):
         returned for them."""
         for doc, ranking in zip(docs, rankings):
             if ranking is not None:
-                set_answers(doc, ranking, self.threshold)
+                set_answers(doc, ranking, self.threshold, self.name)
 
     def learn(self, examples: List[Example]) -> float:
         """examples (List[Example]): a batch; at most `train_windows` of each context are read.

@@ -71,7 +71,8 @@ def _parse_paragraph(article: Any, paragraph: Any, place: str) -> Paragraph:
         _parse_question(question, f"{place}.qas[{i}]")
         for i, question in enumerate(_get(paragraph, "qas", list, place))
     ]
-    return Paragraph(str(article.get("title", "")), context, questions)
+    title = _check_text(str(article.get("title", "")), f"the title of {place}")
+    return Paragraph(title, context, questions)
 
 
 def _parse_question(question: Any, place: str) -> Question:
@@ -87,7 +88,7 @@ def _parse_question(question: Any, place: str) -> Question:
         ]
     if question.get("is_impossible"):
         answers = []
-    return Question(str(question.get("id", place)), text, answers)
+    return Question(_check_text(str(question.get("id", place)), f"{place}.id"), text, answers)
 
 
 def _get(record: Any, key: str, kind: type, place: str) -> Any:
@@ -95,4 +96,14 @@ def _get(record: Any, key: str, kind: type, place: str) -> Any:
     if not isinstance(value, kind):
         nouns = {list: "a list", str: "a text", int: "a number"}
         raise ContentError(f"{place} has no '{key}' that is {nouns[kind]}")
-    return value
+    return _check_text(value, f"{place}.{key}") if isinstance(value, str) else value
+
+
+def _check_text(text: str, place: str) -> str:
+    """RETURNS (str): The text. RAISES (ContentError): for half of a surrogate pair, which JSON can
+    write, and nothing can store."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as err:
+        raise ContentError(f"{place} is no text: it has half of a surrogate pair") from err
+    return text

@@ -228,6 +228,8 @@ def _strip(span: Span) -> Span:
 
 
 def _read_given(doc: Doc) -> List[Place]:
+    if not len(doc):
+        return []
     if PREDICATES not in doc.spans:
         raise ValueError(Errors.EL202.format(text=doc.text[:50], group=PREDICATES))
     # Each once, and none of whitespace, as those that are found.

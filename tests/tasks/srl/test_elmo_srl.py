@@ -116,6 +116,7 @@ def test_given_predicates_that_are_not_there_are_said(trained):
     nlp.get_pipe("elmo_srl").predicates = "given"
     with pytest.raises(ValueError, match="EL202.*'Bob eats ham .'.*srl_predicates"):
         nlp("Bob eats ham .")
+    assert read(nlp("")) == []
 
 
 def test_an_earlier_run_leaves_nothing(trained):
