@@ -92,6 +92,8 @@ def make_choice(choice: Choice, settings: RunSettings, cache: Path) -> Config:
     model = config["components"][settings.component]["model"]
     model["word_match"] = choice.word_match
     if choice.has_elmo:
+        # Before the encoder alone, whatever the config has behind it.
+        model["tok2vec"]["output"] = None
         model["tok2vec"]["input"].update(choice.mix or {})
         use_cache(config, cache)
     config["paths"]["train"] = str(Path(settings.corpus) / "train.spacy")

@@ -150,7 +150,10 @@ def _list_choices(work: Path, lines: dict[str, list[Line]]) -> str:
 def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str, Any]) -> str:
     """RETURNS (str): How it was made."""
     results = [r for found in lines.values() for line in found for r in line.results]
-    versions = {name: v for r in results for name, v in r["versions"].items()}
+    versions: dict[str, set[str]] = {}
+    for result in results:
+        for name, version in result["versions"].items():
+            versions.setdefault(name, set()).add(version)
     bilms = {r["settings"]["inputs"].get("biLM") for r in results} - {None}
     facts = [
         "All sides train in one thread with NumPy's matrix products, in batches of about 1,000 "
@@ -159,12 +162,15 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         "and as the frozen transformer has here: it stands in ELMo's place, with the same word "
         "dropout. The listener of the transformer has no dropout and no norm of its own.",
         "Frozen MiniLM-L6 is cut after a layer (spacy-transformers' listeners read the last one), "
-        "and what is fine-tuned has a learning rate of its own; of those that were run, the one "
-        "that is best on dev with the first seed is shown: "
+        "and what is fine-tuned has a learning rate of its own; of several that were run, the one "
+        "that is best on dev with the first seed is shown; where one is named, no other was run "
+        "yet: "
         f"{_list_choices(work, lines)}.",
         f"One seed where a run takes more than {LONGEST / 60:g} minutes of a core, or is not "
         "repeated yet.",
-        "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
+        "Versions: "
+        + ", ".join(f"{name} {' or '.join(sorted(own))}" for name, own in versions.items())
+        + ".",
         f"biLM: {', '.join(sorted(bilms)) or 'none'}.",
     ]
     made = read_optional(work / "inputs" / MADE)
