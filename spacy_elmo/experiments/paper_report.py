@@ -142,7 +142,8 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
     further = list_further(rows)
     by_name = {row["variant"]: row for row in rows}
     header = (
-        "", f"{result['score']}, dev", "test", *further, f"fewer errors, {split}", "ratio", "seeds"
+        "", f"{result['score']}, dev", "test", *further, f"fewer errors, {split}",
+        "times the score", "seeds"
     )  # fmt: skip
     cells = []
     for row in rows:

@@ -117,7 +117,15 @@ def test_the_report_has_table_1_and_each_further_set(tmp_path):
     overview, own = (block for block in section.blocks if isinstance(block, Table))
 
     assert overview == make_table1([describe_task(result)])
-    assert own.header == ("", "f, dev", "test", "web", "fewer errors, test", "ratio", "seeds")
+    assert own.header == (
+        "",
+        "f, dev",
+        "test",
+        "web",
+        "fewer errors, test",
+        "times the score",
+        "seeds",
+    )
     assert [row[4] for row in own.rows] == ["-", "20%", "20%", "25%"]
 
 
