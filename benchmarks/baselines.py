@@ -1,0 +1,120 @@
+"""Whether other settings would be better for the tasks of the paper's table 1, above all without
+ELMo: dev scores of the configs in projects/table1, and of the same with one setting changed, one
+seed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from common import describe_machine, print_table, train_config
+from thinc.api import Config, NumpyOps, set_current_ops
+
+from spacy_elmo.experiments.run_settings import RunSettings
+from spacy_elmo.experiments.runs import Run, make_run_config, use_cache
+from spacy_elmo.experiments.variants import choose_variants, get_score
+
+PROJECT = Path(__file__).parent.parent / "projects" / "table1"
+# Folder of the corpus, component, config.
+TASKS = {
+    "polarity": ("textcat", "sentiment.cfg"),
+    "snli": ("elmo_entailment", "entailment.cfg"),
+    "gum": ("ner", "entities.cfg"),
+    "propbank": ("elmo_srl", "roles.cfg"),
+    "ontogum": ("elmo_coref", "coreference.cfg"),
+    "squad": ("elmo_qa", "answers.cfg"),
+}
+SIDES = {variant.name: variant for variant in choose_variants("gain", 2)}
+
+
+def change_nothing(config: Config, model: dict[str, Any]) -> None:
+    """As in projects/table1."""
+
+
+def set_rate(rate: float) -> Callable[[Config, dict[str, Any]], None]:
+    """rate (float): of learning."""
+
+    def change(config: Config, model: dict[str, Any]) -> None:
+        config["training"]["optimizer"]["learn_rate"] = rate
+
+    return change
+
+
+def drop_more(config: Config, model: dict[str, Any]) -> None:
+    """Of word features."""
+    config["training"]["dropout"] = 0.3
+
+
+def widen_features(config: Config, model: dict[str, Any]) -> None:
+    """Of words."""
+    model["tok2vec"]["embed"]["width"] *= 2
+
+
+def widen_network(config: Config, model: dict[str, Any]) -> None:
+    """The task's own, or its encoder."""
+    block = model if "width" in model else model["tok2vec"]["encode"]
+    block["width"] *= 2
+
+
+CHOICES = {
+    "the config": change_nothing,
+    "learning rate 0.002": set_rate(0.002),
+    "learning rate 0.0005": set_rate(0.0005),
+    "dropout of word features 0.3": drop_more,
+    "word features twice as wide": widen_features,
+    "network twice as wide": widen_network,
+}
+
+
+def main(
+    corpora: Path = typer.Argument(..., help="Folder with a folder of .spacy files for each task"),
+    cache: Path = typer.Option(..., help="Folder for the biLM's layers"),
+    tasks: str = typer.Option(",".join(TASKS), help="Names with commas"),
+    sides: str = typer.Option("plain", help='"plain", "elmo" or both with a comma'),
+    max_steps: int = typer.Option(1000, help="Updates at most"),
+    patience: int = typer.Option(600, help="Updates without a better dev score"),
+    eval_frequency: int = typer.Option(200, help="Updates between two evaluations"),
+) -> None:
+    """Print a table for each task."""
+    torch.set_num_threads(1)
+    set_current_ops(NumpyOps(use_blis=False))
+    print(describe_machine(), flush=True)
+    for name in tasks.split(","):
+        component, base = TASKS[name]
+        score = get_score(component)
+        settings = RunSettings(
+            str(corpora / name),
+            component,
+            max_steps=max_steps,
+            patience=patience,
+            eval_frequency=eval_frequency,
+            config=str(PROJECT / base),
+        )
+        rows = []
+        for title, change in CHOICES.items():
+            row = [title]
+            for side in sides.split(","):
+                _, curve = train_config(make_choice(side, change, settings, cache), score)
+                best = max(curve, key=lambda point: point["score"])
+                row.append(f"{100 * best['score']:.1f} ({best['step']:,})")
+            print(f"{name}: {', '.join(row)}", flush=True)
+            rows.append(row)
+        heads = [f"{score}, dev, {SIDES[side].title} (update)" for side in sides.split(",")]
+        print_table([name, *heads], rows)
+
+
+def make_choice(
+    side: str, change: Callable[[Config, dict[str, Any]], None], settings: RunSettings, cache: Path
+) -> Config:
+    """RETURNS (Config): That of the settings, changed."""
+    config = make_run_config(Run(SIDES[side], 1.0, 0), settings)
+    change(config, config["components"][settings.component]["model"])
+    if side == "elmo":
+        use_cache(config, cache)
+    config["paths"]["train"] = str(Path(settings.corpus) / "train.spacy")
+    return config
+
+
+if __name__ == "__main__":
+    typer.run(main)
