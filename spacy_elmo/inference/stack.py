@@ -69,13 +69,21 @@ def _are_repeated(vectors: Tensor, ids: Tensor, cell_width: int) -> bool:
 def _make_layer(layer: LSTMLayer, precision: str) -> _Layer:
     if layer.weight.device.type == "cpu":
         return PackedLayer(layer, precision)
-    make = SteppedLayer if _clips(layer) else FusedLayer
+    # torch's own projects to fewer numbers than it has cells, or not at all.
+    is_plain = not _clips(layer) and (layer.projection is None or _width(layer) < layer.cell_width)
+    make = FusedLayer if is_plain else SteppedLayer
     return make(layer, DTYPES[precision])
 
 
 def _is_plain(layer: LSTMLayer) -> bool:
-    """Whether it is on a CPU, and torch's own LSTM can be the same."""
-    return layer.weight.device.type == "cpu" and not _clips(layer)
+    """Whether it is on a CPU, and torch's own LSTM can be the same: that sees a projection by other
+    widths of output and cells."""
+    is_seen = layer.projection is None or _width(layer) != layer.cell_width
+    return layer.weight.device.type == "cpu" and not _clips(layer) and is_seen
+
+
+def _width(layer: LSTMLayer) -> int:
+    return layer.weight.size(0) // 2
 
 
 def _clips(layer: LSTMLayer) -> bool:

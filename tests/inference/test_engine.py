@@ -17,7 +17,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_batch import WordBatch, make_batch
 from spacy_elmo.bilm.words import make_inputs
 from spacy_elmo.inference import engine as inference
-from spacy_elmo.inference import packed_linear, single_lstm
+from spacy_elmo.inference import packed_linear, single_lstm, stack
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.inference.gpu_lstm import FusedLayer, SteppedLayer
@@ -306,7 +306,8 @@ def test_one_sequence_equals_the_oracle(monkeypatch, projection, n_steps):
 
 @pytest.mark.parametrize("settings, precision, is_used", [
     ({}, "fp32", True), ({"cell_clip": 3.0}, "fp32", False), ({"proj_clip": 3.0}, "fp32", False),
-    ({}, "int8", False),
+    ({}, "int8", False), ({"cell_width": 3}, "fp32", True), ({"cell_width": 4}, "fp32", False),
+    ({"cell_width": 4, "projection": False}, "fp32", True),
 ])  # fmt: skip
 def test_one_sequence_is_read_by_torchs_lstm(monkeypatch, settings, precision, is_used):
     """But not where that computes something else, or rounds otherwise than a batch does."""
@@ -358,6 +359,16 @@ def test_layers_for_a_gpu_equal_the_oracle(make, clip, projection):
     expected = run_packed(layer, X, batch_sizes, state)
     assert_close([Y[:14], *last], expected, 1e-6)
     assert (Y[14:] == 0).all()
+
+
+@pytest.mark.parametrize("cell_width, projection, clip, made", [
+    (6, True, None, FusedLayer), (4, False, None, FusedLayer), (4, True, None, SteppedLayer),
+    (3, True, None, SteppedLayer), (6, True, 3.0, SteppedLayer),
+])  # fmt: skip
+def test_a_gpu_has_torchs_lstm_where_that_can_be_made(cell_width, projection, clip, made):
+    shape = {**SHAPE, "cell_width": cell_width, "projection": projection, "cell_clip": clip}
+    layer = LSTMLayer(BiLMConfig(**shape)).requires_grad_(False)
+    assert type(stack._make_layer(layer.to("meta"), "fp32")) is made
 
 
 def test_the_layer_that_steps_multiplies_in_its_type():
