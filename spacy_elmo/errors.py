@@ -1015,6 +1015,11 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
+    WL068 = (
+        "The transformer that teaches knows {n_known} of the {n_words} most frequent words; the "
+        "others have a piece that it does not know, and are not taught. Give one of the text's "
+        "language."
+    )
     WL067 = (
         "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
         "of {n}. They are not learned, and count as not found. Raise `max_span` in "

@@ -3,7 +3,7 @@
 import hashlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -13,11 +13,20 @@ from torch import Tensor
 from ..errors import Errors
 from ..language_model.teacher import require_number
 
-# Sequences that are read at a time.
+# Of the sequences that are read at a time, and of their attention: numbers of a head.
 _N_SEQUENCES = 64
+_N_SCORES = 64 * 128 * 128
 # Pieces of a sequence: of a model that does not say how many it reads, and of what is read to see
 # whether it can be.
 _N_PLACES = 512
+
+
+class _Encoded(NamedTuple):
+    """pieces (Dict[str, List[int]]): what the model reads of a sequence. owners (NDArray): see
+    `TransformerEncoder._find_owners`, int64, shape (n_pieces,)."""
+
+    pieces: Dict[str, List[int]]
+    owners: NDArray
 
 
 class TransformerEncoder:
@@ -30,6 +39,8 @@ class TransformerEncoder:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
+        # It would advise to pad all sequences to the longest.
+        tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True
         self.n_places = min(tokenizer.model_max_length, _count_places(model))
 
     @property
@@ -39,52 +50,61 @@ class TransformerEncoder:
 
     @torch.no_grad()
     def read(self, sequences: List[List[str]], device: torch.device) -> Tuple[Tensor, NDArray]:
-        """Compute the vectors of words, each the mean over its pieces.
+        """Compute the vectors of words, each the mean over its pieces. The memory is bounded: few
+        long sequences, or many short ones, are computed at a time.
 
         sequences (List[List[str]]): words.
         device (torch.device): where to compute.
         RETURNS (Tuple[Tensor, NDArray]): vectors of the words that have a piece, one sequence
             after the other, float32, shape (n_known, width), and which words these are,
-            int64, (n_known,). Others are without, or beyond what the transformer reads.
+            int64, (n_known,). Others are without, have an unknown piece, or reach beyond what
+            the transformer reads.
         """
         self.model.to(device)
         vectors: List[Tensor] = [torch.zeros(0, self.width, device=device)]
         known: List[NDArray] = [np.zeros(0, dtype=np.int64)]
-        n_before = 0
-        for start in range(0, len(sequences), _N_SEQUENCES):
-            group = sequences[start : start + _N_SEQUENCES]
-            pieces, owners = self._encode(group)
+        encoded = self._encode(sequences)
+        for group in _group([len(each.owners) for each in encoded]):
+            pieces = self.tokenizer.pad([encoded[i].pieces for i in group], return_tensors="pt")
             hidden = self.model(**{k: v.to(device) for k, v in pieces.items()}).last_hidden_state
+            owners = np.full(hidden.shape[:2], -1, dtype=np.int64)  # (n_seqs, n_pieces)
+            for row, i in enumerate(group):
+                owners[row, : len(encoded[i].owners)] = encoded[i].owners
             places = np.flatnonzero(owners >= 0)
             words, index, counts = np.unique(
-                owners[places], return_inverse=True, return_counts=True
+                owners.ravel()[places], return_inverse=True, return_counts=True
             )
             sums = hidden.new_zeros(len(words), self.width, dtype=torch.float32)
             rows = hidden.flatten(0, 1)[torch.from_numpy(places).to(device)].float()
             sums.index_add_(0, torch.from_numpy(index).to(device), rows)
             vectors.append(sums / torch.from_numpy(counts).to(device)[:, None])
-            known.append(words + n_before)
-            n_before += sum(map(len, group))
-        return torch.cat(vectors), np.concatenate(known)
+            known.append(words)
+        found = np.concatenate(known)
+        order = np.argsort(found)
+        return torch.cat(vectors)[torch.from_numpy(order).to(device)], found[order]
 
-    def _encode(self, sequences: List[List[str]]) -> Tuple[Dict[str, Tensor], NDArray]:
-        """RETURNS (Tuple[Dict[str, Tensor], NDArray]): what the model reads, and the word that
-        each piece is of, -1 for none, shape (n_seqs * n_pieces,)."""
+    def _encode(self, sequences: List[List[str]]) -> List["_Encoded"]:
+        if not sequences:
+            return []
         encoded = self.tokenizer(
-            sequences,
-            is_split_into_words=True,
-            padding=True,
-            truncation=True,
-            max_length=self.n_places,
-            return_tensors="pt",
+            sequences, is_split_into_words=True, truncation=True, max_length=self.n_places
         )
         starts = np.cumsum([0, *map(len, sequences)])
-        owners = [
-            -1 if word is None else starts[i] + word
-            for i in range(len(sequences))
-            for word in encoded.word_ids(i)
+        return [
+            _Encoded({key: encoded[key][i] for key in encoded}, self._find_owners(own, starts[i]))
+            for i, own in enumerate(encoded.encodings)
         ]
-        return dict(encoded), np.array(owners, dtype=np.int64)
+
+    def _find_owners(self, encoding: Any, start: int) -> NDArray:
+        """RETURNS (NDArray): The word that each piece of a sequence is of, which begins with the
+        word `start`; -1 for none, and for words that are not read as a whole."""
+        unknown = self.tokenizer.unk_token_id
+        left_out = {w for w, piece in zip(encoding.word_ids, encoding.ids) if piece == unknown}
+        if encoding.overflowing:
+            left_out |= {*encoding.overflowing[0].word_ids}
+        left_out.add(None)
+        owners = [-1 if w in left_out else start + w for w in encoding.word_ids]
+        return np.array(owners, dtype=np.int64)
 
     def describe(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): layer, and a hash of the weights, in JSON's types."""
@@ -139,6 +159,20 @@ def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
         raise ValueError(Errors.EL184.format(path=path, problem=err)) from err
     require_number(kind, "layer", layer, most=most, whole=True)
     return encoder
+
+
+def _group(lengths: List[int]) -> Iterator[List[int]]:
+    """lengths (List[int]): pieces of sequences. YIELDS (List[int]): Which of them are read at a
+    time, those of like length together."""
+    group: List[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        n_scores = (len(group) + 1) * lengths[i] ** 2
+        if group and (len(group) == _N_SEQUENCES or n_scores > _N_SCORES):
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
 
 
 def _count_places(model: Any) -> int:

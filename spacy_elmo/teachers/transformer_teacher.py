@@ -1,6 +1,7 @@
 """`TransformerTeacher`: a layer of the biLM learns what a layer of a transformer says of a token
 in its sequence."""
 
+import warnings
 from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..language_model.readings import LMBatch
 from ..language_model.teacher import Lesson, Teacher, TeacherContext, require_number
 from ..language_model.vocabulary import SPECIAL_WORDS
@@ -18,6 +19,8 @@ KIND = "transformer"
 # Words that tell how far each number of the transformer's layer varies.
 _SCALE_WORDS = 4096
 _SCALE_LENGTH = 32
+# Of these words: who knows fewer has learned from another kind of text.
+_FEW = 0.5
 
 
 class TransformerTeacher(Teacher):
@@ -118,8 +121,14 @@ def align_tokens(batch: LMBatch, members: NDArray) -> Tokens:
 
 
 def _measure_scale(encoder: TransformerEncoder, words: List[str]) -> Tensor:
-    """RETURNS (Tensor): the deviation of each number of the layer, over frequent words."""
-    words = words[:_SCALE_WORDS] or ["a", "b"]
+    """RETURNS (Tensor): the deviation of each number of the layer, over frequent words; 1 if the
+    transformer knows none of them. Warns if they are few (WL068)."""
+    words = words[:_SCALE_WORDS]
     lines = [words[i : i + _SCALE_LENGTH] for i in range(0, len(words), _SCALE_LENGTH)]
     vectors, _ = encoder.read(lines, torch.device("cpu"))
+    if len(vectors) < _FEW * len(words):
+        text = Warnings.WL068.format(n_known=len(vectors), n_words=len(words))
+        warnings.warn(text, stacklevel=2)
+    if not len(vectors):
+        return torch.ones(encoder.width)
     return vectors.std(dim=0, correction=0).clamp(min=1e-3)

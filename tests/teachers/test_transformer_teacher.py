@@ -14,6 +14,7 @@ from spacy_elmo.language_model.readings import make_lm_batch
 from spacy_elmo.language_model.softmax import Softmax
 from spacy_elmo.language_model.teacher import Lesson, TeacherContext, make_teachers
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.teachers import transformer_encoder
 from spacy_elmo.teachers.transformer_encoder import load_encoder
 from spacy_elmo.teachers.transformer_teacher import align_tokens
 
@@ -78,6 +79,37 @@ def test_words_without_a_piece_and_beyond_the_end_are_left_out(bert):
     # 16 places, two of them the transformer's own.
     assert known.tolist() == [0, 2, *range(3, 17), 23]
     assert vectors.shape == (17, 6)
+
+
+def test_words_that_are_not_read_as_a_whole_are_left_out(bert):
+    encoder = load_encoder("transformer", str(bert), 1)
+    # 14 places: the fourteenth word's first piece is the last that fits; "ham" and "hams" go on.
+    sentences = [["ham"] * 13 + ["eggs"], ["ham"] * 12 + ["eggs"], ["I", "hammer", "like"]]
+
+    _, known = encoder.read(sentences, CPU)
+
+    assert known.tolist() == [*range(13), *range(14, 27), 27, 29]
+
+
+def test_how_sequences_are_grouped_changes_nothing_but_memory(bert, monkeypatch):
+    encoder = load_encoder("transformer", str(bert), 2)
+    sentences = [["I", "like"], ["ham"] * 13, ["eggs"], ["you", "like", "ham", "!"], ["."]] * 3
+    sizes = []
+    forward = encoder.model.forward
+    monkeypatch.setattr(
+        encoder.model, "forward", lambda **X: sizes.append(X["input_ids"].shape) or forward(**X)
+    )
+
+    expected = encoder.read(sentences, CPU)
+    monkeypatch.setattr(transformer_encoder, "_N_SCORES", 100)
+    monkeypatch.setattr(transformer_encoder, "_N_SEQUENCES", 4)
+    sizes.clear()
+    vectors, known = encoder.read(sentences, CPU)
+
+    assert known.tolist() == list(range(63)) == expected[1].tolist()
+    torch.testing.assert_close(vectors, expected[0])
+    assert all(n <= 4 and (n == 1 or n * m**2 <= 100) for n, m in sizes)
+    assert encoder.read([], CPU)[0].shape == (0, 6)
 
 
 def write_roberta(folder):
@@ -219,6 +251,18 @@ def test_stopping_and_going_on_changes_nothing(tmp_path, texts, bert):
 def test_wrong_settings_are_refused(bert, settings, message):
     with pytest.raises(ValueError, match=message):
         make_teacher(bert, **settings)
+
+
+def test_a_transformer_of_another_language_is_told(bert):
+    words = ["나는", "책을", "읽는다"]
+    context = TeacherContext(BiLMConfig(**SHAPE), Vocabulary([*SPECIAL_WORDS, *words, "I"]), 12, 0)
+    with pytest.warns(UserWarning, match="WL068.*knows 1 of the 4 most frequent words"):
+        (teacher,) = make_teachers(
+            {"context": {"kind": "transformer", "path": str(bert)}}, context
+        ).values()
+    batch = make_lm_batch([words], context.vocabulary)
+    sides = [[torch.randn(3, SHAPE["width"] // 2)] * SHAPE["depth"] for _ in range(2)]
+    assert teacher.loss(Lesson(batch, torch.zeros(0), *sides)) == 0
 
 
 def test_a_folder_without_a_transformer_is_refused(tmp_path):
