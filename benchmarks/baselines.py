@@ -3,12 +3,14 @@ ELMo: dev scores of the configs in projects/table1, and of the same with one set
 seed."""
 
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 import typer
 from common import describe_machine, print_table, train_config
+from spacy import registry
 from thinc.api import Config, NumpyOps, set_current_ops
 
 from spacy_elmo.experiments.run_settings import RunSettings
@@ -53,8 +55,9 @@ def widen_features(config: Config, model: dict[str, Any]) -> None:
 
 def widen_network(config: Config, model: dict[str, Any]) -> None:
     """The task's own, or its encoder."""
-    block = model if "width" in model else model["tok2vec"]["encode"]
-    block["width"] *= 2
+    block = model["tok2vec"].get("encode") or model
+    make = registry.get("architectures", block["@architectures"])
+    block["width"] = 2 * block.get("width", signature(make).parameters["width"].default)
 
 
 CHOICES = {

@@ -20,8 +20,8 @@ FIXED: dict[str, dict[str, Any]] = {
     "average": {"output": "average"},
 }
 WIDE: dict[str, dict[str, Any]] = {
-    "side by side": {"output": "all"},
-    "side by side, normalised": {"output": "all", "mix_layer_norm": True},
+    "side by side": {"output": "all", "mix_layer_norm": False, "mix_dropout": 0.0},
+    "side by side, normalised, with dropout: the preset": {"output": "all"},
 }
 
 
@@ -39,10 +39,8 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine())
     settings = RunSettings(str(corpus), component, "en", weights, max_steps, 0, 100)
-    choices = [(name, mix, 1.0) for name, mix in {**FIXED, **WIDE}.items()]
-    choices += [(f"learned, {factor} times", {}, float(factor)) for factor in factors.split(",")]
     rows = []
-    for name, mix, factor in choices:
+    for name, mix, factor in list_choices([float(factor) for factor in factors.split(",")]):
         # The factor belongs to an architecture; configs cannot change it.
         architectures.MIX_LEARN_RATE_FACTOR = factor
         runs = [Run(Variant("run", name, ("input",), mix), 1.0, int(s)) for s in seeds.split(",")]
@@ -52,6 +50,14 @@ def main(
         shares = [f"{share:.2f}" for share in results[0]["mixes"][-1]["shares"]]
         rows.append([name, scores, " ".join(shares)])
     print_table(["layers", f"{results[0]['score']}, dev", "shares"], rows)
+
+
+def list_choices(factors: list[float]) -> list[tuple[str, dict[str, Any], float]]:
+    """factors (list[float]): learning rates of mixes. RETURNS (list[tuple[str, dict[str, Any],
+    float]]): title, keys of the listener's mix, and its rate."""
+    fixed = [(name, mix, 1.0) for name, mix in {**FIXED, **WIDE}.items()]
+    learned = [(f"learned, {factor:g} times", {"output": "mix"}, factor) for factor in factors]
+    return fixed + learned
 
 
 def ignore(progress: object) -> None:

@@ -16,7 +16,7 @@ import torch
 import typer
 from common import describe_machine, print_table
 from rivals.processes import KEPT, QUIET, limit_threads
-from rivals.speed import time_pipe
+from rivals.speed import Setting, time_pipe
 from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import load_model_from_config
@@ -53,7 +53,7 @@ def measure(corpus: Path, tokens: int, batch_size: int, blis: bool) -> list[floa
             sizes.append(0)
     rates: list[float] = []
     for texts, size in zip(parts[:-1], sizes):
-        rates.append(size / time_pipe(nlp, texts, batch_size))
+        rates.append(size / time_pipe(nlp, texts, Setting(batch_size)))
     # The first two warm up.
     return rates[2:]
 

@@ -124,7 +124,9 @@ def _format_scores(scores: list[float]) -> str:
 def _format_speed(speed: dict[str, Any] | None) -> list[str]:
     if speed is None:
         return ["-", "-"]
-    return [f"{speed['tokens_per_second']:,.0f}", f"{1000 * speed['latency']:.1f}"]
+    least, most = min(speed["rates"]), max(speed["rates"])
+    rate = f"{speed['tokens_per_second']:,.0f} ({least:,.0f} to {most:,.0f})"
+    return [rate, f"{1000 * speed['latency']:.1f}"]
 
 
 def _format_effort(task: str, lines: list[Line]) -> str:
@@ -184,9 +186,12 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     if speed:
         facts.append(
             f"Speed: {speed['date']}, {speed['machine']}; {speed['turns']} turns of "
-            f"{speed['tokens']:,} tokens of other text each, all pipelines in each turn, medians. "
-            "Texts are sentences, their tokens joined by spaces; the batch size of each side is "
-            "the fastest of several on other text, so word caches have seen no more than that. "
+            f"{speed['tokens']:,} tokens of other text each, all pipelines in each turn, medians "
+            "(and the slowest and fastest turn: some texts have a long address, to whose many "
+            "pieces a transformer's batch is padded). Texts are sentences, their tokens joined by "
+            "spaces; batch sizes, and `max_batch_items` of spacy-transformers, are the fastest of "
+            "several on other text, so word caches have seen no more than that. The sentences "
+            "that are read one at a time are the first of a turn. "
             "In all processes OpenBLAS's threads do not wait in a loop "
             "(`OPENBLAS_THREAD_TIMEOUT = 4`), and freed memory is kept."
         )

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import islice
+from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import spacy
 import torch
 import typer
 from common import describe_machine
+from spacy.language import Language
 from spacy.tokens import DocBin
 from thinc.api import NumpyOps, set_current_ops
 from tqdm import tqdm
@@ -23,10 +24,25 @@ from .rows import ROWS
 from .runs import RESULTS, Run
 from .tasks import TIMED
 
-# Texts at a time that each side chooses from.
+# Texts at a time that each side chooses from, and words in a batch of a transformer, padding
+# counted: with few, a text of one long word does not make all others as long.
 BATCH_SIZES = (16, 64, 256, 1024)
+MAX_ITEMS = (256, 1024, 4096)
+# Parts of the text on which they are chosen.
+N_CHOICE = 2
+# Texts of a turn, at most a quarter, that are read one by one, before the others: caches do not
+# know their words.
+N_SINGLE = 40
 ONNX = "onnx_int8"
 RESULT = "speed.json"
+
+
+class Setting(NamedTuple):
+    """batch_size (int): texts at a time. max_items (int | None): `max_batch_items` of a
+    transformer; None without one."""
+
+    batch_size: int
+    max_items: int | None = None
 
 
 class Pipeline(Protocol):
@@ -57,9 +73,10 @@ def measure_all(
     for task in TIMED:
         pipelines = load_pipelines(work, task, tokenizer, threads)
         if pipelines:
-            parts = read_parts(corpora / task, turns + 1, tokens)
-            if len(parts) <= turns:
-                raise typer.BadParameter(f"{task} has no {turns + 1} times {tokens} tokens")
+            n_parts = N_CHOICE + turns
+            parts = read_parts(corpora / task, n_parts, tokens)
+            if len(parts) < n_parts:
+                raise typer.BadParameter(f"{task} has no {n_parts} times {tokens} tokens")
             tasks[task] = measure_task(pipelines, parts)
     machine = describe_machine()
     result = {"machine": machine, "threads": threads, "turns": turns, "tokens": tokens}
@@ -108,22 +125,25 @@ def measure_task(
     """Measure pipelines in turn, so that a neighbour on the machine troubles all of them.
 
     pipelines (dict[str, Pipeline]): by name.
-    parts (Sequence[list[str]]): texts of each turn; the batch sizes are chosen on the first.
-    RETURNS (dict[str, dict[str, Any]]): "batch_size", "tokens_per_second" and "latency" (of one
-        text, in seconds), medians, and "rates" of the turns.
+    parts (Sequence[list[str]]): texts of each turn; the settings are chosen on the first ones.
+    RETURNS (dict[str, dict[str, Any]]): "batch_size", "max_items", "tokens_per_second" and
+        "latency" (of one text, in seconds), medians, and "rates" of the turns.
     """
     tokenizer = spacy.blank("en").tokenizer
-    sizes = {name: choose_batch_size(nlp, parts[0]) for name, nlp in tqdm(pipelines.items())}
+    choice = [text for part in parts[:N_CHOICE] for text in part]
+    settings = {name: choose_setting(nlp, choice) for name, nlp in tqdm(pipelines.items())}
     rates: dict[str, list[float]] = {name: [] for name in pipelines}
     latencies: dict[str, list[float]] = {name: [] for name in pipelines}
-    for texts in tqdm(parts[1:]):
-        n_tokens = sum(len(tokenizer(text)) for text in texts)
+    for texts in tqdm(parts[N_CHOICE:]):
+        n_single = min(N_SINGLE, len(texts) // 4)
+        single, others = texts[:n_single], texts[n_single:]
+        n_tokens = sum(len(tokenizer(text)) for text in others)
         for name, nlp in pipelines.items():
-            rates[name].append(n_tokens / time_pipe(nlp, texts, sizes[name]))
-            latencies[name] += [measure(lambda: nlp(text)) for text in islice(texts, 40)]  # noqa: B023
+            latencies[name] += [measure(lambda: nlp(text)) for text in single]  # noqa: B023
+            rates[name].append(n_tokens / time_pipe(nlp, others, settings[name]))
     return {
         name: {
-            "batch_size": sizes[name],
+            **settings[name]._asdict(),
             "tokens_per_second": median(rates[name]),
             "rates": rates[name],
             "latency": median(latencies[name]),
@@ -132,15 +152,26 @@ def measure_task(
     }
 
 
-def choose_batch_size(nlp: Pipeline, texts: list[str]) -> int:
-    """RETURNS (int): The fastest one, after a pass that is not counted."""
-    time_pipe(nlp, texts, BATCH_SIZES[1])
-    return min(BATCH_SIZES, key=lambda size: time_pipe(nlp, texts, size))
+def choose_setting(nlp: Pipeline, texts: list[str]) -> Setting:
+    """RETURNS (Setting): The fastest one, after a pass that is not counted."""
+    items = MAX_ITEMS if get_transformer(nlp) is not None else (None,)
+    time_pipe(nlp, texts, Setting(BATCH_SIZES[1], items[-1]))
+    choices = [Setting(*each) for each in product(BATCH_SIZES, items)]
+    return min(choices, key=lambda setting: time_pipe(nlp, texts, setting))
 
 
-def time_pipe(nlp: Pipeline, texts: list[str], batch_size: int) -> float:
+def get_transformer(nlp: Pipeline) -> Any:
+    """RETURNS (Any): The component of a pipeline; None if it has none."""
+    if isinstance(nlp, Language) and nlp.has_pipe("transformer"):
+        return nlp.get_pipe("transformer")
+    return None
+
+
+def time_pipe(nlp: Pipeline, texts: list[str], setting: Setting) -> float:
     """RETURNS (float): Seconds of a pass."""
-    return measure(lambda: [None for _ in nlp.pipe(texts, batch_size=batch_size)])
+    if setting.max_items is not None:
+        get_transformer(nlp).cfg["max_batch_items"] = setting.max_items
+    return measure(lambda: [None for _ in nlp.pipe(texts, batch_size=setting.batch_size)])
 
 
 def measure(function: Callable[[], object]) -> float:
