@@ -564,6 +564,14 @@ class Errors(metaclass=ErrorsWithCodes):
         "The installed model '{name}' cannot be found by its own package: {problem}. Install "
         "that package again."
     )
+    EL323 = (
+        "Several installed packages have a model '{name}': {found}. Uninstall all but one, or give "
+        "the folder of the model."
+    )
+    EL324 = (
+        "'{path}' is the name of an installed model, and of something here that is no checkpoint: "
+        "what lies at a path is taken first. Run the command in another folder."
+    )
     # Experiments on one's own config
     EL230 = (
         "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "

@@ -12,6 +12,7 @@ from ..util.atomic import write_file
 from ..util.reading import read_file
 from ..util.showing import show_reason
 from .checkpoint_files import CheckpointFiles
+from .named_models import list_models
 from .tensors import StateDict
 
 # A hundred million words.
@@ -59,13 +60,15 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
 
     files (CheckpointFiles): where it lies.
     RETURNS (CheckpointReader): the first registered reader that knows the files.
-    RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches.
+    RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches, EL324 if
+        it is the name of an installed model, too.
     """
     files.require()
     for _, reader in sorted(checkpoint_readers.get_all().items()):
         if reader.matches(files):
             return reader
-    raise ValueError(Errors.EL031.format(path=files))
+    message = Errors.EL324 if str(files) in list_models() else Errors.EL031
+    raise ValueError(message.format(path=files))
 
 
 def read_bilm(files: CheckpointFiles) -> BiLM:

@@ -10,6 +10,7 @@ from ..errors import Errors
 from ..registry import models
 from ..util.showing import show_reason
 
+_GROUP = "spacy_elmo_models"
 BUNDLED_NAME = "en_small"
 # The small English model, see docs/data.md and its meta.json.
 BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / BUNDLED_NAME
@@ -26,20 +27,27 @@ def get_en_small() -> Path:
 
 def list_models() -> List[str]:
     """RETURNS (List[str]): Names that are known, without importing what declares them."""
-    return sorted({entry.name for entry in entry_points(group="spacy_elmo_models")})
+    return sorted({entry.name for entry in entry_points(group=_GROUP)})
 
 
 def find_model(name: str) -> Path:
     """name (str): of a model. RETURNS (Path): its folder.
     RAISES (ValueError): EL188 if no installed package has it, EL189 if that package is broken,
-        EL024 if the bundled one is missing.
+        EL323 if several have it, EL024 if the bundled one is missing.
     """
     if name == BUNDLED_NAME:
         return get_en_small()
     if name not in list_models():
         raise ValueError(Errors.EL188.format(name=name, known=", ".join(list_models())))
+    # An installation may be listed twice, as the same.
+    found = sorted({e.value for e in entry_points(group=_GROUP) if e.name == name})
+    if len(found) > 1:
+        raise ValueError(Errors.EL323.format(name=name, found=", ".join(found)))
     try:
         # Another package's code.
-        return Path(models.get(name)())
+        path = Path(models.get(name)())
+        if not path.is_dir():
+            raise FileNotFoundError(f"there is no folder '{path}'")
+        return path
     except Exception as err:
         raise ValueError(Errors.EL189.format(name=name, problem=show_reason(err))) from err

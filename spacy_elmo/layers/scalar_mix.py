@@ -40,10 +40,10 @@ class MixSettings:
         predict the same.
     mix_dropout (float): probability in [0, 1) that a number of the result is dropped
         in training. Not driven by [training] dropout.
-    learn_rate_factor (float): learning rate of the weights as a multiple of the optimizer's;
-        above 0. Not in configs: it belongs to the version of an architecture, since what is
-        saved are the weights divided by it. The scale, which has no bounds, learns at the
-        optimizer's own rate.
+    learn_rate_factor (float): learning rate of the weights as a multiple of the optimizer's, as
+        Adam and its like take it (plain gradient descent goes by its square); above 0. Not in
+        configs: it belongs to the version of an architecture, since what is saved are the
+        weights divided by it. The scale, which has no bounds, learns at the optimizer's own rate.
     """
 
     output: MixOutput = "mix"

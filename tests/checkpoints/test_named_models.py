@@ -84,6 +84,8 @@ def test_what_lies_in_the_file_system_is_taken_first(installed, toy_folder, tmp_
 
     assert find_name("toy") is None
     assert CheckpointFiles.of("toy").path == Path("toy")
+    with pytest.raises(ValueError, match="EL324.*'toy' is the name.*another folder"):
+        spacy_elmo.load_embedder("toy")
     # But a loader of names has no paths.
     assert build_bundled_loader_v2("toy").files.path == toy_folder
 
@@ -95,6 +97,20 @@ def test_unknown_names_are_told_with_those_that_are_known(installed):
         spacy_elmo.load_embedder("en_large")
 
 
-def test_a_broken_package_is_told(installed):
+def test_a_broken_package_is_told(installed, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"EL189.*'broken'.*its data are gone"):
         spacy_elmo.load_embedder("broken")
+    monkeypatch.setattr(named_models.models, "get", lambda name: lambda: tmp_path / "gone")
+    with pytest.raises(ValueError, match=r"EL189.*'toy'.*no folder '.*gone'"):
+        spacy_elmo.load_embedder("toy")
+
+
+def test_two_packages_with_one_name_are_told(installed, monkeypatch, toy_folder):
+    real = named_models.entry_points
+    for value in ("a_package:toy", "another:get_path"):
+        entries = [*real(group="spacy_elmo_models"), EntryPoint("toy", value, "spacy_elmo_models")]
+        monkeypatch.setattr(named_models, "entry_points", lambda group, found=entries: found)
+        if value == "a_package:toy":
+            assert spacy_elmo.load_embedder("toy")
+    with pytest.raises(ValueError, match=r"EL323.*'toy': a_package:toy, another:get_path"):
+        spacy_elmo.load_embedder("toy")
