@@ -100,6 +100,7 @@ def make_result(row, task, seed, score):
         "dev": {TASKS[task].score: score}, "test": {TASKS[task].score: score - 0.01},
         "settings": {"max_steps": 9, "patience": 5, "inputs": {"biLM": "abc"}},
         "seconds": 1.0, "cpu_seconds": 1.0, "date": "2026-01-01", "versions": {"spacy": "3"},
+        "curve": [{"step": 5, "score": 0.4}, {"step": 9, "score": 0.5 if seed else 0.3}],
     }  # fmt: skip
 
 
@@ -147,6 +148,8 @@ def test_the_report_shows_what_the_files_say(tmp_path):
     assert (
         "| tok2vec | 60.00 ± 14.14 | 59.00 ± 14.14 | 2 | 12,346 (9,000 to 13,000) | 2.1 |" in text
     )
+    # plain's second seed, and the first of plain_vectors.
+    assert "Still better at the last update allowed: tok2vec; tok2vec, vectors of" in text
     assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text
     assert "| MiniLM-L6 frozen, 2 layers" not in text
     assert "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features." in text

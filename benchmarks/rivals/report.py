@@ -113,7 +113,16 @@ def format_task(
         rows.append([_ONNX_TITLE, "-", "-", "-", *_format_speed(onnx)])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     left_out = f"Not measured: {'; '.join(missing)}.\n\n" if missing else ""
-    return f"## {TASKS[task].title}\n\n{table}\n\n{left_out}{_format_effort(task, lines)}\n\n"
+    rising = [line.row.title for line in lines if any(map(_is_rising, line.results))]
+    cut = f"Still better at the last update allowed: {'; '.join(rising)}.\n\n" if rising else ""
+    effort = _format_effort(task, lines)
+    return f"## {TASKS[task].title}\n\n{table}\n\n{left_out}{cut}{effort}\n\n"
+
+
+def _is_rising(result: dict[str, Any]) -> bool:
+    """Whether a run was best when the updates that it may take were over."""
+    best = max(result["curve"], key=lambda point: point["score"])
+    return best["step"] >= result["settings"]["max_steps"]
 
 
 def _format_scores(scores: list[float]) -> str:

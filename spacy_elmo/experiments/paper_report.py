@@ -25,7 +25,7 @@ from .paper_figures import describe_paper
 from .paper_table1 import compare, describe_task, make_table1
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .results import Result
-from .summary import find_passing, format_scores, list_further
+from .summary import count_rising, find_passing, format_scores, list_further
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
 from .variants import find_baseline
 
@@ -154,7 +154,14 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
         scores = (row["dev"], row["test"], *(row["further"][name] for name in further))
         shown = (format_scores(values) for values in scores)
         cells.append((row["title"], *shown, *gain, str(len(row["seeds"]))))
-    return [Table(header, cells), Picture(path, f"{result['title']}: mean, and each seed")]
+    blocks: List[Block] = [Table(header, cells)]
+    blocks.append(Picture(path, f"{result['title']}: mean, and each seed"))
+    most = result.get("settings", {}).get("max_steps", 0)
+    counts = [(row, count_rising(row["curve"], most)) for row in rows if most]
+    rising = [f"{row['title']} ({n} of {len(row['seeds'])})" for row, n in counts if n]
+    if rising:
+        blocks.append(Text(f"Still better at the last update allowed: {'; '.join(rising)}."))
+    return blocks
 
 
 def _make_samples(result: Result, folder: Path) -> List[Block]:

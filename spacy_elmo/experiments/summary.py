@@ -100,6 +100,19 @@ def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
     return [{"step": s, "scores": [score_at(curve, s) for curve in curves]} for s in steps]
 
 
+def count_rising(curve: Sequence[Dict[str, Any]], max_steps: int) -> int:
+    """Count the runs that were not at their end when they were stopped.
+
+    curve (Sequence[Dict[str, Any]]): from `summarise`.
+    max_steps (int): updates that they could take.
+    RETURNS (int): runs whose last score is their best, after as many updates.
+    """
+    if not curve or curve[-1]["step"] < max_steps:
+        return 0
+    runs = zip(*(line["scores"] for line in curve))
+    return sum(last > max(before, default=0.0) for *before, last in runs)
+
+
 def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
     """Find when a curve passes a score.
 

@@ -11,7 +11,7 @@ from spacy_elmo.experiments.report_blocks import Table
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run
 from spacy_elmo.experiments.subsets import find_further
-from spacy_elmo.experiments.summary import describe_suite, list_further
+from spacy_elmo.experiments.summary import count_rising, describe_suite, list_further
 from spacy_elmo.experiments.variants import choose_variants
 
 from ..support.toy_corpora import make_docs
@@ -109,6 +109,15 @@ def test_table_1_compares_like_with_like_in_the_papers_order():
     assert table.rows[2][1:] == ("60.00", "70.00", "+10.00", "25%", "2")
     assert table.rows[4][1:] == ("90.15", "92.22", "+2.07", "21%", "5")
     assert table.rows[5][1:] == ("50.00", "40.00", "-10.00", "-20%", "2")
+
+
+@pytest.mark.parametrize("curve, expected", [
+    ([(1, [0.1, 0.2]), (2, [0.3, 0.2])], 1), ([(1, [0.1, 0.2]), (2, [0.3, 0.4])], 2),
+    ([(0, [0.0]), (1, [0.1])], 0), ([(2, [0.0])], 0), ([(2, [0.1])], 1), ([], 0),
+])  # fmt: skip
+def test_runs_that_were_stopped_while_they_got_better(curve, expected):
+    points = [{"step": step, "scores": scores} for step, scores in curve]
+    assert count_rising(points, 2) == expected
 
 
 def test_the_report_has_table_1_and_each_further_set(tmp_path):
