@@ -74,7 +74,7 @@ def speed(
     corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
     transformer: str = typer.Option("", help="Folder with MiniLM-L6, for onnxruntime"),
     turns: int = typer.Option(5),
-    tokens: int = typer.Option(4000, help="Of each turn"),
+    tokens: int = typer.Option(10_000, help="Of each turn"),
     threads: int = typer.Option(2),
 ) -> None:
     """Measure the trained pipelines, all in one run, in a process with so many threads."""

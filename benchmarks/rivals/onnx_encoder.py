@@ -12,6 +12,9 @@ from spacy.util import minibatch
 from tokenizers import Tokenizer
 
 _MAX_PIECES = 512
+# Of the texts that are computed at a time, padding counted: one long text must not make many as
+# long as itself.
+_MOST_PIECES = 2048
 
 
 class OnnxEncoder:
@@ -26,7 +29,8 @@ class OnnxEncoder:
         self.nlp = spacy.blank("en")
         self.pieces = Tokenizer.from_file(str(tokenizer))
         self.pieces.enable_truncation(_MAX_PIECES)
-        self.pieces.enable_padding()
+        # The file has all texts as long as 128 pieces.
+        self.pieces.no_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
         # Its threads wait busily for more work, which is the next side's time.
@@ -47,11 +51,31 @@ class OnnxEncoder:
     def _encode(self, texts: list[str]) -> list[NDArray]:
         words = [[token.text for token in self.nlp.make_doc(text)] for text in texts]
         encodings = self.pieces.encode_batch(words, is_pretokenized=True)
-        ids = np.array([e.ids for e in encodings], dtype="int64")  # (n_texts, n_pieces)
-        mask = np.array([e.attention_mask for e in encodings], dtype="int64")
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (layers,) = self.session.run(["last_hidden_state"], inputs)  # (n_texts, n_pieces, width)
-        return [X[_find_first_pieces(e.word_ids)] for X, e in zip(layers, encodings)]
+        vectors: dict[int, NDArray] = {}
+        for group in _group([len(e.ids) for e in encodings]):
+            n_pieces = len(encodings[group[-1]].ids)
+            ids, mask = np.zeros((2, len(group), n_pieces), dtype="int64")
+            for row, i in enumerate(group):
+                ids[row, : len(encodings[i].ids)] = encodings[i].ids
+                mask[row, : len(encodings[i].ids)] = 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": 0 * ids}
+            (layers,) = self.session.run(["last_hidden_state"], inputs)
+            for X, i in zip(layers, group):  # (n_pieces, width)
+                vectors[i] = X[_find_first_pieces(encodings[i].word_ids)]
+        return [vectors[i] for i in range(len(texts))]
+
+
+def _group(lengths: list[int]) -> Iterator[list[int]]:
+    """lengths (list[int]): pieces of texts. YIELDS (list[int]): Which are computed at a time, the
+    longest last."""
+    group: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if group and (len(group) + 1) * lengths[i] > _MOST_PIECES:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
 
 
 def _find_first_pieces(words: list[int | None]) -> list[int]:

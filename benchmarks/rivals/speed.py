@@ -29,7 +29,7 @@ from .tasks import TIMED
 BATCH_SIZES = (16, 64, 256, 1024)
 MAX_ITEMS = (256, 1024, 4096)
 # Parts of the text on which they are chosen.
-N_CHOICE = 2
+N_CHOICE = 1
 # Texts of a turn, at most a quarter, that are read one by one, before the others: caches do not
 # know their words.
 N_SINGLE = 40
