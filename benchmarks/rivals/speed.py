@@ -135,8 +135,9 @@ def measure_task(
     rates: dict[str, list[float]] = {name: [] for name in pipelines}
     latencies: dict[str, list[float]] = {name: [] for name in pipelines}
     for texts in tqdm(parts[N_CHOICE:]):
-        n_single = min(N_SINGLE, len(texts) // 4)
-        single, others = texts[:n_single], texts[n_single:]
+        n_single = min(N_SINGLE, max(1, len(texts) // 4))
+        # A turn of one text has it twice.
+        single, others = texts[:n_single], texts[n_single:] or texts
         n_tokens = sum(len(tokenizer(text)) for text in others)
         for name, nlp in pipelines.items():
             latencies[name] += [measure(lambda: nlp(text)) for text in single]  # noqa: B023
