@@ -11,22 +11,12 @@ import torch
 import typer
 from common import describe_machine, print_table, train_config
 from spacy import registry
+from table1_tasks import TASKS, make_settings, make_task_config
 from thinc.api import Config, NumpyOps, set_current_ops
 
 from spacy_elmo.experiments.run_settings import RunSettings
-from spacy_elmo.experiments.runs import Run, make_run_config, use_cache
 from spacy_elmo.experiments.variants import choose_variants, get_score
 
-PROJECT = Path(__file__).parent.parent / "projects" / "table1"
-# Folder of the corpus, component, config.
-TASKS = {
-    "polarity": ("textcat", "sentiment.cfg"),
-    "snli": ("elmo_entailment", "entailment.cfg"),
-    "gum": ("ner", "entities.cfg"),
-    "propbank": ("elmo_srl", "roles.cfg"),
-    "ontogum": ("elmo_coref", "coreference.cfg"),
-    "squad": ("elmo_qa", "answers.cfg"),
-}
 SIDES = {variant.name: variant for variant in choose_variants("gain", 2)}
 
 
@@ -84,16 +74,10 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine(), flush=True)
     for name in tasks.split(","):
-        component, base = TASKS[name]
-        score = get_score(component)
-        settings = RunSettings(
-            str(corpora / name),
-            component,
-            max_steps=max_steps,
-            patience=patience,
-            eval_frequency=eval_frequency,
-            config=str(PROJECT / base),
+        settings = make_settings(
+            name, corpora, max_steps=max_steps, patience=patience, eval_frequency=eval_frequency
         )
+        score = get_score(settings.component)
         rows = []
         for title, change in CHOICES.items():
             row = [title]
@@ -111,11 +95,8 @@ def make_choice(
     side: str, change: Callable[[Config, dict[str, Any]], None], settings: RunSettings, cache: Path
 ) -> Config:
     """RETURNS (Config): That of the settings, changed."""
-    config = make_run_config(Run(SIDES[side], 1.0, 0), settings)
+    config = make_task_config(SIDES[side], settings, cache)
     change(config, config["components"][settings.component]["model"])
-    if side == "elmo":
-        use_cache(config, cache)
-    config["paths"]["train"] = str(Path(settings.corpus) / "train.spacy")
     return config
 
 

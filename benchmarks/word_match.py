@@ -8,19 +8,14 @@ from typing import Any, NamedTuple
 import torch
 import typer
 from common import describe_machine, print_table, train_config
+from table1_tasks import make_settings, make_task_config
 from thinc.api import Config, NumpyOps, set_current_ops
 
 from spacy_elmo.experiments.run_settings import RunSettings
-from spacy_elmo.experiments.runs import Run, make_run_config, use_cache
 from spacy_elmo.experiments.variants import choose_variants, get_score
 
-PROJECT = Path(__file__).parent.parent / "projects" / "table1"
-# Folder of the corpus, component, config.
-TASKS = {
-    "squad": ("elmo_qa", "answers.cfg"),
-    "ontogum": ("elmo_coref", "coreference.cfg"),
-    "snli": ("elmo_entailment", "entailment.cfg"),
-}
+# Those whose networks compare words.
+TASKS = ("squad", "ontogum", "snli")
 PLAIN, ELMO = choose_variants("gain", 2)
 
 
@@ -66,37 +61,29 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine())
     for name in tasks.split(","):
-        component, base = TASKS[name]
-        settings = RunSettings(
-            str(corpora / name),
-            component,
-            max_steps=max_steps,
-            eval_frequency=eval_frequency,
-            config=str(PROJECT / base),
-        )
+        settings = make_settings(name, corpora, max_steps=max_steps, eval_frequency=eval_frequency)
+        score = get_score(settings.component)
         curves = {}
         for choice in CHOICES:
             config = make_choice(choice, settings, cache)
-            _, curves[choice.title] = train_config(config, get_score(component))
+            _, curves[choice.title] = train_config(config, score)
         steps = [f"{point['step']:,}" for point in next(iter(curves.values()))]
         rows = [
             [title, *(f"{100 * point['score']:.1f}" for point in curve)]
             for title, curve in curves.items()
         ]
-        print_table([f"{get_score(component)}, dev, after updates", *steps], rows)
+        print_table([f"{score}, dev, after updates", *steps], rows)
 
 
 def make_choice(choice: Choice, settings: RunSettings, cache: Path) -> Config:
     """RETURNS (Config): That of the settings, changed."""
-    config = make_run_config(Run(ELMO if choice.has_elmo else PLAIN, 1.0, 0), settings)
+    config = make_task_config(ELMO if choice.has_elmo else PLAIN, settings, cache)
     model = config["components"][settings.component]["model"]
     model["word_match"] = choice.word_match
     if choice.has_elmo:
         # Before the encoder alone, whatever the config has behind it.
         model["tok2vec"]["output"] = None
         model["tok2vec"]["input"].update(choice.mix or {})
-        use_cache(config, cache)
-    config["paths"]["train"] = str(Path(settings.corpus) / "train.spacy")
     return config
 
 

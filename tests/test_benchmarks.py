@@ -15,6 +15,7 @@ pytest.importorskip("typer")
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import baselines
 import mix_rates
+import table1_tasks
 import word_match
 
 sys.path.remove(str(ROOT / "benchmarks"))
@@ -34,11 +35,11 @@ def test_learned_mixes_are_mixes_and_no_two_choices_are_one():
 
 @pytest.mark.parametrize("task", word_match.TASKS)
 def test_elmo_stands_before_the_encoder_alone(task, tmp_path):
-    component, config = word_match.TASKS[task]
-    settings = RunSettings(str(tmp_path), component, config=str(word_match.PROJECT / config))
+    settings = table1_tasks.make_settings(task, tmp_path)
     blocks = set()
     for choice in word_match.CHOICES:
-        model = word_match.make_choice(choice, settings, tmp_path)["components"][component]["model"]
+        config = word_match.make_choice(choice, settings, tmp_path)
+        model = config["components"][settings.component]["model"]
         tok2vec = model["tok2vec"]
         assert tok2vec.get("output") is None and bool(tok2vec.get("input")) == choice.has_elmo
         assert model["word_match"] == choice.word_match
@@ -47,10 +48,9 @@ def test_elmo_stands_before_the_encoder_alone(task, tmp_path):
 
 
 @pytest.mark.parametrize("side", baselines.SIDES)
-@pytest.mark.parametrize("task", baselines.TASKS)
+@pytest.mark.parametrize("task", table1_tasks.TASKS)
 def test_a_baseline_differs_in_one_setting(side, task, tmp_path):
-    component, config = baselines.TASKS[task]
-    settings = RunSettings(str(tmp_path), component, config=str(baselines.PROJECT / config))
+    settings = table1_tasks.make_settings(task, tmp_path)
     made = {
         title: baselines.make_choice(side, change, settings, tmp_path)
         for title, change in baselines.CHOICES.items()

@@ -4,6 +4,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from spacy_elmo.experiments.summary import is_rising
 from spacy_elmo.util.atomic import write_file
 from spacy_elmo.util.checked_json import read_checked_json
 
@@ -120,9 +121,8 @@ def format_task(
 
 
 def _is_rising(result: dict[str, Any]) -> bool:
-    """Whether a run was best when the updates that it may take were over."""
-    best = max(result["curve"], key=lambda point: point["score"])
-    return best["step"] >= result["settings"]["max_steps"]
+    steps, scores = ([point[key] for point in result["curve"]] for key in ("step", "score"))
+    return is_rising(steps, scores, result["settings"]["max_steps"])
 
 
 def _format_scores(scores: list[float]) -> str:

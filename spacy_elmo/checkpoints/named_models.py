@@ -37,10 +37,10 @@ def find_model(name: str) -> Path:
     """
     if name == BUNDLED_NAME:
         return get_en_small()
-    if name not in list_models():
-        raise ValueError(Errors.EL188.format(name=name, known=", ".join(list_models())))
     # An installation may be listed twice, as the same.
-    found = sorted({e.value for e in entry_points(group=_GROUP) if e.name == name})
+    found = sorted({entry.value for entry in entry_points(group=_GROUP) if entry.name == name})
+    if not found:
+        raise ValueError(Errors.EL188.format(name=name, known=", ".join(list_models())))
     if len(found) > 1:
         raise ValueError(Errors.EL323.format(name=name, found=", ".join(found)))
     try:

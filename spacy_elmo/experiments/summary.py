@@ -107,10 +107,17 @@ def count_rising(curve: Sequence[Dict[str, Any]], max_steps: int) -> int:
     max_steps (int): updates that they could take.
     RETURNS (int): runs whose last score is their best, after as many updates.
     """
-    if not curve or curve[-1]["step"] < max_steps:
-        return 0
+    steps = [line["step"] for line in curve]
     runs = zip(*(line["scores"] for line in curve))
-    return sum(last > max(before, default=0.0) for *before, last in runs)
+    return sum(is_rising(steps, scores, max_steps) for scores in runs)
+
+
+def is_rising(steps: Sequence[int], scores: Sequence[float], max_steps: int) -> bool:
+    """steps (Sequence[int]): of the evaluations of a run, in order, at least one. scores
+    (Sequence[float]): what it had there. max_steps (int): updates that it could take. RETURNS
+    (bool): Whether it took all, and the last score is its best."""
+    *before, last = scores
+    return steps[-1] >= max_steps and last > max(before, default=0.0)
 
 
 def find_passing(curve: Sequence[Dict[str, Any]], score: float) -> int:
