@@ -31,6 +31,9 @@ BASE: dict[str, dict[str, Any]] = {
     "training": {
         "learn_rate": 0.003,
         "precision": "bf16",
+        # Short runs: more steps, and few in which the rate rises.
+        "batch_tokens": 4096,
+        "warmup_steps": 40,
         "decay_share": 0.5,
         "eval_frequency": 1_000_000,
         "save_frequency": 1_000_000,

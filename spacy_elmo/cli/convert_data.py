@@ -35,6 +35,7 @@ def convert_data(
     from ..errors import Errors
     from ..text.languages import require_language
     from ..util.atomic import write_file
+    from ..util.msgpack_hooks import kept_hooks
 
     reader = _get_reader(format)
     options = _read_options(reader, format, ctx.args)
@@ -45,7 +46,9 @@ def convert_data(
             raise ValueError(Errors.EL319.format(path=input))
         docs = list(reader(spacy.blank(lang), input, **options))
         output.parent.mkdir(parents=True, exist_ok=True)
-        write_file(output, DocBin(docs=docs, store_user_data=True).to_bytes())
+        with kept_hooks():
+            content = DocBin(docs=docs, store_user_data=True).to_bytes()
+        write_file(output, content)
         console.finish(output, summary=_describe(docs))
 
 

@@ -59,6 +59,9 @@ def experiment(
         file_okay=False,
     ),
     n_jobs: int = typer.Option(1, min=1, help="Runs at once"),
+    gpu_id: int = typer.Option(
+        -1, "--gpu-id", "-g", min=-1, help="GPU to train on; -1 for the processor"
+    ),
     quiet: bool = QUIET,
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
@@ -87,7 +90,7 @@ def experiment(
         variants = choose_variants(suite, get_depth(weights))
         parts = _read_shares(shares) if suite == "samples" else [1.0]
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in variants]
-        results = _run_all(runs, settings, output, cache, n_jobs, console)
+        results = _run_all(runs, settings, output, cache, n_jobs, gpu_id, console)
         summary = _summarize(title or corpus.resolve().name, variants, results, output)
         # Printed first: if the disk is full, only the files are lost.
         console.show_table(*_tabulate(summary))
@@ -100,6 +103,7 @@ def _run_all(
     output: Path,
     cache: Optional[Path],
     n_jobs: int,
+    gpu_id: int,
     console: Console,
 ) -> List[Dict[str, Any]]:
     """Make the runs with a progress bar for each. RETURNS (List[Dict[str, Any]]): results."""
@@ -108,7 +112,9 @@ def _run_all(
     from .run_bars import RunBars, format_score
 
     bars = RunBars(len(runs), settings.max_steps, console)
-    made = run_all(runs, settings, output, cache=cache, n_jobs=n_jobs, report=bars.report)
+    made = run_all(
+        runs, settings, output, cache=cache, n_jobs=n_jobs, gpu_id=gpu_id, report=bars.report
+    )
     results: List[Dict[str, Any]] = []
     with closing(bars), closing(made):
         for result in made:

@@ -22,6 +22,7 @@ from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
+from .gpus import NO_GPU, check_gpu, use_gpu
 from .progress import OnProgress, RunProgress
 from .results import Result
 from .run_settings import RunSettings, hash_vectors
@@ -47,6 +48,7 @@ def run_all(
     *,
     cache: Optional[Path] = None,
     n_jobs: int = 1,
+    gpu_id: int = NO_GPU,
     report: OnProgress = _ignore,
 ) -> Generator[Result, None, None]:
     """Make the runs that have no result yet. All settings are checked before the first.
@@ -56,15 +58,17 @@ def run_all(
     output (Path): folder, of which each run gets a file NAME.json.
     cache (Optional[Path]): folder for the biLM's layers, which all runs of a corpus share.
     n_jobs (int): runs at once, each with its share of the processors.
+    gpu_id (int): a GPU to train on, which all share; -1 for the processors.
     report (Callable[[RunProgress], None]): called with the progress of each run.
     YIELDS (Dict[str, Any]): result of each run, existing ones first.
     RAISES (ValueError): EL061 for a component without a tok2vec, EL065 for other settings,
         EL066 for a missing corpus, EL161 for an unknown language, EL143 if another process
         makes runs there, EL146 if the process of a run was killed, EL148 for a corpus that
-        cannot be read, EL151 for a seed that is none.
+        cannot be read, EL151 for a seed that is none, EL325 for a GPU that is not there.
     RAISES (OSError): if the folder cannot be written.
     """
     _check(runs, settings)
+    check_gpu(gpu_id)
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
         settings.fix(output)
@@ -72,7 +76,7 @@ def run_all(
         yield from (result for result in done if result is not None)
         missing = [run for run, result in zip(runs, done) if result is None]
         if missing:
-            yield from _run_missing(missing, settings, output, cache, n_jobs, report)
+            yield from _run_missing(missing, settings, output, cache, n_jobs, gpu_id, report)
 
 
 def _check(runs: Sequence[Run], settings: RunSettings) -> None:
@@ -116,6 +120,7 @@ def _run_missing(
     output: Path,
     cache: Optional[Path],
     n_jobs: int,
+    gpu_id: int,
     report: OnProgress,
 ) -> Iterator[Result]:
     n_jobs = min(n_jobs, len(runs))
@@ -124,9 +129,10 @@ def _run_missing(
     context = get_context("spawn")
     queue: Queue[RunProgress] = context.Queue()
     stopped, stop = context.Pipe(duplex=False)
+    arguments = n_threads, gpu_id, queue, stopped
     with (
         _limited_threads(n_threads),
-        ProcessPoolExecutor(n_jobs, context, _set_up_job, (n_threads, queue, stopped)) as pool,
+        ProcessPoolExecutor(n_jobs, context, _set_up_job, arguments) as pool,
     ):
         try:
             pending = {pool.submit(_run_job, run, settings, output, cache) for run in runs}
@@ -181,15 +187,20 @@ def _limited_threads(n_threads: int) -> Iterator[None]:
 _report: OnProgress = _ignore
 
 
-def _set_up_job(n_threads: int, queue: "Queue[RunProgress]", stopped: Connection) -> None:
+def _set_up_job(
+    n_threads: int, gpu_id: int, queue: "Queue[RunProgress]", stopped: Connection
+) -> None:
     global _report
     end_with_parent(stopped)
     # Progress that nobody reads any more must not delay the end.
     queue.cancel_join_thread()
     _report = queue.put
     torch.set_num_threads(n_threads)
-    # NumPy's own products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
-    set_current_ops(NumpyOps(use_blis=False))
+    if gpu_id != NO_GPU:
+        use_gpu(gpu_id)
+    else:
+        # NumPy's own products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
+        set_current_ops(NumpyOps(use_blis=False))
 
 
 def _run_job(run: Run, settings: RunSettings, output: Path, cache: Optional[Path]) -> Result:

@@ -22,6 +22,7 @@ from ..errors import Errors
 from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
 from ..util.digests import digest
+from ..util.msgpack_hooks import kept_hooks
 from ..util.showing import show_reason
 from .progress import OnProgress, RunLog
 from .results import get_origin
@@ -76,6 +77,13 @@ def run_one(
         score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
         those of further test sets, by name. "config" is `hash_config`.
     """
+    with kept_hooks():
+        return _run_one(run, settings, output, cache, report)
+
+
+def _run_one(
+    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], report: OnProgress
+) -> Dict[str, Any]:
     start = time.perf_counter()
     # Of what is trained, not of what the files say when it is done.
     config_hash = hash_config(run, settings)

@@ -14,6 +14,7 @@ import pytest
 from spacy.tokens import DocBin
 
 from spacy_elmo.experiments import jobs
+from spacy_elmo.experiments.gpus import count_gpus
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
@@ -246,6 +247,19 @@ def test_a_corpus_that_cannot_be_read_is_told_first(settings, tmp_path, split, c
     with pytest.raises(ValueError, match=f"EL148.*{split}.spacy.*no docs"):
         next(run_all(RUNS, settings, tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("gpu_id", [-2, count_gpus(), 99])
+def test_a_gpu_that_is_not_there_is_named_before_anything_is_made(settings, tmp_path, gpu_id):
+    with pytest.raises(ValueError, match=f"EL325.*no GPU {gpu_id} .*only {count_gpus()}"):
+        next(run_all(RUNS, settings, tmp_path / "out", gpu_id=gpu_id))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.gpu
+def test_runs_are_made_on_a_gpu(settings, tmp_path):
+    (result,) = run_all(RUNS[:1], settings, tmp_path / "out", gpu_id=0)
+    assert result["dev"]["tag_acc"] > 0
 
 
 def test_one_process_makes_the_runs_of_a_folder(settings, tmp_path, made):

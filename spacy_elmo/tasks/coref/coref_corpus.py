@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
+from ...util.msgpack_hooks import kept_hooks
 from ..shared.span_corpus import KeptSpans, Reader, copy_sentences, copy_words
 
 
@@ -25,12 +26,13 @@ class CorefCorpus:
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """nlp (Language): its tokenizer is used without `gold_tokens`. YIELDS (Example): whole
         documents."""
-        for example in self.read(nlp):
-            if self.gold_tokens:
-                example = Example(copy_words(example.reference), example.reference)
-            if self.sentences:
-                copy_sentences(example)
-            yield example
+        with kept_hooks():
+            for example in self.read(nlp):
+                if self.gold_tokens:
+                    example = Example(copy_words(example.reference), example.reference)
+                if self.sentences:
+                    copy_sentences(example)
+                yield example
 
 
 def build_coref_corpus_v1(

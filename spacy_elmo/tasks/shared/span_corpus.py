@@ -14,6 +14,7 @@ from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
 from ...errors import Errors
+from ...util.msgpack_hooks import kept_hooks
 
 Reader = Callable[[Language], Iterable[Example]]
 Augmenter = Callable[[Language, Example], Iterator[Example]]
@@ -39,17 +40,18 @@ class SpanCorpus:
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """nlp (Language): its tokenizer is used. YIELDS (Example): with the spans. RAISES
         (ValueError): EL196 if the tokens of a span are others in the doc to be predicted."""
-        for example in self.read(nlp):
-            # As many as spaCy's reader keeps.
-            if self.max_length and len(example.reference) >= self.max_length:
-                continue
-            if self.gold_preproc:
-                example = Example(copy_words(example.reference), example.reference)
-            for group in self.groups:
-                copy_spans(example, group)
-            if self.sentences:
-                copy_sentences(example)
-            yield example
+        with kept_hooks():
+            for example in self.read(nlp):
+                # As many as spaCy's reader keeps.
+                if self.max_length and len(example.reference) >= self.max_length:
+                    continue
+                if self.gold_preproc:
+                    example = Example(copy_words(example.reference), example.reference)
+                for group in self.groups:
+                    copy_spans(example, group)
+                if self.sentences:
+                    copy_sentences(example)
+                yield example
 
 
 class KeptSpans:

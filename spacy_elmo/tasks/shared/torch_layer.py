@@ -124,8 +124,10 @@ def set_width(model: Model, nI: int, n_past: int = 0) -> None:
     input. n_past (int): see `SizedModule.set_width`."""
     model.set_dim("nI", nI, force=True)
     shim = cast(TorchShim, model.shims[0])
+    # Thinc looks where the weights are: the new ones are not there yet.
+    device = torch.device(shim.device)
     shim._model.set_width(nI, n_past)
-    shim._model.to(torch.device(shim.device))
+    shim._model.to(device)
 
 
 def run_rows(

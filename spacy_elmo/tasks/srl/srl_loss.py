@@ -22,9 +22,9 @@ def get_predicate_loss(
     loss, gradients = 0.0, []
     for each, (_, predicates, unknown), is_known in zip(scores, gold, known):
         truth = xp.zeros(len(each), dtype="float32")
-        truth[predicates] = 1
+        truth[xp.asarray(predicates, dtype="int64")] = 1
         weights = xp.full(len(each), float(is_known) / n_tokens, dtype="float32")
-        weights[unknown] = 0
+        weights[xp.asarray(unknown, dtype="int64")] = 0
         # log(1 + exp(x)) - x * truth, in a form that does not overflow.
         losses = xp.maximum(each, 0) - each * truth + xp.log1p(xp.exp(-xp.abs(each)))
         loss += float((losses * weights).sum())

@@ -1,0 +1,32 @@
+"""GPUs, by number, as spaCy's `--gpu-id` has them."""
+
+import torch
+from thinc.api import require_gpu
+from thinc.util import gpu_is_available, has_cupy_gpu
+
+from ..errors import Errors
+
+# What spaCy calls the processor.
+NO_GPU = -1
+
+
+def check_gpu(gpu_id: int) -> None:
+    """gpu_id (int): of a GPU, or `NO_GPU`. RAISES (ValueError): EL325 if there is none of this
+    number that spaCy can use. Nothing is loaded onto one."""
+    n_gpus = count_gpus()
+    if gpu_id != NO_GPU and not 0 <= gpu_id < n_gpus:
+        raise ValueError(Errors.EL325.format(gpu_id=gpu_id, n_gpus=n_gpus))
+
+
+def count_gpus() -> int:
+    """RETURNS (int): How many GPUs spaCy can use: NVIDIA's, which CuPy has to see, too, or Apple's
+    one."""
+    if has_cupy_gpu:
+        return torch.cuda.device_count()
+    return int(gpu_is_available())
+
+
+def use_gpu(gpu_id: int) -> None:
+    """Have all that this process makes from now on lie on a GPU. gpu_id (int): one that `check_gpu`
+    knows."""
+    require_gpu(gpu_id)
