@@ -1038,6 +1038,11 @@ class Warnings(metaclass=ErrorsWithCodes):
         "of {n}. They are not learned, and count as not found. Raise `max_span` in "
         "[components.{name}.model]."
     )
+    WL069 = (
+        "'{upstream}' has other weights than when a component that listens to it was trained: what "
+        "that component says means little. Load the weights of then again, or train the component "
+        "with the present ones."
+    )
     WL066 = (
         "Turned off, since they change tokens that were read before: {names}. What is shown "
         "belongs to those tokens."

@@ -2,7 +2,7 @@
 
 `doc._.elmo` is a dict, component name -> {"mix": (n_tokens, width), "layers":
 (n_tokens, n_layers, layer_width) if they were kept, "key": which tokens they belong to, "biLM":
-which weights made them, beside layers that a component was to keep}. It holds plain values, so it
+which weights made them, where somebody listens or layers are kept}. It holds plain values, so it
 travels through bytes, pickle and DocBin.
 """
 
@@ -20,6 +20,8 @@ from .token_keys import has_key, make_key, require_key
 
 Item = Union[Doc, Span, Token]
 _NAME = "elmo"
+# Of an entry: which weights made it.
+WEIGHTS = "biLM"
 
 ASSIGNS = [
     "doc.tensor", "doc._.elmo", "token._.elmo", "token._.elmo_layers", "span._.elmo",
@@ -50,7 +52,7 @@ def store(
     if layers is not None:
         entry["layers"] = layers
     if weights is not None:
-        entry["biLM"] = weights
+        entry[WEIGHTS] = weights
     entries = {other: e for other, e in get_entries(doc).items() if other != name}
     set_arrays(_NAME, doc, {**entries, name: entry})
 

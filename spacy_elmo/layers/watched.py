@@ -1,13 +1,13 @@
-"""Listeners that tell when nobody has sent them vectors.
+"""Listeners that tell when nobody has sent them vectors, or when these are of other weights.
 
 A listener without vectors hands on zeros: all tokens look the same, and a tagger gives them
 the same tag. That is right while spaCy infers shapes, before any component has run, and a
-mistake everywhere else.
+mistake everywhere else. Vectors of other weights may have the right width and mean nothing to it.
 """
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 from weakref import ReferenceType, ref
 
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -16,10 +16,12 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
-from .doc_store import get_entries
+from .doc_store import WEIGHTS, get_entries
 
 Forward = Callable[..., Tuple[List[Floats2d], Callable]]
 _WATCH = "watch"
+# Of a listener, saved with its model: the weights whose vectors it learned from.
+_WEIGHTS = "biLM"
 
 
 @dataclass
@@ -31,12 +33,14 @@ class Watch:
     forward (Forward): what the listener does.
     sample (Tuple[ReferenceType, ...]): the docs of shape inference, as long as they live.
     has_warned (bool): whether its user was told.
+    told (str): of which other weights its user was told.
     """
 
     upstream: str
     forward: Forward
     sample: Tuple["ReferenceType[Doc]", ...] = ()
     has_warned: bool = False
+    told: str = ""
 
     def __getstate__(self) -> Dict[str, Any]:
         # Copies are made of what was initialized, and not while it is.
@@ -78,6 +82,7 @@ def stock_listener_forward(
         for doc in docs:
             if doc.tensor.size:
                 require_width(model, doc, doc.tensor.shape[-1])
+                check_weights(model, doc)
             else:
                 warn_missing(model, doc, Warnings.WL016)
     return cast(Watch, model.attrs[_WATCH]).forward(model, docs, is_train)
@@ -106,3 +111,22 @@ def warn_missing(model: Model, doc: Doc, message: str) -> None:
     known = ", ".join(f"'{name}'" for name in get_entries(doc)) or "nothing"
     text = message.format(upstream=state.upstream, text=doc.text[:50], known=known)
     warnings.warn(text, stacklevel=2)
+
+
+def note_weights(model: Model, weights: Optional[str]) -> None:
+    """model (Model): a listener that is trained. weights (Optional[str]): those whose vectors it
+    reads, as `identify` says; None if they change, too."""
+    if weights is None:
+        model.attrs.pop(_WEIGHTS, None)
+    else:
+        model.attrs[_WEIGHTS] = weights
+
+
+def check_weights(model: Model, doc: Doc) -> None:
+    """model (Model): a listener. doc (Doc): with the vectors that it reads. Warns, once for each
+    other weights, if it was trained on the vectors of others than made these (WL069)."""
+    state, expected = cast(Watch, model.attrs[_WATCH]), model.attrs.get(_WEIGHTS)
+    weights = get_entries(doc).get(state.upstream, {}).get(WEIGHTS)
+    if expected and weights and weights not in (expected, state.told):
+        state.told = weights
+        warnings.warn(Warnings.WL069.format(upstream=state.upstream), stacklevel=2)

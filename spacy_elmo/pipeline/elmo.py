@@ -22,7 +22,7 @@ from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
 from ..layers.elmo_layers import get_embedder, is_frozen, no_backprop
 from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
-from ..layers.watched import stock_listener_forward, watch
+from ..layers.watched import note_weights, stock_listener_forward, watch
 from ..util.checks import require_least
 from .first_use import FirstUse
 from .listening import check_listeners, wrong_width
@@ -202,7 +202,9 @@ class Elmo(SavedTok2Vec):
         # Copies: a doc that is kept must not keep its whole batch.
         super().set_annotations(docs, [mix.copy() for mix in mixed])
         keep_layers = self.store_layers or any(isinstance(n, ElmoListener) for n in self.listeners)
-        weights = identify(get_embedder(self.model).bilm) if self.store_layers else None
+        # For those who were trained on vectors of others.
+        is_asked = self.store_layers or self.listeners
+        weights = identify(get_embedder(self.model).bilm) if is_asked else None
         for doc, doc_layers in zip(docs, layers):
             kept = None
             if keep_layers:
@@ -247,8 +249,10 @@ class Elmo(SavedTok2Vec):
         others = [each for each in self.listeners if not isinstance(each, ElmoListener)]
         mixed, backprop_mix = mix_model.begin_update(layers) if others else ([], no_backprop)
         self._pending = PendingBatch(backprop_layers, backprop_mix)
+        weights = identify(get_embedder(self.model).bilm) if is_frozen(self.model) else None
         for listener in self.listeners:
             own_mix = listener not in others
+            note_weights(listener, weights)
             callback = self._pending.make_callback(own_mix, losses, self.name)
             if own_mix and is_frozen(self.model):
                 callback = no_backprop

@@ -12,7 +12,7 @@ from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
 from ..errors import Errors, Warnings
-from ..layers.doc_store import get_entries, read_layers
+from ..layers.doc_store import WEIGHTS, get_entries, read_layers
 from ..layers.extensions import add_extension
 from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
@@ -90,7 +90,7 @@ class ElmoSenses(ExtensionOwner, Pipe):
         if layers is None:
             raise ValueError(self._describe_missing(doc))
         model.require_layers(*layers.shape[1:])
-        self._check_weights(model.weights, get_entries(doc).get(self.upstream, {}).get("biLM"))
+        self._check_weights(model.weights, get_entries(doc).get(self.upstream, {}).get(WEIGHTS))
         for token, vectors in zip(doc, cast(Any, layers)):
             pos = map_pos(token.pos_, token.tag_)
             key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
