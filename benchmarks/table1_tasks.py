@@ -16,6 +16,7 @@ TASKS = {
     "gum": ("ner", "entities.cfg"),
     "propbank": ("elmo_srl", "roles.cfg"),
     "ontogum": ("elmo_coref", "coreference.cfg"),
+    "litbank_coref": ("elmo_coref", "coreference_singletons.cfg"),
     "squad": ("elmo_qa", "answers.cfg"),
 }
 

@@ -16,6 +16,7 @@ import srsly
 from spacy.tokens import DocBin
 from weasel.util.config import load_project_config
 
+from spacy_elmo.experiments.runs import load_base
 from spacy_elmo.senses.wordnet import read_wordnet
 
 from .support.toy import make_options, make_weights, write_model
@@ -189,6 +190,13 @@ def test_table_1_has_every_config_and_every_data_set():
     assert [name for name in workflow if name.startswith("table1-")] == list(scripts)
 
 
+def test_the_two_configs_of_coreference_differ_in_single_mentions_alone():
+    folder = ROOT / "projects/table1"
+    with_singletons = load_base(str(folder / "coreference_singletons.cfg"))
+    assert with_singletons["components"]["elmo_coref"].pop("singletons") is True
+    assert with_singletons == load_base(str(folder / "coreference.cfg"))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_tables_1_and_3_run_on_toy_data(project):
@@ -200,7 +208,8 @@ def test_tables_1_and_3_run_on_toy_data(project):
         run(project, name, *quick, "--vars.vectors", "vectors")
 
     corpora = {path.parent.name for path in (project / "work/corpus").rglob("train.spacy")}
-    assert corpora == {"gum", "litbank", "ontogum", "propbank", "snli", "squad"}
+    expected = {"gum", "litbank", "litbank_coref", "ontogum", "propbank", "snli", "squad"}
+    assert corpora == expected
     (table1,) = read_results(project, "table1_*/vectors.json")
     compared = [row["variant"] for row in table1["rows"]]
     assert compared == ["plain", "elmo", "vectors", "elmo_vectors"]

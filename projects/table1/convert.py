@@ -37,6 +37,7 @@ SOURCES = {
         Source("ontogum", {split: f"{ONTOGUM}-{split}.conllu" for split in SPLITS}),
         Source("litbank_coref", {"litbank": f"{LITBANK}-test.conll"}),
     ],
+    "litbank_coref": [Source("litbank_coref", {s: f"{LITBANK}-{s}.conll" for s in SPLITS})],
     "litbank": [Source("litbank_entities", {split: f"{NESTED}-{split}.tsv" for split in SPLITS})],
     "squad": [
         Source("squad", dict.fromkeys(SPLITS, SQUAD), {split: split for split in SPLITS}),

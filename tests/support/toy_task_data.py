@@ -33,7 +33,6 @@ def write_task_data(folder: Path) -> None:
     splits = ("train", "dev", "test")
     files: Dict[str, str] = {
         "entailment/mnli_dev_matched/mnli-dev-matched.jsonl": _PAIRS,
-        "coref/litbank/litbank-test.conll": _COLUMNS,
         "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json": _make_squad(),
         "qa/xquad_en/xquad.en.json": _make_squad(),
     }
@@ -43,6 +42,7 @@ def write_task_data(folder: Path) -> None:
         files[f"entailment/snli/small/{split}.jsonl"] = _PAIRS
         files[f"srl/propbank_ewt_spans/ewt-propbank-{split}.gold_conll"] = _ROLES
         files[f"coref/ontogum/ontogum-{split}.conllu"] = _CHAINS
+        files[f"coref/litbank/litbank-{split}.conll"] = _COLUMNS
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """The component "elmo_entailment": whether a text follows from another one."""
 
+from math import log
 from typing import (
     Any,
     Callable,
@@ -150,7 +151,6 @@ class ElmoEntailment(LabelledPipe):
         """
         examples = list(examples)
         validate_examples(examples, "ElmoEntailment.get_loss")
-        xp = self.model.ops.xp
         d_scores: Any = self.model.ops.alloc2f(*scores.shape)
         loss, n_gold = 0.0, 0
         for i, eg in enumerate(examples):
@@ -162,7 +162,7 @@ class ElmoEntailment(LabelledPipe):
             k = self.labels.index(label)
             d_scores[i] = scores[i]
             d_scores[i, k] -= 1.0
-            loss -= float(xp.log(max(float(scores[i, k]), _LEAST)))
+            loss -= log(max(float(scores[i, k]), _LEAST))
             n_gold += 1
         return loss / max(n_gold, 1), d_scores
 
