@@ -24,11 +24,11 @@ def change_nothing(config: Config, model: dict[str, Any]) -> None:
     """As in projects/table1."""
 
 
-def set_rate(rate: float) -> Callable[[Config, dict[str, Any]], None]:
-    """rate (float): of learning."""
+def scale_rate(factor: float) -> Callable[[Config, dict[str, Any]], None]:
+    """factor (float): of the learning rate."""
 
     def change(config: Config, model: dict[str, Any]) -> None:
-        config["training"]["optimizer"]["learn_rate"] = rate
+        config["training"]["optimizer"]["learn_rate"] *= factor
 
     return change
 
@@ -52,8 +52,8 @@ def widen_network(config: Config, model: dict[str, Any]) -> None:
 
 CHOICES = {
     "the config": change_nothing,
-    "learning rate 0.002": set_rate(0.002),
-    "learning rate 0.0005": set_rate(0.0005),
+    "twice the learning rate": scale_rate(2),
+    "half the learning rate": scale_rate(0.5),
     "dropout of word features 0.3": drop_more,
     "word features twice as wide": widen_features,
     "network twice as wide": widen_network,

@@ -1040,8 +1040,8 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL069 = (
         "'{upstream}' has other weights than when a component that listens to it was trained: what "
-        "that component says means little. Load the weights of then again, or train the component "
-        "with the present ones."
+        "that component says means little, unless these are the same ones, rounded. Load the "
+        "weights of then again, or train the component with the present ones."
     )
     WL066 = (
         "Turned off, since they change tokens that were read before: {names}. What is shown "

@@ -122,7 +122,7 @@ def format_task(
 
 def _is_rising(result: dict[str, Any]) -> bool:
     steps, scores = ([point[key] for point in result["curve"]] for key in ("step", "score"))
-    return is_rising(steps, scores, result["settings"]["max_steps"])
+    return bool(steps) and is_rising(steps, scores, result["settings"]["max_steps"])
 
 
 def _format_scores(scores: list[float]) -> str:

@@ -30,8 +30,8 @@ BATCH_SIZES = (16, 64, 256, 1024)
 MAX_ITEMS = (256, 1024, 4096)
 # Parts of the text on which they are chosen.
 N_CHOICE = 1
-# Texts of a turn, at most a quarter, that are read one by one, before the others: caches do not
-# know their words.
+# Texts of a turn, at most a quarter, that are read one by one, before the others: they were not
+# read before, and caches know their words from other texts alone.
 N_SINGLE = 40
 ONNX = "onnx_int8"
 RESULT = "speed.json"

@@ -107,7 +107,7 @@ def _read_done(path: Path, run: Run, settings: RunSettings) -> Optional[Result]:
         "seed": run.seed,
         "config": hash_config(run, settings),
     }
-    is_whole = set(result) - {"further"} == RESULT_KEYS
+    is_whole = set(result) - {"further", "gpu"} == RESULT_KEYS
     if is_whole and all(result[key] == value for key, value in wanted.items()):
         return result
     logger.warning(Warnings.WL023.format(path=path))

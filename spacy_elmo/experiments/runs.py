@@ -22,8 +22,8 @@ from ..errors import Errors
 from ..pipeline.layer_weights import collect_weights
 from ..util.checked_json import write_checked_json
 from ..util.digests import digest
-from ..util.msgpack_hooks import kept_hooks
 from ..util.showing import show_reason
+from .gpus import get_gpu_name
 from .progress import OnProgress, RunLog
 from .results import get_origin
 from .run_settings import RunSettings
@@ -31,7 +31,8 @@ from .subsets import find_further, find_splits, write_subset
 from .variant_configs import make_variant
 from .variants import Variant, get_score
 
-# Of the result of a run, but for "further", which is there if there are further test sets.
+# Of the result of a run, but for "further", which is there if there are further test sets, and
+# "gpu", the name of the one it was made on.
 RESULT_KEYS = {
     "variant", "share", "seed", "score", "dev", "test", "curve", "mixes", "n_docs", "seconds",
     "date", "versions", "settings", "config",
@@ -77,13 +78,6 @@ def run_one(
         score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
         those of further test sets, by name. "config" is `hash_config`.
     """
-    with kept_hooks():
-        return _run_one(run, settings, output, cache, report)
-
-
-def _run_one(
-    run: Run, settings: RunSettings, output: Path, cache: Optional[Path], report: OnProgress
-) -> Dict[str, Any]:
     start = time.perf_counter()
     # Of what is trained, not of what the files say when it is done.
     config_hash = hash_config(run, settings)
@@ -114,6 +108,8 @@ def _run_one(
     further = find_further(Path(settings.corpus))
     if further:
         result["further"] = {name: _test(best, nlp.config, further[name]) for name in further}
+    if gpu := get_gpu_name():
+        result["gpu"] = gpu
     write_checked_json(output / f"{run.name}.json", result)
     shutil.rmtree(path, ignore_errors=True)
     return result

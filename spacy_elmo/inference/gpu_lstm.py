@@ -49,7 +49,8 @@ class FusedLayer:
 
 
 class SteppedLayer:
-    """An LSTM layer that clips, which torch's LSTM does not: step by step.
+    """An LSTM layer that torch has none for, since it clips or its projection is no narrower than
+    its cells: step by step.
 
     layer (LSTMLayer): its weights are used.
     dtype (torch.dtype): of the products.

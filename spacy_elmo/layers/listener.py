@@ -10,7 +10,14 @@ from thinc.types import Floats2d
 from ..errors import Errors, Warnings
 from .doc_store import get_entries, read_layers
 from .elmo_layers import no_backprop
-from .watched import check_weights, get_upstream, require_width, warn_missing, watch
+from .watched import (
+    compare_weights,
+    get_upstream,
+    note_sent,
+    require_width,
+    warn_missing,
+    watch,
+)
 
 # Listeners with a mix, and the component's architecture with a mix of the same kind.
 LISTENER_ARCHITECTURES = {
@@ -55,6 +62,7 @@ def elmo_listener_forward(
     """
     if is_train and model._batch_id is not None:
         model.verify_inputs(docs)
+        note_sent(model)
         return cast(Any, (model._outputs, model._backprop))
     return [_get_layers(model, doc, is_train) for doc in docs], no_backprop
 
@@ -64,7 +72,7 @@ def _get_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
     layers = read_layers(doc, upstream)
     if layers is not None:
         require_width(model, doc, layers.shape[1] * layers.shape[2])
-        check_weights(model, doc)
+        compare_weights(model, doc, is_train)
         return model.ops.reshape2f(layers, len(doc), width)
     if is_train and len(doc):
         raise ValueError(Errors.EL003.format(upstream=upstream))

@@ -6,8 +6,8 @@ mistake everywhere else. Vectors of other weights may have the right width and m
 """
 
 import warnings
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple, cast
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, cast
 from weakref import ReferenceType, ref
 
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -20,8 +20,6 @@ from .doc_store import WEIGHTS, get_entries
 
 Forward = Callable[..., Tuple[List[Floats2d], Callable]]
 _WATCH = "watch"
-# Of a listener, saved with its model: the weights whose vectors it learned from.
-_WEIGHTS = "biLM"
 
 
 @dataclass
@@ -33,14 +31,16 @@ class Watch:
     forward (Forward): what the listener does.
     sample (Tuple[ReferenceType, ...]): the docs of shape inference, as long as they live.
     has_warned (bool): whether its user was told.
-    told (str): of which other weights its user was told.
+    sent (str): weights that made what it was sent in training; "" if they learn, too.
+    told (Set[str]): other weights of which its user was told.
     """
 
     upstream: str
     forward: Forward
     sample: Tuple["ReferenceType[Doc]", ...] = ()
     has_warned: bool = False
-    told: str = ""
+    sent: str = ""
+    told: Set[str] = field(default_factory=set)
 
     def __getstate__(self) -> Dict[str, Any]:
         # Copies are made of what was initialized, and not while it is.
@@ -58,6 +58,8 @@ def watch(listener: Tok2VecListener, upstream: str, forward: Forward) -> None:
     if before is None or before.upstream != upstream:
         original = listener._func if before is None else before.forward
         listener.attrs[_WATCH] = Watch(upstream, original)
+        # Saved with the model: the weights whose vectors it has learned from.
+        listener.attrs.setdefault(WEIGHTS, "")
         # What Thinc calls; the listener's class sets it in the same way.
         listener._func = forward
         listener.init = remember_sample
@@ -78,13 +80,15 @@ def stock_listener_forward(
     model: Model, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
     """Do what spaCy's own listener does, with a look at the vectors that it will read."""
-    if not is_train:
-        for doc in docs:
-            if doc.tensor.size:
-                require_width(model, doc, doc.tensor.shape[-1])
-                check_weights(model, doc)
-            else:
-                warn_missing(model, doc, Warnings.WL016)
+    is_sent = is_train and cast(Any, model)._batch_id is not None
+    if is_sent:
+        note_sent(model)
+    for doc in () if is_sent else docs:
+        if doc.tensor.size:
+            require_width(model, doc, doc.tensor.shape[-1])
+            compare_weights(model, doc, is_train)
+        elif not is_train:
+            warn_missing(model, doc, Warnings.WL016)
     return cast(Watch, model.attrs[_WATCH]).forward(model, docs, is_train)
 
 
@@ -113,20 +117,30 @@ def warn_missing(model: Model, doc: Doc, message: str) -> None:
     warnings.warn(text, stacklevel=2)
 
 
-def note_weights(model: Model, weights: Optional[str]) -> None:
-    """model (Model): a listener that is trained. weights (Optional[str]): those whose vectors it
-    reads, as `identify` says; None if they change, too."""
-    if weights is None:
-        model.attrs.pop(_WEIGHTS, None)
-    else:
-        model.attrs[_WEIGHTS] = weights
+def send_weights(model: Model, weights: Optional[str]) -> None:
+    """model (Model): a listener that is sent vectors in training, and may not be asked for them.
+    weights (Optional[str]): those that made them, as `identify` says; None if they learn, too."""
+    cast(Watch, model.attrs[_WATCH]).sent = weights or ""
 
 
-def check_weights(model: Model, doc: Doc) -> None:
-    """model (Model): a listener. doc (Doc): with the vectors that it reads. Warns, once for each
-    other weights, if it was trained on the vectors of others than made these (WL069)."""
-    state, expected = cast(Watch, model.attrs[_WATCH]), model.attrs.get(_WEIGHTS)
-    weights = get_entries(doc).get(state.upstream, {}).get(WEIGHTS)
-    if expected and weights and weights not in (expected, state.told):
-        state.told = weights
+def note_sent(model: Model) -> None:
+    """model (Model): a listener that learns from what it was sent."""
+    model.attrs[WEIGHTS] = cast(Watch, model.attrs[_WATCH]).sent
+
+
+def compare_weights(model: Model, doc: Doc, is_train: bool) -> None:
+    """Compare the weights that made what a listener reads with those that it has learned with.
+
+    model (Model): a listener.
+    doc (Doc): with the vectors that it reads. Where nobody said what made them, nothing is done.
+    is_train (bool): whether it learns from them; otherwise it is told, once for each, that they
+        are of other weights (WL069).
+    """
+    state = cast(Watch, model.attrs[_WATCH])
+    weights = get_entries(doc).get(state.upstream, {}).get(WEIGHTS, "")
+    expected = model.attrs.get(WEIGHTS, "")
+    if is_train:
+        model.attrs[WEIGHTS] = weights
+    elif expected and weights and weights != expected and weights not in state.told:
+        state.told.add(weights)
         warnings.warn(Warnings.WL069.format(upstream=state.upstream), stacklevel=2)

@@ -22,7 +22,7 @@ from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
 from ..layers.elmo_layers import get_embedder, is_frozen, no_backprop
 from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
-from ..layers.watched import note_weights, stock_listener_forward, watch
+from ..layers.watched import send_weights, stock_listener_forward, watch
 from ..util.checks import require_least
 from .first_use import FirstUse
 from .listening import check_listeners, wrong_width
@@ -252,7 +252,7 @@ class Elmo(SavedTok2Vec):
         weights = identify(get_embedder(self.model).bilm) if is_frozen(self.model) else None
         for listener in self.listeners:
             own_mix = listener not in others
-            note_weights(listener, weights)
+            send_weights(listener, weights)
             callback = self._pending.make_callback(own_mix, losses, self.name)
             if own_mix and is_frozen(self.model):
                 callback = no_backprop

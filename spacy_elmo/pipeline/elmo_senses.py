@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, cast
+from typing import Callable, Iterable, Iterator, Optional
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Token
 from spacy.training import Example
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
+from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings
 from ..layers.doc_store import WEIGHTS, get_entries, read_layers
@@ -91,7 +92,7 @@ class ElmoSenses(ExtensionOwner, Pipe):
             raise ValueError(self._describe_missing(doc))
         model.require_layers(*layers.shape[1:])
         self._check_weights(model.weights, get_entries(doc).get(self.upstream, {}).get(WEIGHTS))
-        for token, vectors in zip(doc, cast(Any, layers)):
+        for token, vectors in zip(doc, to_numpy(layers)):
             pos = map_pos(token.pos_, token.tag_)
             key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
             token._.sense = key or None

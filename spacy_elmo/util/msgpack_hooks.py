@@ -17,11 +17,11 @@ _LOOK_UP = "get_all"
 def kept_hooks() -> Iterator[None]:
     """Have srsly take the hooks that are there now, in all threads. Several may be open at a time:
     when the first is left, srsly looks again, and finds the same."""
-    for registry in _REGISTRIES:
-        found = registry.get_all()
-        # Into the object, in front of its class's method.
-        vars(registry)[_LOOK_UP] = lambda found=found: found
     try:
+        for registry in _REGISTRIES:
+            found = registry.get_all()
+            # Into the object, in front of its class's method.
+            vars(registry)[_LOOK_UP] = lambda found=found: found
         yield
     finally:
         for registry in _REGISTRIES:

@@ -259,7 +259,9 @@ def test_a_gpu_that_is_not_there_is_named_before_anything_is_made(settings, tmp_
 @pytest.mark.gpu
 def test_runs_are_made_on_a_gpu(settings, tmp_path):
     (result,) = run_all(RUNS[:1], settings, tmp_path / "out", gpu_id=0)
-    assert result["dev"]["tag_acc"] > 0
+    assert result["dev"]["tag_acc"] > 0 and "NVIDIA" in result["gpu"]
+    # With its GPU it is whole.
+    assert list(run_all(RUNS[:1], settings, tmp_path / "out")) == [result]
 
 
 def test_one_process_makes_the_runs_of_a_folder(settings, tmp_path, made):

@@ -1,12 +1,14 @@
 """Components that were trained on the vectors of other weights than they get say so, once."""
 
+from functools import partial
+
 import pytest
 import spacy
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
 
 from ..support.helpers import TEXTS, add_elmo, example, make_nlp, tell
-from .test_listeners import LISTENERS, PLACES, add_task, train
+from .test_listeners import LISTENERS, PLACES, add_task, make_examples, train
 
 TOLD = "[WL069] 'elmo' has other weights"
 
@@ -82,6 +84,58 @@ def test_the_lines_that_the_message_names_mend_it(trained):
     train(trained)
     load_others(trained, seed=6)
     assert len(tell(trained, TEXTS[0])[0]) == 1
+
+
+def test_each_of_other_weights_is_told_once(trained):
+    told = []
+    for seed in (5, 6, 5, 6):
+        load_others(trained, seed)
+        told.append(len(tell(trained, TEXTS[0])[0]))
+
+    assert told == [1, 1, 0, 0]
+
+
+def test_a_task_that_is_not_trained_keeps_what_it_was_trained_with(trained):
+    """As [training] frozen_components does."""
+    add_task(trained, "morphologizer", LISTENERS["own mix"])
+    examples = make_examples(trained)
+    trained.get_pipe("morphologizer").initialize(lambda: examples, nlp=trained)
+    load_others(trained)
+
+    trained.update(examples, sgd=trained.resume_training(), exclude=["tagger"])
+
+    assert [TOLD in message for message in tell(trained, TEXTS[0])[0]] == [True]
+    load_others(trained, seed=0)
+    # The morphologizer's.
+    assert [TOLD in message for message in tell(trained, TEXTS[0])[0]] == [True]
+    trained.remove_pipe("morphologizer")
+    assert tell(trained, TEXTS[0])[0] == []
+
+
+def test_a_task_learns_from_an_annotating_elmo(trained, tmp_path):
+    """Of which `update` is never called where it is frozen as a component, too."""
+    load_others(trained)
+    trained.to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    update = partial(nlp.update, sgd=nlp.resume_training(), exclude=["elmo"], annotates=["elmo"])
+
+    assert tell(update, make_examples(nlp))[0] == []
+
+    nlp.to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    assert tell(nlp, TEXTS[0])[0] == []
+    load_others(nlp, seed=0)
+    assert [TOLD in message for message in tell(nlp, TEXTS[0])[0]] == [True]
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_what_is_loaded_says_what_it_was_trained_with(kind, tmp_path):
+    nlp = make_trained(LISTENERS[kind])
+    make_trained(LISTENERS[kind], frozen=False).to_disk(tmp_path)
+
+    nlp.from_disk(tmp_path)
+
+    assert tell(nlp, TEXTS[0])[0] == []
 
 
 @pytest.mark.parametrize("kind", LISTENERS)

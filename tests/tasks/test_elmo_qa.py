@@ -235,6 +235,9 @@ def test_answers_are_those_of_the_component_that_is_asked():
     for ask in (pipe.answer, pipe.top_answers):
         with pytest.raises(ValueError, match="EL322.*'elmo_qa' has said .* by 'second'"):
             ask(nlp, "Who ?", "Sam likes ham .")
+        # Which says nothing of one that has not run.
+        with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227"):
+            ask(nlp, "Who ?", "Sam likes ham .")
     with nlp.select_pipes(disable="second"):
         assert pipe.answer(nlp, "Who ?", "Sam likes ham .").no_answer
 

@@ -3,16 +3,22 @@
 import pytest
 import spacy
 import torch
+from spacy.tokens import Doc
 from thinc.api import prefer_gpu, use_ops
 from thinc.shims import pytorch
 
+from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
+from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
+from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.bilstm import bilstm
 
 from ..support import toy_roles
 from ..support.helpers import make_nlp
-from ..support.toy_tasks import MODELS, make_gold, make_task, read_output
+from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output
 
-ROLES = "elmo_srl"
+ROLES, MIXED = "elmo_srl", "elmo_coref with a mix"
+NAMES = [*MODELS, MIXED, ROLES]
 
 
 def test_the_network_lies_where_thinc_says(monkeypatch):
@@ -30,33 +36,57 @@ def test_the_network_lies_where_thinc_says(monkeypatch):
 @pytest.mark.filterwarnings(
     "ignore:This function is deprecated", "ignore:RNN module weights", "ignore:Sparse invariant"
 )
-@pytest.mark.parametrize("name", [*MODELS, ROLES])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_task_learns_on_a_gpu_and_is_read_on_a_processor(name, tmp_path, monkeypatch):
     # Else its LSTMs multiply in 10 bits.
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     assert prefer_gpu()
     with use_ops("cupy"):
-        nlp, outputs = learn(name)
+        nlp = learn(name)
+        outputs = run(nlp, name)
         nlp.to_disk(tmp_path)
     with use_ops("numpy"):
-        read = spacy.load(tmp_path)
-        assert outputs == list(map(repr, run(read, name)))
+        assert outputs == run(spacy.load(tmp_path), name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_compared_is_something(name):
+    outputs = run(learn(name), name)
+    assert len(set(map(repr, outputs))) > 1
 
 
 def learn(name):
-    """RETURNS: A pipeline that was trained, and what it says."""
-    if name == ROLES:
-        nlp = make_nlp()
-        toy_roles.add_srl(nlp)
-        toy_roles.train(nlp, toy_roles.make_examples(toy_roles.make_corpus(nlp.vocab)), 10)
-    else:
-        nlp = make_task(name, n_updates=10)
-    return nlp, list(map(repr, run(nlp, name)))
+    """RETURNS: A pipeline that was trained."""
+    if name == MIXED:
+        listener = {**LISTENER, "output": "mix"}
+        return make_task("elmo_coref", n_updates=60, tok2vec=listener)
+    if name != ROLES:
+        return make_task(name, n_updates=60)
+    nlp = make_nlp()
+    toy_roles.add_srl(nlp)
+    toy_roles.train(nlp, toy_roles.make_examples(toy_roles.make_corpus(nlp.vocab)), 30)
+    return nlp
 
 
 def run(nlp, name):
-    """RETURNS: What a pipeline says of some docs."""
+    """RETURNS: What a pipeline says of some docs, of which nothing is known but the words."""
     if name == ROLES:
-        docs = [doc.copy() for doc in toy_roles.make_corpus(nlp.vocab)]
+        docs = [copy_words(doc) for doc in toy_roles.make_corpus(nlp.vocab)]
         return [toy_roles.read(doc) for doc in nlp.pipe(docs)]
-    return read_output(list(nlp.pipe(make_gold(nlp, name, 6, seed=1))))
+    for pipe in (ElmoEntailment, ElmoQA):
+        pipe.register_extensions()
+    docs = [copy_words(doc) for doc in make_gold(nlp, name.split()[0], 6, seed=1)]
+    docs = list(nlp.pipe(docs))
+    chains = [
+        sorted((key, s.start, s.end) for key in doc.spans for s in doc.spans[key]) for doc in docs
+    ]
+    return [*zip(read_output(docs), chains)]
+
+
+def copy_words(doc):
+    """RETURNS: The words of a doc, and the two texts of a pair."""
+    copied = Doc(doc.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc])
+    for name in (*PAIR_NAMES, *QA_NAMES):
+        if name in doc.spans:
+            copied.spans[name] = [copied[s.start : s.end] for s in doc.spans[name]]
+    return copied

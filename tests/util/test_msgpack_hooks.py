@@ -65,7 +65,8 @@ def test_several_may_be_open(asked):
     assert msgpack.loads(msgpack.dumps([1, 2])) == [1, 2]
 
     second.__exit__(None, None, None)
-    assert not any("get_all" in vars(registry) for registry in (msgpack.msgpack_decoders,))
+    registries = msgpack.msgpack_encoders, msgpack.msgpack_decoders
+    assert not any("get_all" in vars(registry) for registry in registries)
 
 
 def test_hooks_of_others_are_kept():

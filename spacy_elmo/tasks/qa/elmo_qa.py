@@ -154,7 +154,7 @@ class ElmoQA(TaskPipe):
         order."""
         docs = (self.make_pair(nlp, question, context) for question, context in pairs)
         for doc in nlp.pipe(docs, **kwargs):
-            self._require_own(doc)
+            self._require_own(nlp, doc)
             yield self.require_result(nlp, get_answer(doc))
 
     def top_answers(
@@ -167,10 +167,12 @@ class ElmoQA(TaskPipe):
         if not 1 <= n <= self.n_best:
             raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
         doc = nlp(self.make_pair(nlp, question, context))
-        self._require_own(doc)
+        self._require_own(nlp, doc)
         return self.require_result(nlp, get_answers(doc))[:n]
 
-    def _require_own(self, doc: Doc) -> None:
+    def _require_own(self, nlp: Language, doc: Doc) -> None:
+        if all(pipe is not self for _, pipe in nlp.pipeline):
+            self.require_result(nlp, None)
         other = get_component(doc)
         if other not in (None, self.name):
             raise ValueError(Errors.EL322.format(name=self.name, other=other))
