@@ -574,9 +574,9 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Experiments on one's own config
     EL325 = (
-        "There is no GPU {gpu_id} that spaCy can use, only {n_gpus}. Leave `--gpu-id` out to train "
-        "on the processor, or take a torch with CUDA and the extra of spaCy's that brings CuPy for "
-        "it, such as `pip install spacy[cuda12x]`."
+        "There is no GPU {gpu_id} that spaCy can use, only {n_gpus}. Leave the option out to use "
+        "the processor, or take a torch with CUDA and spaCy's extra that brings CuPy for it, such "
+        "as `pip install spacy[cuda12x]`."
     )
     EL230 = (
         "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "

@@ -6,9 +6,8 @@ import platform
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-import spacy
-
 from ..errors import Errors
+from ..layers.gpus import check_gpu, use_gpu
 from ..util.atomic import atomic_file, write_file
 from ..util.digests import digest_file
 from ..util.memory import is_out_of_memory
@@ -22,6 +21,8 @@ from .rows import make_rows
 from .shard_writer import Shard, open_shard
 
 Reject = Dict[str, Any]
+# Whatever a process sees: clusters show each their own.
+_GPU = 0
 _NO_MEMORY = "it does not fit into memory, even alone"
 # What shows whether the pipeline works, before any record has; and how many records may, too.
 _PROBE = Record("", 0, text="Is it you?")
@@ -55,10 +56,11 @@ class TaskWorker:
 
     def load(self) -> BulkPipeline:
         """RETURNS (BulkPipeline): of the job. RAISES (ValueError): EL295 if it is not the one that
-        the job describes; else as `load_bulk_pipeline`; spaCy's if there is no GPU."""
+        the job describes, EL325 if there is no GPU; else as `load_bulk_pipeline`."""
         if self._pipeline is None:
             if self.gpu:
-                spacy.require_gpu()
+                check_gpu(_GPU)
+                use_gpu(_GPU)
             pipeline = load_bulk_pipeline(self.settings)
             if self.description is not None:
                 _require_same_pipeline(pipeline, self.description)

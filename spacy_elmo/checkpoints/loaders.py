@@ -59,7 +59,8 @@ class RandomLoader:
 
     def __call__(self, bilm: BiLM) -> None:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            # The processor's alone, which is the one that is put back.
+            torch.default_generator.manual_seed(self.seed)
             bilm.load_state_dict(BiLM(bilm.config).state_dict())
         logger.info("Filled %d weights with random numbers", _count(bilm))
 

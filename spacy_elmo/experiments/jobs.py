@@ -17,12 +17,12 @@ import torch
 from thinc.api import NumpyOps, set_current_ops
 
 from ..errors import Errors, Warnings
+from ..layers.gpus import NO_GPU, check_gpu, use_gpu
 from ..text.languages import require_language
 from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
-from .gpus import NO_GPU, check_gpu, use_gpu
 from .progress import OnProgress, RunProgress
 from .results import Result
 from .run_settings import RunSettings, hash_vectors

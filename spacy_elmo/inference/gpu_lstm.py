@@ -1,17 +1,36 @@
 """LSTM layers without gradients for a GPU."""
 
-from typing import List, Tuple
+from contextlib import contextmanager
+from threading import Lock
+from typing import Iterator, List, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.backends import cudnn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..bilm.lstm import LayerState, LSTMLayer
 from .torch_weights import find_torch_weights
 
+# A flag of the process, which threads change by turns.
+_FLAG = Lock()
+
+
+@contextmanager
+def _without_cudnn() -> Iterator[None]:
+    """ "fp32" means it: in cuDNN's LSTM floats have ten bits (TF32) unless other flags of the
+    process, which cannot all be read, say otherwise."""
+    with _FLAG:
+        before = cudnn.enabled
+        cudnn.enabled = False
+        try:
+            yield
+        finally:
+            cudnn.enabled = before
+
 
 class FusedLayer:
-    """An LSTM layer without clips, without gradients: one call for all its steps.
+    """An LSTM layer without clips, without gradients: one call of torch's own LSTM.
 
     layer (LSTMLayer): its weights are copied.
     dtype (torch.dtype): of the computation; what comes in and goes out is float32.
@@ -40,8 +59,7 @@ class FusedLayer:
         n_rows = sum(batch_sizes)
         packed = PackedSequence(X[:n_rows].to(self.dtype), torch.tensor(batch_sizes, device="cpu"))
         hidden, cell = (part[None].to(self.dtype) for part in state)
-        # "fp32" means it: TF32 has ten bits.
-        with torch.backends.cudnn.flags(allow_tf32=False):
+        with _without_cudnn():
             output, (hidden, cell) = self.lstm(packed, (hidden, cell))
         Y = torch.zeros_like(X)
         Y[:n_rows] = output.data

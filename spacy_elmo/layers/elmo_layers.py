@@ -17,7 +17,7 @@ from ..checkpoints.tensors import parse_tensors
 from ..inference.activation_cache import KeptLayers
 from ..inference.embedder import Embedder
 from .spans import SpanGetter, get_sequences
-from .torch_shim import TorchShim
+from .torch_shim import TorchShim, choose_device
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 Backprop = Callable[[List[Floats2d]], List[Doc]]
@@ -46,7 +46,10 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
     """
     config = embedder.bilm.config
     torch_layer = PyTorchWrapper_v3(
-        embedder, convert_inputs=convert_inputs, convert_outputs=convert_outputs
+        embedder,
+        convert_inputs=convert_inputs,
+        convert_outputs=convert_outputs,
+        device=choose_device(),
     )
     torch_layer.shims[0] = TorchShim(
         embedder, serialize_model=serialize_embedder, deserialize_model=deserialize_embedder
@@ -205,9 +208,10 @@ def serialize_embedder(embedder: Embedder) -> bytes:
 
 
 def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) -> Embedder:
-    """embedder (Embedder): filled in place.
+    """embedder (Embedder): filled in place, where it is.
     data (bytes): what `serialize_embedder` returned.
-    device (torch.device): where the weights go.
+    device (torch.device): not read: what Thinc takes for the present one, which threads do not
+        share.
     RETURNS (Embedder): the same embedder.
     RAISES (ValueError): EL033 if the data cannot be read; EL020 to EL022 if they are of
         another shape than the config, EL106 and EL114 if they are no weights.
@@ -215,4 +219,4 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     state = parse_tensors(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
     embedder.set_ready()
-    return embedder.to(device)
+    return embedder

@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Tuple, cast
 
 import numpy as np
-from thinc.api import Model, get_torch_default_device
+from thinc.api import Model
 from thinc.types import Floats1d
 
 from ..errors import Errors
@@ -45,7 +45,8 @@ def load_model(model: Model, data: bytes, source: str) -> None:
     mix = model.layers[1]
     for name in mix.param_names:
         _require_numbers(name, params.get(name), cast(Floats1d, mix.get_param(name)), source)
-    deserialize_embedder(get_embedder(model), state, get_torch_default_device())
+    embedder = get_embedder(model)
+    deserialize_embedder(embedder, state, embedder.bilm.device)
     for name in mix.param_names:
         mix.set_param(name, mix.ops.asarray1f(cast(Any, params[name].copy())))
 

@@ -1,14 +1,29 @@
-"""`TorchShim`: Thinc's bridge to torch, with the averages of its weights."""
+"""`TorchShim`: Thinc's bridge to torch, with the averages of its weights, on a processor or one of
+NVIDIA's GPUs."""
 
 from contextlib import contextmanager
-from typing import Dict, Iterator
+from typing import Any, Dict, Iterator
 
+import torch
 from thinc.api import PyTorchShim, xp2torch
+from thinc.util import get_torch_default_device
 
 
 class TorchShim(PyTorchShim):
     """Thinc's shim, which takes averaged weights. See `PyTorchShim.use_params`: it looks for keys
-    that no optimizer writes."""
+    that no optimizer writes.
+
+    model (nn.Module): moved to `choose_device`. **kwargs (Any): of Thinc's shim.
+    """
+
+    def __init__(self, model: torch.nn.Module, **kwargs: Any) -> None:
+        super().__init__(model, device=choose_device(), **kwargs)
+
+    @property
+    def device(self) -> torch.device:
+        """RETURNS (torch.device): Where the module is, or will be once it has weights."""
+        weights = next(self._model.parameters(), None)
+        return choose_device() if weights is None else weights.device
 
     @contextmanager
     def use_params(self, params: Dict) -> Iterator[None]:
@@ -23,3 +38,11 @@ class TorchShim(PyTorchShim):
         finally:
             for name, data in backup.items():
                 own[name].data = data
+
+
+def choose_device() -> torch.device:
+    """RETURNS (torch.device): Where modules that are made or loaded now belong: where Thinc says,
+    but for Apple's GPUs, where torch lacks what we need: there the processor's arrays are used, and
+    its modules."""
+    device = get_torch_default_device()
+    return torch.device("cpu") if device.type == "mps" else device

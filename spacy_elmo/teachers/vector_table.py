@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.strings import get_string_id
 from spacy.vectors import Mode, Vectors
+from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..text.static_vectors import find_rows
@@ -74,7 +75,7 @@ def read_vector_table(path: str) -> VectorTable:
 
 def _sort(vectors: Vectors) -> VectorTable:
     """RAISES (Exception): whatever NumPy raises for tables that are none."""
-    data = np.asarray(vectors.data, dtype="float32")
+    data = np.asarray(to_numpy(vectors.data), dtype="float32")
     keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
     rows = find_rows(vectors)
     if data.ndim != 2 or not np.isfinite(data).all():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.vectors import Mode, Vectors
 from spacy.vocab import Vocab
+from thinc.util import to_numpy
 
 from ..errors import Errors
 
@@ -34,7 +35,8 @@ def read_static_vectors(path: Path) -> StaticVectors:
     try:
         vocab = Vocab().from_disk(folder)
         words = [vocab.strings[key] for key in vocab.vectors.key2row]
-        vectors = np.asarray(vocab.vectors.data, dtype="float32")[find_rows(vocab.vectors)]
+        data = to_numpy(vocab.vectors.data)
+        vectors = np.asarray(data, dtype="float32")[find_rows(vocab.vectors)]
     # Files of another kind can fail anywhere in there.
     except Exception as err:
         raise ValueError(Errors.EL087.format(path=path, problem=err)) from err

@@ -24,8 +24,10 @@ from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.job_files import JOB, MANIFEST, read_manifest
 from spacy_elmo.bulk.journal import JOURNAL, REJECTS
 from spacy_elmo.bulk.records import Result
+from spacy_elmo.bulk.task_worker import TaskWorker
 from spacy_elmo.bulk.vector_folder import VectorFolder
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.layers.gpus import count_gpus
 from spacy_elmo.util.checked_json import write_checked_json
 from spacy_elmo.util.digests import digest_file
 
@@ -639,3 +641,10 @@ def test_words_are_cut_as_the_weights_have_learned(tmp_path, monkeypatch):
     )
     with pytest.raises(ValueError, match="EL089.*'ko'"):
         BulkSettings(weights=str(tmp_path / "own"), lang="ko").check()
+
+
+@pytest.mark.skipif(count_gpus() > 0, reason="has one")
+def test_a_gpu_that_is_not_there_is_said(tmp_path):
+    worker = TaskWorker(BulkSettings(pipeline="pipe"), tmp_path, gpu=True)
+    with pytest.raises(ValueError, match="EL325.*no GPU 0 .*only 0"):
+        worker.load()

@@ -14,13 +14,13 @@ import pytest
 from spacy.tokens import DocBin
 
 from spacy_elmo.experiments import jobs
-from spacy_elmo.experiments.gpus import count_gpus
 from spacy_elmo.experiments.jobs import run_all
 from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
+from spacy_elmo.layers.gpus import count_gpus
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 from spacy_elmo.util.locks import lock_folder

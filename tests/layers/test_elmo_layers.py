@@ -145,7 +145,7 @@ def test_damaged_bytes_are_refused():
 
 @pytest.mark.gpu
 def test_arrays_stay_on_the_gpu_and_saved_there_load_on_the_cpu():
-    from thinc.api import prefer_gpu, use_ops
+    from thinc.api import prefer_gpu, require_cpu
 
     _, expected_layers, docs = make()
     expected = expected_layers.predict(docs)
@@ -158,7 +158,6 @@ def test_arrays_stay_on_the_gpu_and_saved_there_load_on_the_cpu():
         assert_close([Y.get() for Y in Ys], expected)
         data = layers.to_bytes()
     finally:
-        use_ops("numpy")
-    with use_ops("numpy"):
-        _, other, docs = make(seed=1)
-        assert_close(other.from_bytes(data).predict(docs), expected)
+        require_cpu()
+    _, other, docs = make(seed=1)
+    assert_close(other.from_bytes(data).predict(docs), expected)

@@ -19,7 +19,7 @@ from ...bilm.state_checks import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...layers.elmo_tok2vec import get_past_width
-from ...layers.torch_shim import TorchShim
+from ...layers.torch_shim import TorchShim, choose_device
 from ...util.unpacking import unpack
 
 _SOURCE = "the saved component"
@@ -179,4 +179,4 @@ def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> Size
         check_headers(get_headers(planned.state_dict()), get_headers(state), _SOURCE)
         module.set_width(*widths)
     load_weights(module, state, _SOURCE)
-    return module.to(device)
+    return module.to(choose_device())
