@@ -60,7 +60,7 @@ def experiment(
     ),
     n_jobs: int = typer.Option(1, min=1, help="Runs at once"),
     gpu_id: int = typer.Option(
-        -1, "--gpu-id", "-g", min=-1, help="GPU to train on; -1 for the processor"
+        -1, "--gpu-id", "-g", min=-1, help="Number of a GPU to train on; -1 for the processors"
     ),
     quiet: bool = QUIET,
 ) -> None:

@@ -19,6 +19,7 @@ CONFIGS = {
     "entailment": ("elmo_entailment", "entailment_acc"),
     "roles": ("elmo_srl", "srl_f"),
     "coreference": ("elmo_coref", "coref_f"),
+    "coreference_singletons": ("elmo_coref", "coref_f"),
     "answers": ("elmo_qa", "qa_f1"),
 }
 
