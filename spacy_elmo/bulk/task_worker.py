@@ -6,8 +6,10 @@ import platform
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
+from thinc.api import require_gpu
+
 from ..errors import Errors
-from ..layers.gpus import check_gpu, use_gpu
+from ..layers.gpus import check_gpu
 from ..util.atomic import atomic_file, write_file
 from ..util.digests import digest_file
 from ..util.memory import is_out_of_memory
@@ -60,7 +62,7 @@ class TaskWorker:
         if self._pipeline is None:
             if self.gpu:
                 check_gpu(_GPU)
-                use_gpu(_GPU)
+                require_gpu(_GPU)
             pipeline = load_bulk_pipeline(self.settings)
             if self.description is not None:
                 _require_same_pipeline(pipeline, self.description)

@@ -14,10 +14,10 @@ from queue import Empty
 from typing import Generator, Iterator, List, Optional, Sequence, Set
 
 import torch
-from thinc.api import NumpyOps, set_current_ops
+from thinc.api import NumpyOps, require_gpu, set_current_ops
 
 from ..errors import Errors, Warnings
-from ..layers.gpus import NO_GPU, check_gpu, use_gpu
+from ..layers.gpus import NO_GPU, check_gpu
 from ..text.languages import require_language
 from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
@@ -197,7 +197,7 @@ def _set_up_job(
     _report = queue.put
     torch.set_num_threads(n_threads)
     if gpu_id != NO_GPU:
-        use_gpu(gpu_id)
+        require_gpu(gpu_id)
     else:
         # NumPy's own products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
         set_current_ops(NumpyOps(use_blis=False))

@@ -1,7 +1,7 @@
 """GPUs, by number, as spaCy's `--gpu-id` has them."""
 
 import torch
-from thinc.api import CupyOps, get_current_ops, require_gpu
+from thinc.api import CupyOps, get_current_ops
 from thinc.util import has_cupy_gpu
 
 from ..errors import Errors
@@ -21,12 +21,6 @@ def check_gpu(gpu_id: int) -> None:
 def count_gpus() -> int:
     """RETURNS (int): How many GPUs spaCy can use, of which CuPy has to know, too."""
     return torch.cuda.device_count() if has_cupy_gpu else 0
-
-
-def use_gpu(gpu_id: int) -> None:
-    """Have all that this process makes from now on lie on a GPU. gpu_id (int): one that `check_gpu`
-    knows."""
-    require_gpu(gpu_id)
 
 
 def get_gpu_name() -> str:

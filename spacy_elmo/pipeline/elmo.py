@@ -249,12 +249,13 @@ class Elmo(SavedTok2Vec):
         others = [each for each in self.listeners if not isinstance(each, ElmoListener)]
         mixed, backprop_mix = mix_model.begin_update(layers) if others else ([], no_backprop)
         self._pending = PendingBatch(backprop_layers, backprop_mix)
-        weights = identify(get_embedder(self.model).bilm) if is_frozen(self.model) else None
+        frozen = is_frozen(self.model)
+        weights = identify(get_embedder(self.model).bilm) if frozen else None
         for listener in self.listeners:
             own_mix = listener not in others
             send_weights(listener, weights)
             callback = self._pending.make_callback(own_mix, losses, self.name)
-            if own_mix and is_frozen(self.model):
+            if own_mix and frozen:
                 callback = no_backprop
             listener.receive(listener.get_batch_id(docs), layers if own_mix else mixed, callback)
         if sgd is not None:

@@ -9,10 +9,8 @@ from typing import Callable, Iterable, Optional
 
 from spacy.language import Language
 from spacy.training import Example
-from spacy.training.corpus import create_docbin_reader
 
-from ...util.msgpack_hooks import kept_hooks
-from ..shared.span_corpus import KeptSpans, Reader, copy_sentences, copy_words
+from ..shared.span_corpus import DocBinReader, Reader, copy_sentences, copy_words
 
 
 class CorefCorpus:
@@ -26,13 +24,12 @@ class CorefCorpus:
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """nlp (Language): its tokenizer is used without `gold_tokens`. YIELDS (Example): whole
         documents."""
-        with kept_hooks():
-            for example in self.read(nlp):
-                if self.gold_tokens:
-                    example = Example(copy_words(example.reference), example.reference)
-                if self.sentences:
-                    copy_sentences(example)
-                yield example
+        for example in self.read(nlp):
+            if self.gold_tokens:
+                example = Example(copy_words(example.reference), example.reference)
+            if self.sentences:
+                copy_sentences(example)
+            yield example
 
 
 def build_coref_corpus_v1(
@@ -51,6 +48,4 @@ def build_coref_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (CorefCorpus): nlp -> examples.
     """
-    kept = KeptSpans(augmenter) if augmenter else None
-    read = create_docbin_reader(path, False, 0, limit, kept)
-    return CorefCorpus(read, gold_tokens, sentences)
+    return CorefCorpus(DocBinReader(path, limit, augmenter), gold_tokens, sentences)

@@ -40,18 +40,35 @@ class SpanCorpus:
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """nlp (Language): its tokenizer is used. YIELDS (Example): with the spans. RAISES
         (ValueError): EL196 if the tokens of a span are others in the doc to be predicted."""
+        for example in self.read(nlp):
+            # As many as spaCy's reader keeps.
+            if self.max_length and len(example.reference) >= self.max_length:
+                continue
+            if self.gold_preproc:
+                example = Example(copy_words(example.reference), example.reference)
+            for group in self.groups:
+                copy_spans(example, group)
+            if self.sentences:
+                copy_sentences(example)
+            yield example
+
+
+class DocBinReader:
+    """Read docs as spacy.Corpus.v1 does, fast where they have span groups, which stay whole. An
+    object, so that it can be pickled.
+
+    path (Optional[Path]): a .spacy file or a folder of them. limit (int), augmenter
+        (Optional[Augmenter]): see spacy.Corpus.v1.
+    """
+
+    def __init__(self, path: Optional[Path], limit: int, augmenter: Optional[Augmenter]) -> None:
+        kept = KeptSpans(augmenter) if augmenter else None
+        self.read = create_docbin_reader(path, False, 0, limit, kept)
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """nlp (Language): its tokenizer is used. YIELDS (Example): of each doc."""
         with kept_hooks():
-            for example in self.read(nlp):
-                # As many as spaCy's reader keeps.
-                if self.max_length and len(example.reference) >= self.max_length:
-                    continue
-                if self.gold_preproc:
-                    example = Example(copy_words(example.reference), example.reference)
-                for group in self.groups:
-                    copy_spans(example, group)
-                if self.sentences:
-                    copy_sentences(example)
-                yield example
+            yield from self.read(nlp)
 
 
 class KeptSpans:
@@ -147,6 +164,5 @@ def build_span_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    kept = KeptSpans(augmenter) if augmenter else None
-    read = create_docbin_reader(path, False, 0, limit, kept)
+    read = DocBinReader(path, limit, augmenter)
     return SpanCorpus(read, list(groups), sentences, gold_preproc, max_length)

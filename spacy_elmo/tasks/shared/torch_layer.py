@@ -125,7 +125,7 @@ def set_width(model: Model, nI: int, n_past: int = 0) -> None:
     model.set_dim("nI", nI, force=True)
     shim = cast(TorchShim, model.shims[0])
     # Thinc looks where the weights are: the new ones are not there yet.
-    device = torch.device(shim.device)
+    device = shim.device
     shim._model.set_width(nI, n_past)
     shim._model.to(device)
 
