@@ -18,34 +18,27 @@ from common import compare_medians, describe_machine, print_table
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import load_model_from_config
+from table1_tasks import PROJECT, TASKS
 from thinc.api import NumpyOps, fix_random_seed, set_current_ops
 
 from spacy_elmo.experiments.runs import load_base
 from spacy_elmo.experiments.variant_configs import make_variant
 from spacy_elmo.experiments.variants import choose_variants
 
-CONFIGS = Path(__file__).parents[1] / "projects" / "table1"
-# Component -> its config, and the folder of its data.
-TASKS = {
-    "ner": ("entities", "wnut17"),
-    "textcat": ("sentiment", "polarity"),
-    "elmo_srl": ("roles", "propbank"),
-    "elmo_coref": ("coreference", "ontogum"),
-    "elmo_entailment": ("entailment", "snli"),
-    # Its `elmo`, which keeps question and context apart, is the one of all.
-    "elmo_qa": ("answers", "squad"),
-}
+# Folders of data, of which each task has one. The `elmo` of the last, which keeps question and
+# context apart, is the one of all.
+SIX = ("wnut17", "polarity", "propbank", "ontogum", "snli", "squad")
 
 
-def train(component: str, corpora: Path, updates: int) -> Language:
+def train(task: str, corpora: Path, updates: int) -> Language:
     """RETURNS (Language): `elmo` and a component after some updates."""
-    name, folder = TASKS[component]
+    component, name = TASKS[task]
     with_elmo = choose_variants("vectors", 2)[1]
-    config = make_variant(with_elmo, component, base=load_base(str(CONFIGS / f"{name}.cfg")))
+    config = make_variant(with_elmo, component, base=load_base(str(PROJECT / name)))
     if component == "elmo_srl":
         # Its data has them; other text has not.
         config["components"][component]["predicates"] = "predicted"
-    config["paths"].update({s: str(corpora / folder / f"{s}.spacy") for s in ("train", "dev")})
+    config["paths"].update({s: str(corpora / task / f"{s}.spacy") for s in ("train", "dev")})
     fix_random_seed(0)
     nlp = load_model_from_config(config, auto_fill=True)
     filled = nlp.config.interpolate()
@@ -100,12 +93,13 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine())
     pipelines = {}
-    for component in TASKS:
-        pipelines[component] = train(component, corpora, updates)
+    for task in SIX:
+        component, _ = TASKS[task]
+        pipelines[component] = train(task, corpora, updates)
         print(f"{component}: {updates} updates", flush=True)
     with TemporaryDirectory() as folder:
         six = join(pipelines, Path(folder))
-        alone = spacy.load(folder, exclude=list(TASKS))
+        alone = spacy.load(folder, exclude=list(pipelines))
     docs = list(read_docs(pipelines["elmo_qa"], n_docs))
     named = {"elmo alone": alone, **pipelines, "all six behind one elmo": six}
     ways = {name: partial(run, nlp, docs, batch_size) for name, nlp in named.items()}

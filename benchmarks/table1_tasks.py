@@ -14,6 +14,7 @@ TASKS = {
     "polarity": ("textcat", "sentiment.cfg"),
     "snli": ("elmo_entailment", "entailment.cfg"),
     "gum": ("ner", "entities.cfg"),
+    "wnut17": ("ner", "entities.cfg"),
     "propbank": ("elmo_srl", "roles.cfg"),
     "ontogum": ("elmo_coref", "coreference.cfg"),
     "litbank_coref": ("elmo_coref", "coreference_singletons.cfg"),

@@ -807,7 +807,9 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL318 = (
         "The cats of the pair '{text}' do not say which label is right: {cats}. Give one of them "
-        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label."
+        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label. If some are of "
+        "another component, such as a `textcat`, give each its own labels in "
+        "[initialize.components]."
     )
     EL319 = (
         "'{path}' is both what is to be converted and the file to write, and would be lost. Give "

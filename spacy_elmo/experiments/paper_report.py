@@ -25,7 +25,7 @@ from .paper_figures import describe_paper
 from .paper_table1 import compare, describe_task, make_table1
 from .report_blocks import Block, Heading, Picture, Section, Table, Text, require_texts
 from .results import Result
-from .summary import count_rising, find_passing, format_scores, list_further
+from .summary import count_cut, count_rising, find_passing, format_scores, list_further
 from .tables import PROBE_BASELINES, SENSE_BASELINES, name_options, tabulate_probe, tabulate_senses
 from .variants import find_baseline
 
@@ -156,12 +156,26 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
         cells.append((row["title"], *shown, *gain, str(len(row["seeds"]))))
     blocks: List[Block] = [Table(header, cells)]
     blocks.append(Picture(path, f"{result['title']}: mean, and each seed"))
-    most = result.get("settings", {}).get("max_steps", 0)
-    counts = [(row, count_rising(row["curve"], most)) for row in rows if most]
-    rising = [f"{row['title']} ({n} of {len(row['seeds'])})" for row, n in counts if n]
-    if rising:
-        blocks.append(Text(f"Still better at the last update allowed: {'; '.join(rising)}."))
+    settings = result.get("settings", {})
+    if settings.get("max_steps"):
+        blocks += _tell_ends(rows, settings["max_steps"], settings.get("patience", 0))
     return blocks
+
+
+def _tell_ends(rows: List[Dict[str, Any]], max_steps: int, patience: int) -> List[Block]:
+    """RETURNS (List[Block]): What is to be known of runs that had their best score late."""
+    cut = [(row, count_cut(row["curve"], max_steps, patience)) for row in rows]
+    rising = [(row, count_rising(row["curve"], max_steps)) for row in rows]
+    leads = (
+        ("Ended by the last update allowed, not by patience", cut),
+        ("Still better at the last update allowed", rising),
+    )
+    texts = []
+    for lead, counts in leads:
+        found = [f"{row['title']} ({n} of {len(row['seeds'])})" for row, n in counts if n]
+        if found:
+            texts.append(f"{lead}: {'; '.join(found)}.")
+    return [Text(" ".join(texts))] if texts else []
 
 
 def _make_samples(result: Result, folder: Path) -> List[Block]:

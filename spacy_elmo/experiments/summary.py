@@ -112,6 +112,19 @@ def count_rising(curve: Sequence[Dict[str, Any]], max_steps: int) -> int:
     return sum(is_rising(steps, scores, max_steps) for scores in runs)
 
 
+def count_cut(curve: Sequence[Dict[str, Any]], max_steps: int, patience: int) -> int:
+    """Count the runs that might have become better with more updates.
+
+    curve, max_steps: see `count_rising`.
+    patience (int): updates without a better score that would have ended them.
+    RETURNS (int): runs whose best score was so late that they took all updates.
+    """
+    steps = [line["step"] for line in curve]
+    runs = zip(*(line["scores"] for line in curve))
+    best = (steps[scores.index(max(scores))] for scores in runs)
+    return sum(step > max_steps - patience for step in best)
+
+
 def is_rising(steps: Sequence[int], scores: Sequence[float], max_steps: int) -> bool:
     """steps (Sequence[int]): of the evaluations of a run, in order, at least one. scores
     (Sequence[float]): what it had there. max_steps (int): updates that it could take. RETURNS

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
-from ..errors import Errors
 from .index_contents import read_sentences, write_encoder
 from .index_files import to_npy, write_content
 from .index_meta import IndexMeta, Part
@@ -75,7 +74,6 @@ def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Versi
     version (Version): before.
     sentences (Iterable[List[str]]): to be added; not read if nothing is to be fitted.
     RETURNS (Version): the same if nothing was fitted.
-    RAISES (ValueError): EL094 if there is no sentence.
     """
     meta, encoder = version
     n_wanted = _count_wanted(version)
@@ -83,8 +81,6 @@ def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Versi
         return version
     rest = chain(_read_all(folder, meta), (list(words) for words in sentences if words))
     first = list(islice(rest, N_FITTED))
-    if not first:
-        raise ValueError(Errors.EL094.format(path="the corpus"))
     if len(first) < n_wanted:
         return version
     counts = None

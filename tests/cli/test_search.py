@@ -231,6 +231,16 @@ def test_what_a_linked_folder_had_is_removed(weights, text, tmp_path):
     assert "d.txt is gone" in run(*command)
 
 
+def test_texts_without_words_are_each_named(weights, tmp_path):
+    text = tmp_path / "text"
+    text.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (text / name).write_text("")
+    printed = run("elmo", "index", text, tmp_path / "index", "--weights", weights, exit_code=1)
+    assert "a.txt has no text" in printed and "b.txt has no text" in printed
+    assert f"EL094] There is no text in {text}" in " ".join(printed.split())
+
+
 def test_all_texts_may_leave_an_index(weights, text, tmp_path):
     index = tmp_path / "index"
     command = ["elmo", "index", text, index, "--weights", weights]

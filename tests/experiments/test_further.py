@@ -11,7 +11,7 @@ from spacy_elmo.experiments.report_blocks import Table
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run
 from spacy_elmo.experiments.subsets import find_further
-from spacy_elmo.experiments.summary import count_rising, describe_suite, list_further
+from spacy_elmo.experiments.summary import count_cut, count_rising, describe_suite, list_further
 from spacy_elmo.experiments.variants import choose_variants
 
 from ..support.toy_corpora import make_docs
@@ -118,6 +118,18 @@ def test_table_1_compares_like_with_like_in_the_papers_order():
 def test_runs_that_were_stopped_while_they_got_better(curve, expected):
     points = [{"step": step, "scores": scores} for step, scores in curve]
     assert count_rising(points, 2) == expected
+
+
+@pytest.mark.parametrize("patience, expected", [(0, 0), (1, 1), (2, 2), (3, 3)])
+def test_runs_that_patience_did_not_end(patience, expected):
+    points = [
+        (0, [0.1, 0.1, 0.1]),
+        (1, [0.3, 0.2, 0.2]),
+        (2, [0.2, 0.3, 0.2]),
+        (3, [0.2, 0.2, 0.3]),
+    ]
+    curve = [{"step": step, "scores": scores} for step, scores in points]
+    assert count_cut(curve, 3, patience) == expected
 
 
 def test_the_report_has_table_1_and_each_further_set(tmp_path):

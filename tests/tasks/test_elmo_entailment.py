@@ -192,6 +192,40 @@ def test_gold_that_is_no_one_label_is_said(nlp, cats):
     assert nlp.evaluate([example])["entailment_acc"] is None
 
 
+def test_gold_of_another_component_in_the_same_doc_does_not_count(nlp, pipe):
+    (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
+    (label,) = [k for k, value in example.reference.cats.items() if value]
+    scores = pipe.model.ops.alloc2f(1, 2)
+    expected = pipe.get_loss([example], scores)[1]
+    example.reference.cats = {**example.reference.cats, "positive": 1.0, "negative": 0.0}
+
+    assert pipe.get_loss([example], scores)[1].tolist() == expected.tolist()
+    assert expected[0, pipe.labels.index(label)] == -1
+    assert pipe.score([example])["entailment_acc"] in (0, 1)
+
+
+@pytest.mark.parametrize("are_given", [True, False])
+def test_a_textcat_learns_from_the_same_docs_if_both_know_their_labels(are_given):
+    nlp = spacy.blank("en")
+    pipe = add(nlp)
+    nlp.add_pipe("textcat_multilabel")
+    gold = make_gold(nlp, "elmo_entailment", 6)
+    for i, doc in enumerate(gold):
+        doc.cats = {**doc.cats, "positive": float(i % 2), "negative": float(i % 2 == 0)}
+    examples = make_examples(nlp, gold)
+    labels = {"elmo_entailment": ["yes", "no"], "textcat_multilabel": ["positive", "negative"]}
+    if not are_given:
+        nlp.initialize(lambda: examples)
+        with pytest.raises(ValueError, match="EL318.*each its own labels"):
+            nlp.update(examples)
+        return
+    nlp.config["initialize"]["components"] = {k: {"labels": v} for k, v in labels.items()}
+    nlp.initialize(lambda: examples)
+    assert nlp.update(examples)["elmo_entailment"] > 0
+    assert pipe.labels == ("yes", "no")
+    assert set(nlp(examples[0].predicted).cats) == {"yes", "no", "positive", "negative"}
+
+
 def test_docs_that_were_stored_plainly_are_scored(nlp):
     examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 6))
     expected = nlp.evaluate(examples)["entailment_acc"]

@@ -377,7 +377,7 @@ def test_probabilities_are_those_of_the_whole_context(nlp, short):
 def test_long_contexts_in_batches_change_nothing(nlp, short, monkeypatch):
     pairs = [("Sam", make_long(n, seed=n)) for n in (3, 50, 1, 20)]
     expected = list(short.answers(nlp, pairs))
-    monkeypatch.setattr("spacy_elmo.tasks.qa.qa_model._MOST_PADDED", 12)
+    monkeypatch.setattr("spacy_elmo.tasks.shared.padded_batches.MOST_PADDED", 12)
     monkeypatch.setattr("spacy_elmo.tasks.qa.elmo_qa._N_DOCS", 3)
     for settings in ({}, {"batch_size": 1}):
         for answer, other in zip(short.answers(nlp, pairs, **settings), expected):
@@ -389,6 +389,7 @@ def test_memory_is_bounded(nlp, short, monkeypatch):
     """However long a context is, so much is read at a time."""
     sizes = []
     from spacy_elmo.tasks.qa import qa_model
+    from spacy_elmo.tasks.shared import padded_batches
 
     def watched(model, Xs, *args, **kwargs):
         sizes.append(max(map(len, Xs)) * len(Xs) // 2)
@@ -396,7 +397,7 @@ def test_memory_is_bounded(nlp, short, monkeypatch):
 
     run_rows = qa_model.run_rows
     monkeypatch.setattr(qa_model, "run_rows", watched)
-    monkeypatch.setattr(qa_model, "_MOST_PADDED", 60)
+    monkeypatch.setattr(padded_batches, "MOST_PADDED", 60)
     short.answer(nlp, "Sam", make_long(500))
     assert len(sizes) > 10 and max(sizes) <= 60
 

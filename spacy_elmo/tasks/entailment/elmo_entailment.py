@@ -154,7 +154,7 @@ class ElmoEntailment(LabelledPipe):
         d_scores: Any = self.model.ops.alloc2f(*scores.shape)
         loss, n_gold = 0.0, 0
         for i, eg in enumerate(examples):
-            label = get_gold(eg)
+            label = get_gold(eg, self.labels)
             if label is None:
                 continue
             if label not in self.labels:
@@ -167,16 +167,21 @@ class ElmoEntailment(LabelledPipe):
         return loss / max(n_gold, 1), d_scores
 
 
-def get_gold(example: Example) -> Optional[str]:
-    """example (Example): any. RETURNS (Optional[str]): The gold label of a pair, None if there is
-    no pair or none. RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL318 if
-    its cats do not say which label is right."""
+def get_gold(example: Example, labels: Collection[str] = ()) -> Optional[str]:
+    """example (Example): any. labels (Collection[str]): of the component; () if they are not known.
+    RETURNS (Optional[str]): The gold label of a pair, None if there is no pair or none.
+    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL318 if its cats do not
+        say which label is right.
+    """
     if get_pair(example.reference, PAIR_NAMES) is None:
         return None
     cats = example.reference.cats
     if not any(cats.values()):
         return None
     chosen = [label for label, value in cats.items() if value >= 0.5]
+    # Another component, such as a `textcat`, may learn from the same doc.
+    if labels and len(chosen) > 1:
+        chosen = [label for label in chosen if label in labels]
     if len(chosen) != 1:
         raise ValueError(Errors.EL318.format(text=example.text[:50], cats=cats))
     if get_pair(example.predicted, PAIR_NAMES) is None:
@@ -195,9 +200,10 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     RAISES (ValueError): as `get_gold`.
     """
     ElmoEntailment.register_extensions()
-    golds = [(eg.predicted, eg.reference.cats, get_gold(eg)) for eg in examples]
+    known = cfg.get("labels") or ()
+    golds = [(eg.predicted, eg.reference.cats, get_gold(eg, known)) for eg in examples]
     golds = [each for each in golds if each[-1] is not None]
-    labels = cfg.get("labels") or {label for _, cats, _ in golds for label in cats}
+    labels = known or {label for _, cats, _ in golds for label in cats}
     return _score([(gold, _get_predicted(doc, labels)) for doc, _, gold in golds])
 
 

@@ -1,7 +1,7 @@
 """ESIM: two texts are encoded, aligned, compared and composed (Chen et al. 2017)."""
 
 from functools import partial
-from typing import Any, Callable, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, cast
 
 import torch
 from spacy.tokens import Doc
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..shared.attention import align, pad, pool_max, pool_mean
 from ..shared.bilstm import BiLSTM, EncoderWithPast, require_even
 from ..shared.dropout import Dropout, drop
+from ..shared.padded_batches import plan_padded
 from ..shared.places import Place
 from ..shared.text_pairs import TextPair, get_pair
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
@@ -119,31 +120,35 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
     vectors, backprop_vectors = tok2vec(docs, is_train)
     found = enumerate(get_pair(doc, PAIR_NAMES) for doc in docs)
     # What is said of two empty texts is the same beside others and alone.
-    pairs = {i: pair for i, pair in found if pair is not None and any(map(len, pair))}
-    slices = _find_slices(pairs)
-    Xs = [vectors[i][start:end] for i, start, end in slices]
+    places = {i: _get_places(p) for i, p in found if p is not None and any(map(len, p))}
     Y: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
-    backprop_rows: Optional[Callable] = None
-    if pairs:
-        dropout = esim.attrs["dropout"].rate if is_train else 0.0
-        matches = find_matches([(docs[i], *_get_places(pair)) for i, pair in pairs.items()])
-        Y[list(pairs)], backprop_rows = run_rows(esim, Xs, is_train, matches, dropout=dropout)
+    dropout = esim.attrs["dropout"].rate if is_train else 0.0
+    ways_back = []
+    for batch in _batch(places):
+        # All first texts, then all second ones.
+        slices = [(i, slice(*places[i][side])) for side in (0, 1) for i in batch]
+        Xs = [vectors[i][where] for i, where in slices]
+        matches = find_matches([(docs[i], *places[i]) for i in batch])
+        Y[batch], backprop_rows = run_rows(esim, Xs, is_train, matches, dropout=dropout)
+        if is_train:
+            ways_back.append((batch, slices, backprop_rows))
 
     def backprop(dY: Floats2d) -> List[Doc]:
         dvectors = [model.ops.alloc2f(*vector.shape) for vector in vectors]
-        if backprop_rows is not None:
-            for (i, start, end), dX in zip(slices, backprop_rows(cast(Any, dY)[list(pairs)])):
-                dvectors[i][start:end] += dX
+        for batch, slices, backprop_rows in ways_back:
+            for (i, where), dX in zip(slices, backprop_rows(cast(Any, dY)[batch])):
+                dvectors[i][where] += dX
         return backprop_vectors(dvectors)
 
     return Y, backprop
 
 
-def _find_slices(pairs: "dict[int, TextPair]") -> List[Tuple[int, int, int]]:
-    """RETURNS (List[Tuple[int, int, int]]): Doc, start and end of all first texts, then of all
-    second ones."""
-    places = {i: _get_places(pair) for i, pair in pairs.items()}
-    return [(i, *places[i][side]) for side in (0, 1) for i in pairs]
+def _batch(places: "dict[int, Tuple[Place, Place]]") -> Iterator[List[int]]:
+    """RETURNS (Iterator[List[int]]): Numbers of docs whose pairs are read together."""
+    rows = list(places)
+    longest = [max(end - start for start, end in pair) for pair in places.values()]
+    for group in plan_padded([2 * length for length in longest]):
+        yield [rows[i] for i in group]
 
 
 def _get_places(pair: TextPair) -> Tuple[Place, Place]:

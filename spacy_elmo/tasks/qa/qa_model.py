@@ -11,6 +11,7 @@ from thinc.types import Floats2d
 from ...errors import Errors
 from ..shared.bilstm import require_even
 from ..shared.dropout import Dropout
+from ..shared.padded_batches import plan_padded
 from ..shared.places import Place
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
 from ..shared.word_matches import find_matches
@@ -18,10 +19,6 @@ from .bidaf import BiDAF
 from .qa_readings import QAReading
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
-
-# Padded tokens of the contexts that are read at a time: what is needed for attention stays below
-# 100 MB, however long a doc is.
-_MOST_PADDED = 8192
 
 
 class Scores(NamedTuple):
@@ -137,16 +134,9 @@ def _batch(readings: List[QAReading]) -> Iterator[List[_Part]]:
         for i, reading in enumerate(readings)
         for k, window in enumerate(reading.windows)
     ]
-    parts.sort(key=lambda part: part.window[1] - part.window[0])
-    batch: List[_Part] = []
-    for part in parts:
-        length = part.window[1] - part.window[0]
-        if batch and (len(batch) + 1) * length > _MOST_PADDED:
-            yield batch
-            batch = []
-        batch.append(part)
-    if batch:
-        yield batch
+    lengths = [part.window[1] - part.window[0] for part in parts]
+    for group in plan_padded(lengths):
+        yield [parts[i] for i in group]
 
 
 def _find_slices(parts: List[_Part]) -> List[Tuple[int, Place]]:

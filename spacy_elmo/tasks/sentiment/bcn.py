@@ -10,9 +10,10 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ...util.checks import require_least
-from ..shared.attention import align, pad, pool_max, pool_mean, pool_min, pool_weighted
+from ..shared.attention import attend, pad, pool_max, pool_mean, pool_min, pool_weighted
 from ..shared.bilstm import BiLSTM, require_even
 from ..shared.dropout import Dropout, drop
+from ..shared.padded_batches import plan_padded
 from ..shared.torch_layer import run_rows, torch_layer
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -46,7 +47,7 @@ class BCN(nn.Module):
         X = torch.relu(self.project(drop(X, dropout)))
         X = self.encode(drop(X, dropout), lengths)  # (n_tokens, width)
         padded, mask = pad(X, lengths)
-        context = align(padded, padded, mask, mask)[0][mask]  # (n_tokens, width)
+        context = attend(padded, padded, mask, mask)[mask]  # (n_tokens, width)
         joined = torch.cat([X, X - context, X * context], dim=1)
         X = drop(self.integrate(drop(joined, dropout), lengths), dropout)
         padded, mask = pad(X, lengths)
@@ -108,18 +109,18 @@ def bcn_forward(
     RETURNS (Tuple[Floats2d, Callable]): shape (n_docs, width), zeros for no tokens in the whole
         batch or in a doc; and the way back.
     """
-    rows = [i for i, X in enumerate(Xs) if len(X)]
     Y: Any = model.ops.alloc2f(len(Xs), model.get_dim("nO"))
-    backprop_rows: Optional[Callable] = None
-    if rows:
-        dropout = model.attrs["dropout"].rate if is_train else 0.0
-        kept = [Xs[i] for i in rows]
-        Y[rows], backprop_rows = run_rows(model, kept, is_train, dropout=dropout)
+    dropout = model.attrs["dropout"].rate if is_train else 0.0
+    ways_back = []
+    for batch in plan_padded([len(X) for X in Xs]):
+        Y[batch], backprop_rows = run_rows(model, [Xs[i] for i in batch], is_train, dropout=dropout)
+        if is_train:
+            ways_back.append((batch, backprop_rows))
 
     def backprop(dY: Floats2d) -> List[Floats2d]:
         dXs = [model.ops.alloc2f(*X.shape) for X in Xs]
-        if backprop_rows is not None:
-            for i, dX in zip(rows, backprop_rows(cast(Any, dY)[rows])):
+        for batch, backprop_rows in ways_back:
+            for i, dX in zip(batch, backprop_rows(cast(Any, dY)[batch])):
                 dXs[i] = dX
         return dXs
 

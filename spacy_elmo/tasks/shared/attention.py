@@ -6,6 +6,10 @@ from typing import List, Tuple
 import torch
 from torch import Tensor
 
+# Weights of attention that are computed at a time, 16 MB: one long text has the square of its
+# tokens.
+_MOST_SCORES = 1 << 22
+
 
 def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
     """X (Tensor): shape (n_tokens, width), sequence after sequence. lengths (List[int]): at least
@@ -37,11 +41,19 @@ def align(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tuple[Tensor,
     RETURNS (Tuple[Tensor, Tensor]): for each token of A a mean of B's, of A's shape; for each
         token of B a mean of A's.
     """
+    return attend(A, B, mask_a, mask_b), attend(B, A, mask_b, mask_a)
+
+
+def attend(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tensor:
+    """As `align`, for the tokens of A alone. RETURNS (Tensor): A's shape."""
+    n = max(1, _MOST_SCORES // (B.shape[0] * B.shape[1]))
+    read = [_attend(*part, B, mask_b) for part in zip(A.split(n, 1), mask_a.split(n, 1))]
+    return read[0] if len(read) == 1 else torch.cat(read, dim=1)
+
+
+def _attend(A: Tensor, mask_a: Tensor, B: Tensor, mask_b: Tensor) -> Tensor:
     scores = A @ B.transpose(1, 2)  # (n_seqs, len_a, len_b)
-    both = mask_a.unsqueeze(2) & mask_b.unsqueeze(1)
-    of_b = masked_softmax(scores, both) @ B  # (n_seqs, len_a, width)
-    of_a = masked_softmax(scores.transpose(1, 2), both.transpose(1, 2)) @ A
-    return of_b, of_a
+    return masked_softmax(scores, mask_a.unsqueeze(2) & mask_b.unsqueeze(1)) @ B
 
 
 def pool_mean(X: Tensor, mask: Tensor) -> Tensor:
