@@ -52,12 +52,15 @@ def describes_docs(factories: Iterable[str]) -> bool:
 
 def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Section:
     """pipe (Any): an "elmo_qa". nlp (Language): its pipeline. question, text (str): what is asked,
-    and where. RETURNS (Section): the likeliest spans with their probabilities."""
+    and where. RETURNS (Section): the likeliest spans with their probabilities; the answer is
+    drawn in its text."""
     answer = pipe.answer(nlp, question, text)
     found = f"{answer.text} ({answer.probability:.0%})" if answer.text else "no answer"
     lines = [f"{found}; no answer: {answer.no_answer:.0%}"]
     lines += [f"  {a.text} ({a.probability:.0%})" for a in pipe.top_answers(nlp, question, text)]
-    return Section(f"Answers to '{question}'", lines)
+    place = {"start": answer.start, "end": answer.end, "label": f"{answer.probability:.0%}"}
+    html = _draw({"text": text, "ents": [place]}, "ent") if answer.text else ""
+    return Section(f"Answers to '{question}'", lines, html)
 
 
 def describe_entailment(pipe: Any, nlp: Language, premise: str, hypothesis: str) -> Section:

@@ -1,5 +1,8 @@
 """`spacy elmo tasks`: one pipeline with all of the tasks, from one shared elmo."""
 
+import re
+from html import escape
+
 import pytest
 import spacy
 from spacy.cli import app
@@ -8,6 +11,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
+from spacy_elmo.explore.task_sections import describe_answers
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.tasks.qa.gold_answers import set_gold
 
@@ -85,6 +89,21 @@ def test_a_piped_text_is_utf8_whatever_the_system_has(folder):
     refused = runner.invoke(app, command, input=b"S\xe4m gave him ham .")
     assert refused.exit_code == 1 and "EL155" in refused.output
     assert "EL157" in runner.invoke(app, command, input=b"").output
+
+
+@pytest.mark.parametrize("threshold", [1.0, 0.0])
+def test_an_answer_is_drawn_in_its_text(folder, threshold):
+    nlp = spacy.load(folder)
+    pipe = nlp.get_pipe("elmo_qa")
+    pipe.threshold = threshold
+    section = describe_answers(pipe, nlp, "Who gave ham ?", f"<b> {TEXT}")
+
+    answer = pipe.answer(nlp, "Who gave ham ?", f"<b> {TEXT}")
+    assert bool(answer.text) == bool(section.html) == bool(threshold)
+    if threshold:
+        (marked,) = re.findall(r"<mark[^>]*>\s*(.*?)\s*<span[^>]*>(.*?)</span>", section.html)
+        assert marked == (escape(answer.text), f"{answer.probability:.0%}")
+        assert "<b>" not in section.html
 
 
 def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):
