@@ -15,6 +15,7 @@ from spacy_elmo.tasks.shared.span_corpus import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
 from .helpers import SHAPE, make_nlp
+from .toy_roles import make_corpus, read
 
 LISTENER = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
@@ -51,10 +52,12 @@ RANKER = {
     "dropout": 0.0,
     "word_match": True,
 }
+TAGGER = {"@architectures": "spacy-elmo.SRLTagger.v1", "width": 16, "depth": 2, "dropout": 0.0}
 MODELS = {
     "elmo_coref": {**RANKER, "tok2vec": LISTENER},
     "elmo_entailment": {**ESIM, "tok2vec": LISTENER},
     "elmo_qa": {**QA, "tok2vec": LISTENER},
+    "elmo_srl": {**TAGGER, "tok2vec": LISTENER},
     "textcat": {**BCN, "exclusive_classes": True, "tok2vec": LISTENER},
     "textcat_multilabel": {**BCN, "exclusive_classes": False, "tok2vec": LISTENER},
     "ner": {
@@ -78,6 +81,8 @@ WORDS = ["green", "eggs", "ham", "and", "like", "Sam"]
 
 def make_gold(nlp, name, n_docs=24, seed=0):
     """Docs in which all that is asked can be seen from single words."""
+    if name == "elmo_srl":
+        return make_corpus(nlp.vocab, n_docs, seed)
     rng = random.Random(seed)
     makers = {
         "elmo_coref": _clusters,
@@ -192,6 +197,7 @@ def read_output(docs):
             {label: round(value, 4) for label, value in doc.cats.items()},
             doc._.entailment,
             doc._.qa_answer and (doc._.qa_answer.text, round(doc._.qa_answer.probability, 4)),
+            read(doc),
         )
         for doc in docs
     ]

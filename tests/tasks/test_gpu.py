@@ -13,12 +13,10 @@ from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
 from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.bilstm import bilstm
 
-from ..support import toy_roles
-from ..support.helpers import make_nlp
 from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output
 
-ROLES, MIXED = "elmo_srl", "elmo_coref with a mix"
-NAMES = [*MODELS, MIXED, ROLES]
+MIXED = "elmo_coref with a mix"
+NAMES = [*MODELS, MIXED]
 
 
 def test_the_network_lies_where_thinc_says(monkeypatch):
@@ -61,19 +59,11 @@ def learn(name):
     if name == MIXED:
         listener = {**LISTENER, "output": "mix"}
         return make_task("elmo_coref", n_updates=60, tok2vec=listener)
-    if name != ROLES:
-        return make_task(name, n_updates=60)
-    nlp = make_nlp()
-    toy_roles.add_srl(nlp)
-    toy_roles.train(nlp, toy_roles.make_examples(toy_roles.make_corpus(nlp.vocab)), 30)
-    return nlp
+    return make_task(name, n_updates=60)
 
 
 def run(nlp, name):
     """RETURNS: What a pipeline says of some docs, of which nothing is known but the words."""
-    if name == ROLES:
-        docs = [copy_words(doc) for doc in toy_roles.make_corpus(nlp.vocab)]
-        return [toy_roles.read(doc) for doc in nlp.pipe(docs)]
     for pipe in (ElmoEntailment, ElmoQA):
         pipe.register_extensions()
     docs = [copy_words(doc) for doc in make_gold(nlp, name.split()[0], 6, seed=1)]

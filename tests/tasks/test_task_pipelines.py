@@ -20,6 +20,7 @@ from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
 from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 
 from ..support.helpers import SHAPE, silently
+from ..support.toy_roles import read
 from ..support.toy_tasks import (
     ENCODED,
     LISTENER,
@@ -30,11 +31,12 @@ from ..support.toy_tasks import (
     read_output,
 )
 
-OURS = ["elmo_coref", "elmo_entailment", "elmo_qa", "textcat", "textcat_multilabel"]
+OURS = ["elmo_coref", "elmo_entailment", "elmo_qa", "elmo_srl", "textcat", "textcat_multilabel"]
 KEYS = {
     "elmo_coref": "coref_f",
     "elmo_entailment": "entailment_acc",
     "elmo_qa": "qa_em",
+    "elmo_srl": "srl_f",
     "textcat": "cats_score",
     "textcat_multilabel": "cats_score",
     "ner": "ents_f",
@@ -78,6 +80,7 @@ def assert_same(docs, expected):
         assert doc._.entailment == other._.entailment
         chains = [[[(m.start, m.end) for m in c] for c in d._.coref_chains] for d in (doc, other)]
         assert chains[0] == chains[1]
+        assert read(doc) == read(other)
         assert_same_answers(doc._.qa_answers, other._.qa_answers)
 
 
@@ -298,5 +301,6 @@ def test_spacy_train_trains_it(name, tmp_path):
     silently(lambda: spacy_train(tmp_path / "config.cfg", tmp_path / "out", overrides=paths))
 
     trained = spacy.load(tmp_path / "out" / "model-last")
-    assert {*trained.get_pipe(name).labels} <= {"yes", "no", "good", "bad", "FOOD", "PER"}
+    labels = {"yes", "no", "good", "bad", "FOOD", "PER", "A0", "A1", "R-A1"}
+    assert {*trained.get_pipe(name).labels} <= labels
     assert len(run(trained, name)) >= 9

@@ -163,11 +163,6 @@ def test_copies_say_the_same(with_elmo, tmp_path, name):
         np.testing.assert_allclose(row, other, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", SAVES)
-def test_copies_find_the_same(trained, tmp_path, name):
-    assert describe(SAVES[name](trained, tmp_path / "pipeline")) == describe(trained)
-
-
 def test_settings_are_in_the_config(trained, tmp_path):
     trained.to_disk(tmp_path)
     config = {"components": {"elmo_srl": {"predicates": "given", "threshold": 0.3}}}
@@ -181,19 +176,6 @@ def test_a_file_of_another_shape_is_refused(trained, nlp):
     srl = add_srl(nlp, width=8)
     with pytest.raises(ValueError, match="EL020|EL021|EL116"):
         srl.from_bytes(trained.get_pipe("elmo_srl").to_bytes())
-
-
-def test_two_processes_say_the_same(trained):
-    assert describe(trained, n_process=2, batch_size=1) == describe(trained)
-
-
-def test_listeners_can_be_replaced(with_elmo):
-    nlp = copy.deepcopy(with_elmo)
-    expected = describe(nlp)
-    nlp.replace_listeners("elmo", "elmo_srl", ["model.tok2vec"])
-    nlp.remove_pipe("elmo")
-
-    assert describe(nlp) == expected
 
 
 def test_labels_can_be_given(nlp):
