@@ -19,14 +19,14 @@ import typer
 from common import describe_machine, print_table
 from probe_biLM import ENTITIES
 
-from spacy_elmo.cli.pretrain import _keep_memory
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_progress import Report
+from spacy_elmo.util.memory import keep_memory
 from spacy_elmo.util.templates import read_template
 
 # Steps that show how fast a variant is; the first are not counted.
-TRIAL_STEPS, FIRST_STEPS = 15, 5
+TRIAL_STEPS, FIRST_STEPS = 30, 10
 BASE: dict[str, dict[str, Any]] = {
     "training": {
         "learn_rate": 0.003,
@@ -55,7 +55,7 @@ def train(
 ) -> None:
     """Train a variant; write WORK/NAME/ladder.json."""
     torch.set_num_threads(1)
-    _keep_memory()
+    keep_memory()
     changes = srsly.read_json(variants)[name]
     folder = work / name
     rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS)["rate"]
@@ -70,16 +70,23 @@ def train(
 @app.command("table")
 def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
     """Print a table of the runs that have a probe.json of `probe_biLM.py`."""
-    header = ["run", "million tokens", "perplexity", "XPOS by layer", *ENTITIES, "operations"]
+    probes = {path: srsly.read_json(path) for path in work.glob("*/probe.json")}
+    known = {key for probe in probes.values() for key in probe}
+    names = [key for task in ENTITIES for key in (task, f"{task}_vectors") if key in known]
+    header = ["run", "million tokens", "perplexity", "XPOS by layer", *names, "operations"]
     rows = []
-    for path in work.glob("*/probe.json"):
-        probe, ladder = srsly.read_json(path), path.with_name("ladder.json")
+    for path, probe in probes.items():
+        ladder = path.with_name("ladder.json")
         n_tokens = srsly.read_json(ladder)["n_tokens"] if ladder.exists() else 0
         row = [path.parent.name, f"{n_tokens / 1e6:.1f}", f"{probe['perplexity']:.1f}"]
         row.append(" ".join(f"{value:.2f}" for value in probe["xpos"]))
-        row += [f"{mean(probe[task]):.1f} ± {pstdev(probe[task]):.1f}" for task in ENTITIES]
+        row += [_show(probe.get(name, [])) for name in names]
         rows.append([*row, f"{probe['operations'] / 1e6:.1f} M"])
     print_table(header, sorted(rows, key=lambda row: float(row[2])))
+
+
+def _show(scores: list[float]) -> str:
+    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}" if scores else "-"
 
 
 def run(

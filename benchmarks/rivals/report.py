@@ -18,7 +18,7 @@ from .tasks import TASKS
 _HEAD = """# ELMo and its rivals
 
 What a user would take instead, with the same data, updates, task models and machine. Every
-row is chosen on dev and tested once; where there are several seeds: mean ± standard deviation.
+row is chosen on dev; where there are several seeds: mean ± standard deviation.
 Speed is that of the whole pipeline, raw text in, tags or entities out; latency is the median of
 one sentence at a time.
 

@@ -1,13 +1,11 @@
 """`python -m spacy elmo pretrain`: raw text -> a biLM."""
 
-import ctypes
 import math
 import signal
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
 import typer
 
@@ -50,6 +48,7 @@ def pretrain(
 
     from ..pretraining.run import pretrain as run
     from ..pretraining.run_log import RunLog
+    from ..util.memory import keep_memory
 
     def report(news: "Report", total_steps: int) -> None:
         lines(news, total_steps)
@@ -58,7 +57,7 @@ def pretrain(
     log = RunLog(output)
     is_quiet = quiet or not log.is_first
     set_log_level(is_quiet)
-    _keep_memory()
+    keep_memory()
     if threads:
         torch.set_num_threads(threads)
     with exit_on_error(is_quiet) as console, closing(RunLines(console)) as lines:
@@ -122,14 +121,3 @@ class _Stopper:
     @property
     def is_over(self) -> bool:
         return bool(self.signal) or time.monotonic() >= self.ends
-
-
-def _keep_memory() -> None:
-    """Have the C library keep what it frees: asking the system for the same large blocks
-    over and over costs a fifth of the time. glibc only; harmless elsewhere."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        mallopt: Callable[[int, int], int] = getattr(libc, "mallopt", lambda key, value: 0)
-        m_trim_threshold, m_mmap_threshold = -1, -3
-        mallopt(m_mmap_threshold, 1 << 30)
-        mallopt(m_trim_threshold, (1 << 31) - 1)
