@@ -137,6 +137,24 @@ def test_copies_say_the_same(task, tmp_path):
     assert_same(run(nlp, name), expected)
 
 
+def test_what_was_trained_apart_shares_one_elmo(tmp_path):
+    names = ["elmo_srl", "elmo_coref", "textcat"]
+    apart = {name: make_task(name, n_updates=10) for name in names}
+    joined = make_task("ner")
+    for name, nlp in apart.items():
+        joined.add_pipe(name, source=nlp)
+    joined.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+
+    assert loaded.pipe_names == ["elmo", "ner", *names]
+    for name, nlp in apart.items():
+        for other in set(loaded.pipe_names) - {"elmo", name}:
+            loaded.disable_pipe(other)
+        assert_same(run(loaded, name), run(nlp, name))
+        for other in loaded.disabled:
+            loaded.enable_pipe(other)
+
+
 def test_docs_keep_what_was_said(task):
     name, nlp = task
     docs = run(nlp, name)
