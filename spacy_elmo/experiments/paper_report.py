@@ -151,7 +151,8 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
         gain = compare(mean(row[split]), mean(baseline[split]))
         if row is baseline:
             gain = ("-", "-")
-        scores = (row["dev"], row["test"], *(row["further"][name] for name in further))
+        others = (row.get("further", {}).get(name, []) for name in further)
+        scores = (row["dev"], row["test"], *others)
         shown = (format_scores(values) for values in scores)
         cells.append((row["title"], *shown, *gain, str(len(row["seeds"]))))
     blocks: List[Block] = [Table(header, cells)]

@@ -31,12 +31,14 @@ from .subsets import find_further, find_splits, write_subset
 from .variant_configs import make_variant
 from .variants import Variant, get_score
 
-# Of the result of a run, but for "further", which is there if there are further test sets, and
+# Of the result of a run, but for "further", which is there if there are further tests, and
 # "gpu", the name of the one it was made on.
 RESULT_KEYS = {
     "variant", "share", "seed", "score", "dev", "test", "curve", "mixes", "n_docs", "seconds",
     "date", "versions", "settings", "config",
 }  # fmt: skip
+# A further test of roles: on new text nobody gives the predicates.
+FOUND_PREDICATES = "predicates found"
 
 
 class Run(NamedTuple):
@@ -76,7 +78,8 @@ def run_one(
     report (Callable[[RunProgress], None]): called with the progress.
     RETURNS (Dict[str, Any]): what is written, with `RESULT_KEYS`: "score" is the key of the
         score, "dev" and "test" hold scores; test is None without test.spacy. "further" holds
-        those of further test sets, by name. "config" is `hash_config`.
+        those of further tests, by name: other sets, and for roles the test set with predicates that
+        the component has found, where they are given otherwise. "config" is `hash_config`.
     """
     start = time.perf_counter()
     # Of what is trained, not of what the files say when it is done.
@@ -105,14 +108,22 @@ def run_one(
         "settings": asdict(settings),
         "config": config_hash,
     }
-    further = find_further(Path(settings.corpus))
+    sets = find_further(Path(settings.corpus))
+    further = {name: _test(best, nlp.config, sets[name]) for name in sets}
+    if "test" in splits and _are_predicates_given(best, settings.component):
+        best.get_pipe(settings.component).predicates = "predicted"
+        further[FOUND_PREDICATES] = _test(best, nlp.config, splits.get("test"))
     if further:
-        result["further"] = {name: _test(best, nlp.config, further[name]) for name in further}
+        result["further"] = further
     if gpu := get_gpu_name():
         result["gpu"] = gpu
     write_checked_json(output / f"{run.name}.json", result)
     shutil.rmtree(path, ignore_errors=True)
     return result
+
+
+def _are_predicates_given(nlp: Language, component: str) -> bool:
+    return component == "elmo_srl" and nlp.get_pipe(component).predicates == "given"
 
 
 def train_best(nlp: Language, output: Path) -> Language:

@@ -38,7 +38,7 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
     results (Sequence[Result]): from `run_all`.
     RETURNS (List[Dict[str, Any]]): of each variant and share, smaller shares first:
         "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
-        by seed; test is empty without one), "further" (scores by seed of each further test set,
+        by seed; test is empty without one), "further" (scores by seed of each further test,
         if there are any), "curve" (of each evaluation on dev: "step",
         "scores" in percent), "mixes" (by seed).
     """
@@ -66,10 +66,11 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
                 "curve": _join_curves(group),
                 "mixes": [result["mixes"] for result in group],
             }
-            if "further" in group[0]:
+            # Runs of another version may have more of them.
+            tests = [result.get("further", {}) for result in group]
+            if names := list(dict.fromkeys(name for each in tests for name in each)):
                 row["further"] = {
-                    name: _get_scores(group, [result["further"][name] for result in group])
-                    for name in group[0]["further"]
+                    name: _get_scores(group, [each.get(name) for each in tests]) for name in names
                 }
             rows.append(row)
     return rows
@@ -77,8 +78,8 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
 
 def list_further(rows: Sequence[Dict[str, Any]]) -> List[str]:
     """rows (Sequence[Dict[str, Any]]): from `summarise`. RETURNS (List[str]): names of the further
-    test sets."""
-    return list(rows[0].get("further", ()))
+    tests."""
+    return list(dict.fromkeys(name for row in rows for name in row.get("further", ())))
 
 
 def _get_scores(group: Sequence[Result], found: Sequence[Optional[Result]]) -> List[float]:

@@ -1,6 +1,7 @@
 """Further test sets of a corpus, and table 1 beside the paper's."""
 
 import pytest
+import spacy
 from spacy.tokens import DocBin
 
 from spacy_elmo.experiments.figures import plot_samples, plot_scores, plot_updates
@@ -9,12 +10,20 @@ from spacy_elmo.experiments.paper_report import make_sections
 from spacy_elmo.experiments.paper_table1 import describe_task, make_table1
 from spacy_elmo.experiments.report_blocks import Table
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
-from spacy_elmo.experiments.runs import Run
+from spacy_elmo.experiments.runs import FOUND_PREDICATES, Run, load_base, run_one
 from spacy_elmo.experiments.subsets import find_further
-from spacy_elmo.experiments.summary import count_cut, count_rising, describe_suite, list_further
+from spacy_elmo.experiments.summary import (
+    count_cut,
+    count_rising,
+    describe_suite,
+    list_further,
+    summarise,
+)
 from spacy_elmo.experiments.variants import choose_variants
 
+from ..support.helpers import ROOT
 from ..support.toy_corpora import make_docs
+from ..support.toy_roles import make_corpus
 
 PLAIN = Run(choose_variants("gain", 2)[0], 1.0, 0)
 
@@ -38,6 +47,39 @@ def test_runs_are_tested_on_further_sets(tagged_corpus, tmp_path):
     summary = describe_suite("toy", [PLAIN.variant], [result], read_settings(output))
     (row,) = summary["rows"]
     assert list_further(summary["rows"]) == ["news", "web"] and row["further"]["web"] == row["test"]
+
+
+@pytest.mark.parametrize("source", ["given", "predicted"])
+def test_roles_are_tested_with_found_predicates_too(tmp_path, source):
+    vocab = spacy.blank("en").vocab
+    for seed, split in enumerate(("train", "dev", "test")):
+        path = tmp_path / "corpus" / f"{split}.spacy"
+        path.parent.mkdir(exist_ok=True)
+        DocBin(docs=make_corpus(vocab, 12, seed)).to_disk(path)
+    config = load_base(str(ROOT / "projects/table1/roles.cfg"))
+    # At this threshold, none is found.
+    config["components"]["elmo_srl"].update(predicates=source, threshold=1.0)
+    config.to_disk(tmp_path / "roles.cfg", interpolate=False)
+    settings = RunSettings(
+        str(tmp_path / "corpus"), "elmo_srl", max_steps=1, eval_frequency=1,
+        config=str(tmp_path / "roles.cfg"),
+    )  # fmt: skip
+    result = run_one(PLAIN, settings, tmp_path, None, lambda progress: None)
+
+    further = result.get("further", {})
+    assert list(further) == [FOUND_PREDICATES] * (source == "given")
+    if further:
+        assert result["test"]["srl_predicate_f"] == 1
+        assert further[FOUND_PREDICATES]["srl_predicate_f"] == 0
+
+
+def test_runs_may_have_different_further_tests():
+    base = {"variant": "plain", "share": 1.0, "score": "f", "dev": {"f": 0.5}, "test": {"f": 0.4}}
+    base |= {"n_docs": 1, "curve": [], "mixes": []}
+    results = [{**base, "seed": 0}, {**base, "seed": 1, "further": {"web": {"f": 0.3}}}]
+    rows = summarise([PLAIN.variant], results)
+
+    assert list_further(rows) == ["web"] and rows[0]["further"] == {"web": [30.0]}
 
 
 @pytest.mark.parametrize("change", ["gone", "new", "other"])
