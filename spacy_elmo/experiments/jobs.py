@@ -23,6 +23,7 @@ from ..util.checked_json import read_checked_json
 from ..util.checks import require_seed
 from ..util.child_processes import end_with_parent
 from ..util.locks import lock_folder
+from ..util.memory import release_memory
 from .progress import OnProgress, RunProgress
 from .results import Result
 from .run_settings import RunSettings, hash_vectors
@@ -204,4 +205,7 @@ def _set_up_job(
 
 
 def _run_job(run: Run, settings: RunSettings, output: Path, cache: Optional[Path]) -> Result:
-    return run_one(run, settings, output, cache, _report)
+    result = run_one(run, settings, output, cache, _report)
+    # The next run needs what this one had.
+    release_memory()
+    return result

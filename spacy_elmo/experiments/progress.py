@@ -6,6 +6,8 @@ from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from spacy import registry
 from spacy.language import Language
 
+from ..util.memory import release_memory
+
 # For the configs of runs alone, so not an entry point.
 LOGGER = "spacy-elmo.RunLog.v1"
 # Seconds between two reports.
@@ -56,6 +58,8 @@ class RunLog:
         """info (Optional[Dict[str, Any]]): of an evaluation on dev; None if there was none."""
         if info is not None:
             self._evaluate(info)
+            # Batches differ in size: in hours a run would come to several times what it needs.
+            release_memory()
         else:
             self._last = self._last._replace(step=self._last.step + 1, is_new=False)
         if info is not None or time.monotonic() - self._time > _INTERVAL:

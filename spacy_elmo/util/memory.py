@@ -40,6 +40,14 @@ def keep_memory() -> None:
         mallopt(m_trim_threshold, (1 << 31) - 1)
 
 
+def release_memory() -> None:
+    """Have the C library give back what it keeps of what was freed: after many arrays of all
+    sizes, that is most of a process's memory. glibc only; harmless elsewhere."""
+    if sys.platform == "linux":
+        trim: Callable[[int], int] = getattr(ctypes.CDLL(None), "malloc_trim", lambda padding: 0)
+        trim(0)
+
+
 def is_out_of_memory(err: BaseException) -> bool:
     """err (BaseException): any. RETURNS (bool): Whether it says that there is not enough memory:
     torch has a class of its own for the memory of a GPU alone."""
