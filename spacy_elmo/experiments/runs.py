@@ -110,8 +110,9 @@ def run_one(
     }
     sets = find_further(Path(settings.corpus))
     further = {name: _test(best, nlp.config, sets[name]) for name in sets}
-    if "test" in splits and _are_predicates_given(best, settings.component):
-        best.get_pipe(settings.component).predicates = "predicted"
+    pipe: Any = best.get_pipe(settings.component)
+    if "test" in splits and getattr(pipe, "predicates", "") == "given":
+        pipe.predicates = "predicted"
         further[FOUND_PREDICATES] = _test(best, nlp.config, splits.get("test"))
     if further:
         result["further"] = further
@@ -120,10 +121,6 @@ def run_one(
     write_checked_json(output / f"{run.name}.json", result)
     shutil.rmtree(path, ignore_errors=True)
     return result
-
-
-def _are_predicates_given(nlp: Language, component: str) -> bool:
-    return component == "elmo_srl" and nlp.get_pipe(component).predicates == "given"
 
 
 def train_best(nlp: Language, output: Path) -> Language:

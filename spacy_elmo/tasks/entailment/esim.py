@@ -16,6 +16,7 @@ from ..shared.padded_batches import plan_padded
 from ..shared.places import Place
 from ..shared.text_pairs import TextPair, get_pair
 from ..shared.torch_layer import init_past_reader, run_rows, torch_layer
+from ..shared.wide_linear import map_parts
 from ..shared.word_matches import MATCH_WIDTH, add_matches, find_matches
 from .nli_files import PAIR_NAMES
 
@@ -59,8 +60,8 @@ class ESIM(nn.Module):
         padded, mask = pad(X, lengths)  # (2 * n_pairs, longest, width + n_past)
         A, B = padded.split(n_pairs)
         other = torch.cat(align(A, B, *mask.split(n_pairs)))[mask]  # as X
-        compared = torch.cat([X, other, X - other, X * other, *more], dim=1)
-        X = torch.relu(self.project(drop(compared, dropout)))
+        compared = [X, other, X - other, X * other, *more]
+        X = torch.relu(map_parts(self.project, compared, dropout))
         padded, mask = pad(self.compose(drop(X, dropout), lengths), lengths)
         pooled = torch.cat([pool_mean(padded, mask), pool_max(padded, mask)], dim=1)
         both = torch.cat(pooled.split(n_pairs), dim=1)  # (n_pairs, 4 * width)

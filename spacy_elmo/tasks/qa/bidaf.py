@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..shared.attention import masked_softmax, pad, pool_weighted
 from ..shared.bilstm import BiLSTM, EncoderWithPast
 from ..shared.dropout import drop
+from ..shared.wide_linear import map_parts
 from ..shared.word_matches import MATCH_WIDTH, add_matches
 
 # Hidden units of the no-answer score, as in Clark & Gardner 2018.
@@ -46,23 +47,27 @@ class BiAttention(nn.Module):
     def forward(
         self,
         C: Tensor,
+        lengths_c: List[int],
         Q: Tensor,
-        mask_c: Tensor,
-        mask_q: Tensor,
+        lengths_q: List[int],
         dropout: float,
         more: Sequence[Tensor] = (),
     ) -> Tensor:
-        """C, Q (Tensor): context and question, (n, len_c, width) and (n, len_q, width). mask_c,
-        mask_q (Tensor): which rows are tokens. more (Sequence[Tensor]): what else is known of the
-        context, (n, len_c, n_more) together. RETURNS (Tensor): shape (n, len_c, nO)."""
+        """C, Q (Tensor): contexts and questions, (n_tokens_c, width) and (n_tokens_q, width).
+        lengths_c, lengths_q (List[int]): of n of each. more (Sequence[Tensor]): what else is known
+        of the contexts, (n_tokens_c, n_more) together. RETURNS (Tensor): shape
+        (n_tokens_c, nO)."""
+        padded_c, mask_c = pad(C, lengths_c)  # (n, len_c, width)
+        padded_q, mask_q = pad(Q, lengths_q)  # (n, len_q, width)
         both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)
-        scores = self.similarity(C, Q)  # (n, len_c, len_q)
-        of_q = masked_softmax(scores, both) @ Q  # (n, len_c, width)
+        scores = self.similarity(padded_c, padded_q)  # (n, len_c, len_q)
+        of_q = (masked_softmax(scores, both) @ padded_q)[mask_c]  # (n_tokens_c, width)
         lowest = torch.finfo(scores.dtype).min
         best = scores.masked_fill(~both, lowest).amax(dim=2)  # (n, len_c)
-        of_c = pool_weighted(C, best, mask_c).unsqueeze(1)  # (n, 1, width)
-        joined = torch.cat([C, of_q, C * of_q, C * of_c, *more], dim=2)
-        return torch.relu(self.merge(drop(joined, dropout)))
+        of_c = pool_weighted(padded_c, best, mask_c)  # (n, width)
+        of_c = of_c.repeat_interleave(mask_c.sum(dim=1), dim=0)  # (n_tokens_c, width)
+        parts = [C, of_q, C * of_q, C * of_c, *more]
+        return torch.relu(map_parts(self.merge, parts, dropout))
 
 
 class SelfAttention(nn.Module):
@@ -78,13 +83,13 @@ class SelfAttention(nn.Module):
     def forward(self, X: Tensor, lengths: List[int], dropout: float) -> Tensor:
         """X (Tensor): shape (n_tokens, width). lengths (List[int]): of the contexts. RETURNS
         (Tensor): as X."""
-        padded, mask = pad(self.encode(drop(X, dropout), lengths), lengths)
+        own = self.encode(drop(X, dropout), lengths)  # (n_tokens, width)
+        padded, mask = pad(own, lengths)
         longest = padded.shape[1]
         others = ~torch.eye(longest, dtype=torch.bool, device=X.device)
         both = mask.unsqueeze(2) & mask.unsqueeze(1) & others
-        read = masked_softmax(self.similarity(padded, padded), both) @ padded
-        joined = torch.cat([padded, read, padded * read], dim=2)[mask]  # (n_tokens, 3 * width)
-        return X + torch.relu(self.merge(drop(joined, dropout)))
+        read = (masked_softmax(self.similarity(padded, padded), both) @ padded)[mask]  # as `own`
+        return X + torch.relu(map_parts(self.merge, [own, read, own * read], dropout))
 
 
 class BiDAF(nn.Module):
@@ -127,12 +132,11 @@ class BiDAF(nn.Module):
         X, more = drop(X, dropout), []
         if self.match is not None:
             X, M = add_matches(self.match, matches, X)
-            more = [pad(M[n_asked:], lengths[n:])[0]]
+            more = [M[n_asked:]]
         X = self.encode(X, lengths)
-        Q, mask_q = pad(X[:n_asked], lengths[:n])
+        Q, C = X[:n_asked], X[n_asked:]
+        X = self.attend(C, lengths[n:], Q, lengths[:n], dropout, more)  # (n_context_tokens, width)
         lengths = lengths[n:]
-        C, mask = pad(X[n_asked:], lengths)
-        X = self.attend(C, Q, mask, mask_q, dropout, more)[mask]  # (n_context_tokens, width)
         if self.attend_self is not None:
             X = self.attend_self(X, lengths, dropout)
         H = self.read_start(drop(X, dropout), lengths)
