@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 from tokenizers import Tokenizer
 
+from spacy_elmo.util.length_groups import group_by_length
+
 _MAX_PIECES = 512
 # Of the texts that are computed at a time, padding counted: one long text must not make many as
 # long as itself.
@@ -52,7 +54,8 @@ class OnnxEncoder:
         words = [[token.text for token in self.nlp.make_doc(text)] for text in texts]
         encodings = self.pieces.encode_batch(words, is_pretokenized=True)
         vectors: dict[int, NDArray] = {}
-        for group in _group([len(e.ids) for e in encodings]):
+        # The longest of a group comes last.
+        for group in group_by_length([len(e.ids) for e in encodings], _fits):
             n_pieces = len(encodings[group[-1]].ids)
             ids, mask = np.zeros((2, len(group), n_pieces), dtype="int64")
             for row, i in enumerate(group):
@@ -65,17 +68,9 @@ class OnnxEncoder:
         return [vectors[i] for i in range(len(texts))]
 
 
-def _group(lengths: list[int]) -> Iterator[list[int]]:
-    """lengths (list[int]): pieces of texts. YIELDS (list[int]): Which are computed at a time, the
-    longest last."""
-    group: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if group and (len(group) + 1) * lengths[i] > _MOST_PIECES:
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group
+def _fits(n: int, n_pieces: int) -> bool:
+    """RETURNS (bool): Whether so many texts, padded to so many pieces, are computed at a time."""
+    return n * n_pieces <= _MOST_PIECES
 
 
 def _find_first_pieces(words: list[int | None]) -> list[int]:

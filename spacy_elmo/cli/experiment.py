@@ -166,7 +166,7 @@ def _tabulate(summary: Dict[str, Any]) -> Tuple[List[List[str]], List[str]]:
             f"{row['n_docs']:,.0f}",
             format_scores(row["dev"]),
             format_scores(row["test"]),
-            *(format_scores(row.get("further", {}).get(name, [])) for name in further),
+            *(format_scores(row["further"][name]) for name in further),
         ]
         for row in summary["rows"]
     ]

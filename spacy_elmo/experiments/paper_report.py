@@ -151,8 +151,7 @@ def _make_scores(result: Result, folder: Path) -> List[Block]:
         gain = compare(mean(row[split]), mean(baseline[split]))
         if row is baseline:
             gain = ("-", "-")
-        others = (row.get("further", {}).get(name, []) for name in further)
-        scores = (row["dev"], row["test"], *others)
+        scores = (row["dev"], row["test"], *(row["further"][name] for name in further))
         shown = (format_scores(values) for values in scores)
         cells.append((row["title"], *shown, *gain, str(len(row["seeds"]))))
     blocks: List[Block] = [Table(header, cells)]

@@ -113,7 +113,7 @@ def run_one(
     pipe: Any = best.get_pipe(settings.component)
     if "test" in splits and getattr(pipe, "predicates", "") == "given":
         pipe.predicates = "predicted"
-        further[FOUND_PREDICATES] = _test(best, nlp.config, splits.get("test"))
+        further[FOUND_PREDICATES] = _test(best, nlp.config, splits["test"])
     if further:
         result["further"] = further
     if gpu := get_gpu_name():

@@ -43,6 +43,8 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
         "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
+    # Runs of another version may have more of them.
+    further = list(dict.fromkeys(name for each in results for name in each.get("further", ())))
     ordered = sorted(results, key=lambda result: result["seed"])
     for share in sorted({result["share"] for result in results}):
         for variant in variants:
@@ -66,11 +68,10 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
                 "curve": _join_curves(group),
                 "mixes": [result["mixes"] for result in group],
             }
-            # Runs of another version may have more of them.
-            tests = [result.get("further", {}) for result in group]
-            if names := list(dict.fromkeys(name for each in tests for name in each)):
+            if further:
+                tests = [result.get("further", {}) for result in group]
                 row["further"] = {
-                    name: _get_scores(group, [each.get(name) for each in tests]) for name in names
+                    name: _get_scores(group, [each.get(name) for each in tests]) for name in further
                 }
             rows.append(row)
     return rows
@@ -79,7 +80,7 @@ def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Di
 def list_further(rows: Sequence[Dict[str, Any]]) -> List[str]:
     """rows (Sequence[Dict[str, Any]]): from `summarise`. RETURNS (List[str]): names of the further
     tests."""
-    return list(dict.fromkeys(name for row in rows for name in row.get("further", ())))
+    return list(rows[0].get("further", ()))
 
 
 def _get_scores(group: Sequence[Result], found: Sequence[Optional[Result]]) -> List[float]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..errors import Errors
 from ..language_model.teacher import require_number
+from ..util.length_groups import group_by_length
 
 # Of the sequences that are read at a time, and of their attention: numbers of a head.
 _N_SEQUENCES = 64
@@ -64,7 +65,7 @@ class TransformerEncoder:
         vectors: List[Tensor] = [torch.zeros(0, self.width, device=device)]
         known: List[NDArray] = [np.zeros(0, dtype=np.int64)]
         encoded = self._encode(sequences)
-        for group in _group([len(each.owners) for each in encoded]):
+        for group in group_by_length([len(each.owners) for each in encoded], _fits):
             pieces = self.tokenizer.pad([encoded[i].pieces for i in group], return_tensors="pt")
             hidden = self.model(**{k: v.to(device) for k, v in pieces.items()}).last_hidden_state
             owners = np.full(hidden.shape[:2], -1, dtype=np.int64)  # (n_seqs, n_pieces)
@@ -161,18 +162,9 @@ def load_encoder(kind: str, path: str, layer: int) -> TransformerEncoder:
     return encoder
 
 
-def _group(lengths: List[int]) -> Iterator[List[int]]:
-    """lengths (List[int]): pieces of sequences. YIELDS (List[int]): Which of them are read at a
-    time, those of like length together."""
-    group: List[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        n_scores = (len(group) + 1) * lengths[i] ** 2
-        if group and (len(group) == _N_SEQUENCES or n_scores > _N_SCORES):
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group
+def _fits(n: int, n_pieces: int) -> bool:
+    """RETURNS (bool): Whether so many sequences of so many pieces are read at a time."""
+    return n <= _N_SEQUENCES and n * n_pieces**2 <= _N_SCORES
 
 
 def _count_places(model: Any) -> int:

@@ -32,20 +32,22 @@ def read_total_memory() -> int:
 def keep_memory() -> None:
     """Have the C library keep what it frees: asking the system for the same large blocks
     over and over costs a fifth of the time of pretraining. glibc only; harmless elsewhere."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        mallopt: Callable[[int, int], int] = getattr(libc, "mallopt", lambda key, value: 0)
-        m_trim_threshold, m_mmap_threshold = -1, -3
-        mallopt(m_mmap_threshold, 1 << 30)
-        mallopt(m_trim_threshold, (1 << 31) - 1)
+    m_trim_threshold, m_mmap_threshold = -1, -3
+    _call_libc("mallopt", m_mmap_threshold, 1 << 30)
+    _call_libc("mallopt", m_trim_threshold, (1 << 31) - 1)
 
 
 def release_memory() -> None:
     """Have the C library give back what it keeps of what was freed: after many arrays of all
     sizes, that is most of a process's memory. glibc only; harmless elsewhere."""
+    _call_libc("malloc_trim", 0)
+
+
+def _call_libc(name: str, *args: int) -> None:
+    """Call a function of the C library, if it has it."""
     if sys.platform == "linux":
-        trim: Callable[[int], int] = getattr(ctypes.CDLL(None), "malloc_trim", lambda padding: 0)
-        trim(0)
+        call: Callable[..., int] = getattr(ctypes.CDLL(None), name, lambda *args: 0)
+        call(*args)
 
 
 def is_out_of_memory(err: BaseException) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Iterator, List, Sequence
 
+from ...util.length_groups import group_by_length
+
 # Padded tokens that a task's network reads at a time: what attention and encoders need for them
 # stays below some 100 MB, however many texts come at once and however long one of them is.
 MOST_PADDED = 8192
@@ -16,13 +18,13 @@ def plan_padded(lengths: Sequence[int]) -> Iterator[List[int]]:
         is too long is a group of its own.
     """
     found = [i for i, length in enumerate(lengths) if length]
-    if len(found) * max(lengths, default=0) > MOST_PADDED:
-        found.sort(key=lambda i: lengths[i])
-    group: List[int] = []
-    for i in found:
-        if group and (len(group) + 1) * lengths[i] > MOST_PADDED:
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group
+    if _fits(len(found), max(lengths, default=0)):
+        if found:
+            yield found
+        return
+    for group in group_by_length([lengths[i] for i in found], _fits):
+        yield [found[k] for k in group]
+
+
+def _fits(n: int, longest: int) -> bool:
+    return n * longest <= MOST_PADDED
