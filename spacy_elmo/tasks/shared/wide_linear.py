@@ -9,8 +9,8 @@ from .dropout import drop
 
 
 def map_parts(linear: nn.Linear, parts: Sequence[Tensor], dropout: float) -> Tensor:
-    """As `linear(drop(torch.cat(parts, -1), dropout))`, in two thirds of its time where they are
-    wide: what is copied is more than what is multiplied.
+    """As `linear(drop(torch.cat(parts, -1), dropout))`, without the copy of all parts, on the way
+    there and back.
 
     linear (nn.Linear): with a bias; as many inputs as the parts have numbers together.
     parts (Sequence[Tensor]): at least one, of shapes (..., n).
