@@ -240,6 +240,8 @@ def test_a_pass_without_end_is_not_live(gated):
         assert (await client.get("/live")).status_code == 200
         gate.open.clear()
         request = asyncio.create_task(send(client, "a"))
+        # A busy machine may begin late.
+        await wait_until(lambda: gate.sizes)
         await asyncio.sleep(0.3)
         assert (await client.get("/live")).status_code == 503
         gate.open.set()
