@@ -88,13 +88,17 @@ def probe_tags(embedder: Embedder, corpora: Path, n_sentences: int) -> list[floa
     return [layer["dev"][0] for layer in layers]
 
 
-def read_docs(corpora: Path, task: str, n_sentences: int) -> dict[str, list[Doc]]:
-    """RETURNS (dict[str, list[Doc]]): the sentences of "train", so many at most, and "dev"."""
+def read_docs(
+    corpora: Path, task: str, n_train: int | None, splits: Sequence[str] = ("train", "dev")
+) -> dict[str, list[Doc]]:
+    """RETURNS (dict[str, list[Doc]]): the sentences of the splits, of "train" so many at most."""
     vocab = Vocab()
-    limits = {"train": n_sentences, "dev": None}
+    limits = {"train": n_train}
     return {
-        split: [*DocBin().from_disk(corpora / task / f"{split}.spacy").get_docs(vocab)][:limit]
-        for split, limit in limits.items()
+        split: [*DocBin().from_disk(corpora / task / f"{split}.spacy").get_docs(vocab)][
+            : limits.get(split)
+        ]
+        for split in splits
     }
 
 
@@ -151,16 +155,24 @@ def fit_all(
     n_seeds: int,
 ) -> list[float]:
     """RETURNS (list[float]): F1 of whole entities on dev by seed, percent."""
+    return [fit_and_score(inputs, data, n_updates, seed)["dev"] for seed in range(n_seeds)]
+
+
+def fit_and_score(
+    inputs: dict[str, list[NDArray]], data: dict[str, list[Doc]], n_updates: int, seed: int
+) -> dict[str, float]:
+    """RETURNS (dict[str, float]): F1 of whole entities, percent, of each split but "train"."""
     labels = sorted({tag for doc in data["train"] for tag in get_tags(doc)})
     flat = np.concatenate(inputs["train"]).astype("float32")
     centre, scale = flat.mean(axis=0), flat.std(axis=0) + 1e-3
-    found = []
-    for seed in range(n_seeds):
-        torch.manual_seed(seed)
-        tagger = Tagger(torch.from_numpy(centre), torch.from_numpy(scale), len(labels))
-        fit(tagger, inputs["train"], data["train"], labels, n_updates)
-        found.append(score(predict(tagger, inputs["dev"], labels), data["dev"]))
-    return found
+    torch.manual_seed(seed)
+    tagger = Tagger(torch.from_numpy(centre), torch.from_numpy(scale), len(labels))
+    fit(tagger, inputs["train"], data["train"], labels, n_updates)
+    return {
+        split: score(predict(tagger, inputs[split], labels), docs)
+        for split, docs in data.items()
+        if split != "train"
+    }
 
 
 def fit(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import spacy
 import torch
@@ -23,23 +24,36 @@ from spacy.util import load_model_from_config
 from thinc.api import NumpyOps, set_current_ops
 
 from spacy_elmo import make_config
+from spacy_elmo.layers import in_parts
 
-# Name -> whether Thinc has its default products (BLIS), and the environment.
-SETTINGS: dict[str, tuple[bool, dict[str, str]]] = {
-    "Thinc's default products": (True, {}),
-    "NumPy's products": (False, {}),
-    "and its threads do not wait in a loop": (False, QUIET),
-    "and freed memory is kept": (False, {**QUIET, **KEPT}),
+
+class Way(NamedTuple):
+    """blis (bool): whether Thinc has its default products. environment (dict[str, str]): of the
+    process. parts (bool): whether `ElmoTok2Vec` reads some docs of a batch at a time."""
+
+    blis: bool
+    environment: dict[str, str]
+    parts: bool = True
+
+
+SETTINGS = {
+    "Thinc's default products": Way(True, {}),
+    "NumPy's products": Way(False, {}),
+    "all docs of a batch at once": Way(False, {}, parts=False),
+    "and its threads do not wait in a loop": Way(False, QUIET),
+    "and freed memory is kept": Way(False, {**QUIET, **KEPT}),
 }
 _WORKER = "--worker"
 # Docs to find labels in; they are not timed.
 _N_EXAMPLES = 100
 
 
-def measure(corpus: Path, tokens: int, batch_size: int, blis: bool) -> list[float]:
+def measure(corpus: Path, tokens: int, batch_size: int, way: Way) -> list[float]:
     """RETURNS (list[float]): tokens a second, of parts of a corpus."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    set_current_ops(NumpyOps(use_blis=blis))
+    set_current_ops(NumpyOps(use_blis=way.blis))
+    if not way.parts:
+        in_parts.PART_TOKENS = sys.maxsize
     nlp = load_model_from_config(make_config("word_features", ["tagger"]), auto_fill=True)
     docs = list(DocBin().from_disk(corpus).get_docs(nlp.vocab))
     nlp.initialize(lambda: [Example(doc.copy(), doc) for doc in docs[:_N_EXAMPLES]])
@@ -68,7 +82,7 @@ def main(
 ) -> None:
     """Print a table: medians over all parts and repeats."""
     if worker:
-        rates = measure(corpus, tokens, batch_size, SETTINGS[worker][0])
+        rates = measure(corpus, tokens, batch_size, SETTINGS[worker])
         print("rates", *rates)
         return
     print(describe_machine(), f"spaCy {spacy.__version__}")
@@ -76,10 +90,10 @@ def main(
     base = {k: v for k, v in limit_threads(threads).items() if k not in {*QUIET, *KEPT}}
     found: dict[str, list[float]] = {name: [] for name in SETTINGS}
     for _ in range(repeats):
-        for name, (_, settings) in SETTINGS.items():
+        for name, way in SETTINGS.items():
             command = [sys.executable, *sys.argv, _WORKER, name]
             done = subprocess.run(
-                command, env={**base, **settings}, check=True, capture_output=True, text=True
+                command, env={**base, **way.environment}, check=True, capture_output=True, text=True
             )
             (line,) = (x for x in done.stdout.splitlines() if x.startswith("rates"))
             found[name] += map(float, line.split()[1:])

@@ -13,6 +13,7 @@ from .support.helpers import ROOT
 
 pytest.importorskip("typer")
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import frozen_vectors
 import ladder
 import probe_biLM
 
@@ -83,3 +84,35 @@ def test_the_ladder_s_table_has_what_each_run_knows(tmp_path, capsys):
     assert first[header.index("wnut17_vectors")] == "51.0 ± 1.0"
     assert second[header.index("wnut17_vectors")] == "-"
     assert second[header.index("wnut17")] == "41.0 ± 1.0"
+
+
+def test_frozen_vectors_are_chosen_on_dev_and_then_tested(monkeypatch, capsys):
+    docs = {split: [] for split in ("train", "dev", "test")}
+    tried = []
+
+    def fit_and_score(inputs, data, n_updates, seed):
+        tried.append((inputs, n_updates, seed))
+        return {"dev": inputs["dev"] + n_updates / 1000 + seed, "test": 10.0 - inputs["dev"]}
+
+    monkeypatch.setattr(frozen_vectors, "fit_and_score", fit_and_score)
+    low, high = {"dev": 1}, {"dev": 5}
+    # "high" is worse on test.
+    choice = frozen_vectors.choose({"high": high, "low": low}, docs, 3)
+    most = max(frozen_vectors.UPDATES)
+
+    assert choice.vectors == "high" and choice.updates == most
+    assert choice.dev == [5 + most / 1000 + seed for seed in range(3)]
+    assert choice.test == [5.0] * 3
+    assert [each for each in tried if each[2]] == [(high, most, 1), (high, most, 2)]
+
+    choices = {
+        name: frozen_vectors.Choice("all layers", 800, [dev], [test])
+        for name, dev, test in (("small", 40.0, 30.0), ("own", 45.0, 32.0), ("large", 50.0, 38.0))
+    }
+    frozen_vectors.print_choices("wnut17", choices)
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split("|")]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("|")
+    ]
+    assert [row[-2:] for row in rows[2:]] == [["0.00", "0.00"], ["0.50", "0.25"], ["1.00", "1.00"]]

@@ -21,6 +21,8 @@ from .torch_shim import TorchShim, choose_device
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 Backprop = Callable[[List[Floats2d]], List[Doc]]
+# Of the model that has the biLM.
+LAYERS_NAME = "elmo_layers"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
         embedder, serialize_model=serialize_embedder, deserialize_model=deserialize_embedder
     )
     return Model(
-        "elmo_layers",
+        LAYERS_NAME,
         elmo_layers_forward,
         init=elmo_layers_init,
         layers=[torch_layer],

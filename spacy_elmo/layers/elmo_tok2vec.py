@@ -7,6 +7,7 @@ from thinc.api import LayerNorm, Linear, Model, chain, concatenate, with_array
 from thinc.types import Floats2d
 
 from ..errors import Errors
+from .in_parts import in_parts
 from .word_dropout import drop_words
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -43,12 +44,13 @@ def elmo_tok2vec(
     else:
         hidden = [_hide_target(source) for source in (embed, vectors) if source is not None]
         encoded = _join(*hidden, *([] if input is None else [input]))
-    if output is None:
-        return encoded
-    joined = _join(encoded, output)
-    if encode is None:
-        joined.set_ref(PAST, output)
-    return joined
+    if output is not None:
+        encoded = _join(encoded, output)
+        if encode is None:
+            encoded.set_ref(PAST, output)
+    # What was given stays as it is.
+    given = (embed, vectors, input)
+    return encoded if any(encoded is each for each in given) else in_parts(encoded)
 
 
 def get_past_width(tok2vec: Tok2VecModel) -> int:

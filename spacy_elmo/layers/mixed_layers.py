@@ -7,6 +7,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d
 
 from .elmo_layers import no_backprop
+from .in_parts import predict_in_parts
 from .scalar_mix import MixModel
 
 
@@ -34,6 +35,8 @@ def mixed_layers_forward(
     """
     source, mix = model.layers
     Xs, backprop_layers = source(docs, is_train)
+    if not is_train:
+        return predict_in_parts(mix, Xs), no_backprop
     Ys, backprop_mix = mix(Xs, is_train)
 
     def backprop(dYs: List[Floats2d]) -> List[Doc]:

@@ -19,7 +19,8 @@ from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..inference.identity import identify
 from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
-from ..layers.elmo_layers import get_embedder, is_frozen, no_backprop
+from ..layers.elmo_layers import LAYERS_NAME, get_embedder, is_frozen, no_backprop
+from ..layers.in_parts import predict_in_parts
 from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
 from ..layers.watched import send_weights, stock_listener_forward, watch
@@ -110,7 +111,7 @@ class Elmo(SavedTok2Vec):
         super().__init__(vocab, model, name)
         # By position and name: a copied model loses references and subclasses.
         names = [layer.name for layer in model.layers]
-        if names != ["elmo_layers", "scalar_mix"]:
+        if names != [LAYERS_NAME, "scalar_mix"]:
             raise ValueError(Errors.EL006.format(name=name, found=names or [model.name]))
         require_least("learn_rate_factor", learn_rate_factor, 0)
         self.store_layers = store_layers
@@ -190,7 +191,7 @@ class Elmo(SavedTok2Vec):
             self._check_language(docs[0].vocab.lang)
         layers_model, mix_model = self.model.layers
         layers = layers_model.predict(docs)
-        return layers, mix_model.predict(layers)
+        return layers, predict_in_parts(mix_model, layers)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
         """Set `doc.tensor` and `doc._.elmo`.

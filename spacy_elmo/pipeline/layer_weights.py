@@ -9,6 +9,7 @@ from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
 from ..errors import Errors
+from ..layers.elmo_layers import LAYERS_NAME
 from ..layers.elmo_tok2vec import PLACE
 from ..layers.scalar_mix import mix_state
 
@@ -64,7 +65,7 @@ def _collect(name: str, model: Model) -> List[LayerWeights]:
     for node in model.walk():
         # A mix stands at the end of a chain: behind a listener, or behind the biLM.
         if len(node.layers) == 2 and node.layers[1].name == "scalar_mix":
-            is_own = node.layers[0].name == "elmo_layers" and node is model
+            is_own = node.layers[0].name == LAYERS_NAME and node is model
             place = "shared" if is_own else node.attrs.get(PLACE, "alone")
             state = mix_state(node.layers[1])
             mixes.append(LayerWeights(name, place, state["shares"], state["gamma"]))  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """What the model reads of a doc for one predicate: the predicate's sentence, or its window."""
 
 from bisect import bisect_right
-from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple, TypeVar
+from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,6 @@ from spacy.tokens import Doc
 
 from ...layers.spans import SentenceSpans, WindowSpans
 from ..shared.places import Place
-
-Item = TypeVar("Item")
 
 
 class Clause(NamedTuple):
@@ -66,25 +64,3 @@ def find_rows(clauses: Sequence[Clause], lengths: Sequence[int]) -> Tuple[NDArra
     rows = [offsets[c.doc] + np.arange(c.start, c.end) for c in clauses]
     marks = [np.arange(c.start, c.end) == c.predicate[0] for c in clauses]
     return np.concatenate(rows), np.concatenate(marks)
-
-
-def split_by_size(
-    items: Sequence[Item], get_size: Callable[[Item], int], most: int
-) -> Iterator[List[Item]]:
-    """Divide items into batches, so that memory is bounded.
-
-    items (Sequence[Item]): docs, clauses or the like.
-    get_size (Callable[[Item], int]): tokens of one.
-    most (int): tokens of a batch, unless it is a single item.
-    YIELDS (List[Item]): in order.
-    """
-    batch: List[Item] = []
-    n_tokens = 0
-    for item in items:
-        if batch and n_tokens + get_size(item) > most:
-            yield batch
-            batch, n_tokens = [], 0
-        batch.append(item)
-        n_tokens += get_size(item)
-    if batch:
-        yield batch

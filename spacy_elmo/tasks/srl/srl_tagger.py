@@ -11,10 +11,11 @@ from thinc.types import Floats1d, Floats2d
 
 from ...layers.elmo_tok2vec import get_past_width
 from ...util.checks import require_least
+from ...util.grouping import split_by_size
 from ..shared.dropout import Dropout
 from ..shared.places import Place
 from ..shared.torch_layer import find_width, run_rows, set_width, torch_layer
-from .clauses import Clause, find_rows, make_clauses, split_by_size
+from .clauses import Clause, find_rows, make_clauses
 from .role_encoder import RoleEncoder
 
 # Of each doc the scores of its tokens -> the predicates.

@@ -1,14 +1,9 @@
 """What is read for a predicate."""
 
-from itertools import pairwise
-
-import numpy as np
 import spacy
-from hypothesis import given
-from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_elmo.tasks.srl.clauses import Clause, find_rows, make_clauses, split_by_size
+from spacy_elmo.tasks.srl.clauses import Clause, find_rows, make_clauses
 
 VOCAB = spacy.blank("en").vocab
 
@@ -50,14 +45,3 @@ def test_rows_are_those_of_the_docs_put_end_to_end():
 
     assert rows.tolist() == [3, 4, 0, 1]
     assert marks.tolist() == [False, True, True, False]
-
-
-@given(st.lists(st.integers(1, 9)), st.integers(1, 12))
-def test_batches_are_bounded_and_lose_nothing(sizes, most):
-    clauses = [Clause(0, 0, size, (0, 1)) for size in sizes]
-    batches = list(split_by_size(clauses, lambda c: c.n_tokens, most))
-
-    assert [c for batch in batches for c in batch] == clauses
-    assert all(len(b) == 1 or np.sum([c.n_tokens for c in b]) <= most for b in batches)
-    # None could take the next one's first.
-    assert all(sum(c.n_tokens for c in a) + b[0].n_tokens > most for a, b in pairwise(batches))

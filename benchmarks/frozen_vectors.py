@@ -1,0 +1,135 @@
+"""Entities by the same small biLSTM on the frozen vectors of biLMs and of a transformer: which part
+of the distance between two of them does a third one close?
+
+Every side gets what is best for it on dev: of the transformer one layer or all side by side (of a
+biLM it is all), and of several numbers of updates one. Then test is read, once.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any, NamedTuple
+
+import numpy as np
+import srsly
+import torch
+import typer
+from common import describe_machine, print_table
+from numpy.typing import NDArray
+from probe_biLM import ENTITIES, embed, fit_and_score, read_docs
+from spacy.tokens import Doc
+
+from spacy_elmo.checkpoints.loaders import load_embedder
+from spacy_elmo.teachers.transformer_encoder import load_encoder
+
+Inputs = dict[str, list[NDArray]]
+UPDATES = (800, 2400)
+
+
+class Choice(NamedTuple):
+    """What was best on dev. dev, test (list[float]): F1 of whole entities by seed, percent."""
+
+    vectors: str
+    updates: int
+    dev: list[float]
+    test: list[float]
+
+
+def main(
+    corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
+    bilms: list[str] = typer.Argument(
+        ..., help="Folders or names of biLMs; the first one is what the others are measured from"
+    ),
+    transformer: Path = typer.Option(..., help="Folder with MiniLM-L6"),
+    tasks: str = typer.Option(",".join(ENTITIES), help="Names, with commas"),
+    layers: int = typer.Option(6, help="Of the transformer"),
+    seeds: int = typer.Option(3),
+    output: Path = typer.Option(None, help="JSON file to write"),
+) -> None:
+    """Print a table for each task."""
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {}
+    for task in tasks.split(","):
+        data = read_docs(corpora, task, None, ("train", "dev", "test"))
+        choices = {}
+        for name in bilms:
+            embedder = load_embedder(name)
+            inputs = {split: embed(embedder, docs) for split, docs in data.items()}
+            choices[name] = choose({"all layers": inputs}, data, seeds)
+            print(task, name, choices[name], flush=True)
+        read = read_transformer(transformer, layers, data)
+        choices[transformer.name] = choose(read, data, seeds)
+        print_choices(task, choices)
+        found[task] = {name: choice._asdict() for name, choice in choices.items()}
+        if output is not None:
+            srsly.write_json(output, {"machine": describe_machine(), "tasks": found})
+
+
+def read_transformer(folder: Path, n_layers: int, data: dict[str, list[Doc]]) -> dict[str, Inputs]:
+    """RETURNS (dict[str, Inputs]): the vectors of each layer but the words' own, and of all of them
+    side by side."""
+    found: dict[str, Inputs] = {}
+    for layer in range(1, n_layers + 1):
+        encoder = load_encoder("transformer", str(folder), layer)
+        found[f"layer {layer}"] = {}
+        for split, docs in data.items():
+            sequences = [[token.text for token in doc] for doc in docs]
+            vectors, known = encoder.read(sequences, torch.device("cpu"))
+            flat = np.zeros((sum(map(len, docs)), encoder.width), "float16")
+            flat[known] = vectors.numpy()
+            ends = np.cumsum([len(doc) for doc in docs])[:-1]
+            found[f"layer {layer}"][split] = np.split(flat, ends)
+    each = list(found.values())
+    found["all layers"] = {
+        split: [np.concatenate(rows, axis=1) for rows in zip(*(own[split] for own in each))]
+        for split in data
+    }
+    return found
+
+
+def choose(variants: dict[str, Inputs], data: dict[str, list[Doc]], n_seeds: int) -> Choice:
+    """RETURNS (Choice): the best of the variants and numbers of updates, by the first seed on dev;
+    then all seeds of it."""
+    tried: dict[tuple[str, int], dict[str, float]] = {}
+    for name, inputs in variants.items():
+        for updates in UPDATES:
+            tried[name, updates] = fit_and_score(inputs, data, updates, 0)
+            print(name, updates, f"{tried[name, updates]['dev']:.1f}", flush=True)
+    name, updates = best = max(tried, key=lambda key: tried[key]["dev"])
+    scores = [tried[best]]
+    scores += [fit_and_score(variants[name], data, updates, seed) for seed in range(1, n_seeds)]
+    dev, test = ([each[split] for each in scores] for split in ("dev", "test"))
+    return Choice(name, updates, dev, test)
+
+
+def print_choices(task: str, choices: dict[str, Choice]) -> None:
+    """Print what was chosen, and the share of the distance from the first to the last."""
+    first, last = ([*choices.values()][i] for i in (0, -1))
+    rows = []
+    for name, choice in choices.items():
+        shares = [
+            (mean(own) - mean(low)) / (mean(high) - mean(low))
+            for own, low, high in (
+                (choice.dev, first.dev, last.dev),
+                (choice.test, first.test, last.test),
+            )
+        ]
+        rows.append(
+            [
+                name,
+                choice.vectors,
+                str(choice.updates),
+                *(_show(scores) for scores in (choice.dev, choice.test)),
+                *(f"{share:.2f}" for share in shares),
+            ]
+        )
+    print(f"\n{task}, {describe_machine()}\n")
+    print_table(["vectors", "which", "updates", "dev", "test", "share, dev", "share, test"], rows)
+
+
+def _show(scores: Sequence[float]) -> str:
+    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

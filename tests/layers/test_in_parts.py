@@ -1,0 +1,132 @@
+"""Docs that are read some at a time in prediction."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Linear, Model, chain, get_current_ops, with_array
+
+from spacy_elmo.layers import in_parts as module
+from spacy_elmo.layers.elmo_layers import LAYERS_NAME
+from spacy_elmo.layers.in_parts import in_parts, predict_in_parts
+
+VOCAB = Vocab()
+MOST = 10
+
+
+@pytest.fixture(autouse=True)
+def few_tokens(monkeypatch):
+    monkeypatch.setattr(module, "PART_TOKENS", MOST)
+
+
+def make_docs(lengths):
+    return [Doc(VOCAB, words=["ham"] * n) for n in lengths]
+
+
+def read_places(model, docs, is_train):
+    """Each token's place, and how often the model was called."""
+    model.attrs["calls"].append([len(doc) for doc in docs])
+    rows = [np.arange(len(doc), dtype="float32").reshape(-1, 1) for doc in docs]
+    return rows, lambda dYs: model.attrs["returned"].append(len(dYs)) or docs
+
+
+def make_model(**attrs):
+    return Model("places", read_places, attrs={"calls": [], "returned": [], **attrs})
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2 * MOST)))
+def test_parts_are_bounded_and_lose_nothing(lengths):
+    docs, whole, cut = make_docs(lengths), make_model(), in_parts(make_model())
+    expected, found = whole.predict(docs), cut.predict(docs)
+
+    assert [Y.tolist() for Y in found] == [Y.tolist() for Y in expected]
+    calls = cut.attrs["calls"]
+    assert [n for call in calls for n in call] == lengths
+    assert all(sum(call) <= MOST or len(call) == 1 for call in calls)
+
+
+def test_training_reads_all_docs_at_once():
+    docs, model = make_docs([6, 7, 8]), in_parts(make_model())
+    Ys, backprop = model.begin_update(docs)
+    backprop(Ys)
+    assert model.attrs["calls"] == [[6, 7, 8]] and model.attrs["returned"] == [3]
+
+
+def test_a_bilm_inside_reads_all_docs_at_once():
+    """As behind `nlp.replace_listeners`."""
+    inner = make_model()
+    inner.name = LAYERS_NAME
+    model = in_parts(chain(inner, with_array(Linear(2, 1))))
+    model.initialize()
+    model.predict(make_docs([6, 7, 8]))
+    assert inner.attrs["calls"][-1] == [6, 7, 8]
+
+
+def test_a_gpu_reads_all_docs_at_once():
+    model = in_parts(make_model())
+    # Any other ops than NumPy's.
+    model.ops = type("OtherOps", (), {"xp": np})()
+    model.predict(make_docs([6, 7, 8]))
+    assert model.attrs["calls"] == [[6, 7, 8]]
+
+
+def test_arrays_are_mapped_in_parts():
+    ops = get_current_ops()
+    mapped = with_array(Linear(2, 1))
+    mapped.initialize()
+    Xs = [ops.alloc2f(n, 1) + n for n in (0, 4, 7, 25, 1)]
+    for one, other in zip(predict_in_parts(mapped, Xs), mapped.predict(Xs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_preset_tags_the_same_in_parts_and_can_be_sent_to_a_process(monkeypatch):
+    config = {
+        "model": {
+            "@architectures": "spacy.Tagger.v2",
+            "tok2vec": {
+                "@architectures": "spacy-elmo.ElmoTok2Vec.v2",
+                "embed": {
+                    "@architectures": "spacy.MultiHashEmbed.v2",
+                    "width": 8,
+                    "attrs": ["NORM", "SHAPE"],
+                    "rows": [50, 50],
+                    "include_static_vectors": False,
+                },
+                "input": {
+                    "@architectures": "spacy-elmo.ElmoListener.v2",
+                    "width": 512,
+                    "depth": 2,
+                    "output": "all",
+                    "mix_layer_norm": True,
+                },
+                "encode": {
+                    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+                    "width": 8,
+                    "window_size": 1,
+                    "maxout_pieces": 2,
+                    "depth": 2,
+                },
+                "word_dropout": 0.3,
+            },
+        }
+    }
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    tagger = nlp.add_pipe("tagger", config=config)
+    for label in ("A", "B", "C"):
+        tagger.add_label(label)
+    nlp.initialize()
+    texts = ["Green eggs and ham.", "", "I do not like them, Sam-I-am.", "Ham", " ", "Sam " * 15]
+    docs = [nlp.get_pipe("elmo")(nlp.make_doc(text)) for text in texts]
+    found = tagger.model.predict(docs)
+    again = pickle.loads(pickle.dumps(tagger.model._func)) and tagger.model.copy().predict(docs)
+    monkeypatch.setattr(module, "PART_TOKENS", 10_000)
+    for one, other, whole in zip(found, again, tagger.model.predict(docs), strict=True):
+        np.testing.assert_allclose(one, whole, atol=1e-5)
+        np.testing.assert_array_equal(one, other)
