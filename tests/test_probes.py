@@ -97,16 +97,19 @@ def test_frozen_vectors_are_chosen_on_dev_and_then_tested(monkeypatch, capsys):
     monkeypatch.setattr(frozen_vectors, "fit_and_score", fit_and_score)
     low, high = {"dev": 1}, {"dev": 5}
     # "high" is worse on test.
-    choice = frozen_vectors.choose({"high": high, "low": low}, docs, 3)
-    most = max(frozen_vectors.UPDATES)
+    choice = frozen_vectors.choose({"low": low, "high": high}, docs, 1000, 3)
 
-    assert choice.vectors == "high" and choice.updates == most
-    assert choice.dev == [5 + most / 1000 + seed for seed in range(3)]
-    assert choice.test == [5.0] * 3
-    assert [each for each in tried if each[2]] == [(high, most, 1), (high, most, 2)]
+    assert choice == frozen_vectors.Choice("high", [6, 7, 8], [5.0] * 3)
+    trials = [(inputs, frozen_vectors.TRIAL_UPDATES, 0) for inputs in (low, high)]
+    assert tried == [*trials, *((high, 1000, seed) for seed in range(3))]
+
+    # Where there is nothing to choose, nothing is tried.
+    tried.clear()
+    assert frozen_vectors.choose({"low": low}, docs, 1000, 1).vectors == "low"
+    assert tried == [(low, 1000, 0)]
 
     choices = {
-        name: frozen_vectors.Choice("all layers", 800, [dev], [test])
+        name: frozen_vectors.Choice("all layers", [dev], [test])
         for name, dev, test in (("small", 40.0, 30.0), ("own", 45.0, 32.0), ("large", 50.0, 38.0))
     }
     frozen_vectors.print_choices("wnut17", choices)

@@ -8,8 +8,9 @@ travels through bytes, pickle and DocBin.
 
 from typing import Any, Dict, Optional, Union, cast
 
+import numpy as np
 from spacy.tokens import Doc, Span, Token
-from thinc.api import get_array_module
+from thinc.api import to_numpy
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors
@@ -159,12 +160,12 @@ def _has_vector(item: Union[Doc, Span, Token]) -> bool:
 def _get_similarity(item: Union[Doc, Span, Token], other: Any) -> float:
     """The cosine, 0 if one of the vectors is zero. RAISES (ValueError): EL305 for vectors of
     different widths."""
-    a, b = item.vector, other.vector
+    # One of them may be of a GPU.
+    a, b = to_numpy(item.vector), to_numpy(other.vector)
     if a.shape != b.shape:
         texts = [getattr(each, "text", "")[:50] for each in (item, other)]
         raise ValueError(
             Errors.EL305.format(item=texts[0], other=texts[1], width=len(a), other_width=len(b))
         )
-    xp = get_array_module(a)
-    norms = float(xp.linalg.norm(a) * xp.linalg.norm(b))
-    return float(xp.dot(a, b)) / norms if norms else 0.0
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms else 0.0
