@@ -38,7 +38,9 @@ class Choice(NamedTuple):
 def main(
     corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
     bilms: list[str] = typer.Argument(
-        ..., help="Folders or names of biLMs; the first one is what the others are measured from"
+        ...,
+        help="Folders of biLMs, with a name to print (NAME=FOLDER) or without; the first one is "
+        "what the others are measured from",
     ),
     transformer: Path = typer.Option(..., help="Folder with MiniLM-L6"),
     tasks: str = typer.Option(",".join(ENTITIES), help="Names, with commas"),
@@ -53,8 +55,9 @@ def main(
     for task in tasks.split(","):
         data = read_docs(corpora, task, None, ("train", "dev", "test"))
         choices = {}
-        for name in bilms:
-            embedder = load_embedder(name)
+        for bilm in bilms:
+            name, _, folder = bilm.rpartition("=")
+            name, embedder = name or folder, load_embedder(folder)
             inputs = {split: embed(embedder, docs) for split, docs in data.items()}
             choices[name] = choose({"all layers": inputs}, data, updates, seeds)
             print(task, name, choices[name], flush=True)

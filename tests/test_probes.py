@@ -2,11 +2,13 @@
 
 import random
 import sys
+from itertools import chain
 
 import numpy as np
 import pytest
 import spacy
 import srsly
+import torch
 from spacy.tokens import Doc, Span
 
 from .support.helpers import ROOT
@@ -119,3 +121,27 @@ def test_frozen_vectors_are_chosen_on_dev_and_then_tested(monkeypatch, capsys):
         if line.startswith("|")
     ]
     assert [row[-2:] for row in rows[2:]] == [["0.00", "0.00"], ["0.50", "0.25"], ["1.00", "1.00"]]
+
+
+def test_a_transformer_is_read_layer_by_layer(monkeypatch):
+    class Encoder:
+        width = 2
+
+        def __init__(self, layer):
+            self.layer = layer
+
+        def read(self, sequences, device):
+            known = np.array([i for i, w in enumerate(chain(*sequences)) if w != "?"])
+            return torch.full((len(known), 2), float(self.layer)), known
+
+    monkeypatch.setattr(frozen_vectors, "load_encoder", lambda kind, path, layer: Encoder(layer))
+    vocab = spacy.blank("en").vocab
+    docs = [Doc(vocab, words=["a", "?"]), Doc(vocab, words=["b"])]
+    read = frozen_vectors.read_transformer(ROOT, 2, {"dev": docs})
+
+    assert list(read) == ["layer 1", "layer 2", "all layers"]
+    assert [X.tolist() for X in read["layer 2"]["dev"]] == [[[2, 2], [0, 0]], [[2, 2]]]
+    assert [X.tolist() for X in read["all layers"]["dev"]] == [
+        [[1, 1, 2, 2], [0, 0, 0, 0]],
+        [[1, 1, 2, 2]],
+    ]
