@@ -24,6 +24,7 @@ from .forking import share_at_fork
 from .hashing import hash_weights
 from .modes import without_modes
 from .packed_linear import PRECISIONS, require_precision
+from .row_copies import clear_other_rows
 from .threads import choose_n_threads
 from .word_cache import WordCache
 
@@ -281,7 +282,7 @@ class Embedder(nn.Module):
         RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
         """
         layers = self._make_layers(n_rows)
-        self._clear_others(layers, rows)
+        clear_other_rows(layers, rows)
         for engine, members, batch in self._plan(sequences):
             batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
             self._contextualize(engine, batch, layers, batch_rows)
@@ -307,19 +308,6 @@ class Embedder(nn.Module):
         """RETURNS (Tensor): shape (n_rows, n_layers, width), not filled."""
         shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
         return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
-
-    def _clear_others(self, layers: Tensor, rows: Sequence[Union[Sequence[int], NDArray]]) -> None:
-        """Fill the rows with zeros where no word goes. Filling all of them would take as long as
-        some hundredths of the rest."""
-        is_other = np.ones(len(layers), dtype=bool)
-        for own in rows:
-            is_other[own] = False
-        others = np.flatnonzero(is_other)
-        if not layers.is_cpu:
-            layers[torch.from_numpy(others).to(layers.device)] = 0.0
-            return
-        # By NumPy: torch would use threads of its own, which stay busy for a while when ours begin.
-        layers.numpy()[others] = 0.0
 
     def _make_arrays(self, n: int) -> List[NDArray]:
         """RETURNS (List[NDArray]): of n sentences without a word, layer first."""
