@@ -27,7 +27,7 @@ def put_rows(X: Tensor, rows: Rows, values: Tensor) -> None:
 
 
 def clear_other_rows(X: Tensor, rows: Sequence[Union[Sequence[int], NDArray]]) -> None:
-    """Fill rows with zeros. To fill all of them first takes some hundredths of what fills the others.
+    """Fill rows with zeros. To fill all first takes some hundredths of what fills the others.
 
     X (Tensor): changed, shape (n_rows, ...). rows (Sequence[Union[Sequence[int], NDArray]]): which
         ones are left as they are.
