@@ -2,9 +2,9 @@
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, pstdev
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -82,6 +82,11 @@ def describe_machine() -> str:
         model = platform.processor()
     capability = torch.backends.cpu.get_cpu_capability()
     return f"{model} ({capability}), {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def show_mean(scores: Sequence[float]) -> str:
+    """RETURNS (str): mean and standard deviation, for a table."""
+    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}"
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:

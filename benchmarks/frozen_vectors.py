@@ -5,16 +5,15 @@ Of the transformer, one layer or all side by side are read: what is best on dev 
 with the first seed; of a biLM all. Then all seeds are trained, and test is read, once.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
 import srsly
 import torch
 import typer
-from common import describe_machine, print_table
+from common import describe_machine, print_table, show_mean
 from numpy.typing import NDArray
 from probe_biLM import ENTITIES, embed, fit_and_score, read_docs
 from spacy.tokens import Doc
@@ -113,25 +112,12 @@ def print_choices(task: str, choices: dict[str, Choice]) -> None:
     for name, choice in choices.items():
         shares = [
             (mean(own) - mean(low)) / (mean(high) - mean(low))
-            for own, low, high in (
-                (choice.dev, first.dev, last.dev),
-                (choice.test, first.test, last.test),
-            )
+            for own, low, high in zip(choice[1:], first[1:], last[1:], strict=True)
         ]
-        rows.append(
-            [
-                name,
-                choice.vectors,
-                *(_show(scores) for scores in (choice.dev, choice.test)),
-                *(f"{share:.2f}" for share in shares),
-            ]
-        )
+        row = [name, choice.vectors, show_mean(choice.dev), show_mean(choice.test)]
+        rows.append([*row, *(f"{share:.2f}" for share in shares)])
     print(f"\n{task}, {describe_machine()}\n")
     print_table(["vectors", "which", "dev", "test", "share, dev", "share, test"], rows)
-
-
-def _show(scores: Sequence[float]) -> str:
-    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}"
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ text is never repeated.
 import shutil
 import time
 from pathlib import Path
-from statistics import mean, pstdev
 from typing import Any
 
 import srsly
 import torch
 import typer
-from common import describe_machine, print_table
+from common import describe_machine, print_table, show_mean
 from probe_biLM import ENTITIES
 
 from spacy_elmo.pretraining.config_files import load_config
@@ -80,13 +79,9 @@ def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
         n_tokens = srsly.read_json(ladder)["n_tokens"] if ladder.exists() else 0
         row = [path.parent.name, f"{n_tokens / 1e6:.1f}", f"{probe['perplexity']:.1f}"]
         row.append(" ".join(f"{value:.2f}" for value in probe["xpos"]))
-        row += [_show(probe.get(name, [])) for name in names]
+        row += [show_mean(probe[name]) if probe.get(name) else "-" for name in names]
         rows.append([*row, f"{probe['operations'] / 1e6:.1f} M"])
     print_table(header, sorted(rows, key=lambda row: float(row[2])))
-
-
-def _show(scores: list[float]) -> str:
-    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}" if scores else "-"
 
 
 def run(

@@ -8,13 +8,13 @@ Everything is frozen and of dev: no test split is read.
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, pstdev
 from typing import Any
 
 import numpy as np
 import srsly
 import torch
 import typer
+from common import show_mean
 from numpy.typing import NDArray
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
@@ -93,10 +93,9 @@ def read_docs(
 ) -> dict[str, list[Doc]]:
     """RETURNS (dict[str, list[Doc]]): the sentences of the splits, of "train" so many at most."""
     vocab = Vocab()
-    limits = {"train": n_train}
     return {
         split: [*DocBin().from_disk(corpora / task / f"{split}.spacy").get_docs(vocab)][
-            : limits.get(split)
+            : n_train if split == "train" else None
         ]
         for split in splits
     }
@@ -237,7 +236,7 @@ def format_line(found: dict[str, Any]) -> str:
     for task in ENTITIES:
         for key in (task, f"{task}_vectors"):
             if key in found:
-                parts.append(f"{key} {mean(found[key]):.1f} ± {pstdev(found[key]):.1f}")
+                parts.append(f"{key} {show_mean(found[key])}")
     return ", ".join(parts)
 
 

@@ -39,9 +39,9 @@ class Way(NamedTuple):
 SETTINGS = {
     "Thinc's default products": Way(True, {}),
     "NumPy's products": Way(False, {}),
-    "all docs of a batch at once": Way(False, {}, parts=False),
     "and its threads do not wait in a loop": Way(False, QUIET),
     "and freed memory is kept": Way(False, {**QUIET, **KEPT}),
+    "NumPy's products, all docs of a batch at once": Way(False, {}, parts=False),
 }
 _WORKER = "--worker"
 # Docs to find labels in; they are not timed.

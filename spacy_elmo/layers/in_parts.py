@@ -1,7 +1,7 @@
 """`in_parts`: what is computed of many docs in prediction, for some of them at a time."""
 
 from functools import partial
-from typing import Any, Callable, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, List, Sequence, Sized, Tuple
 
 from spacy.tokens import Doc
 from thinc.api import Model, NumpyOps
@@ -12,7 +12,6 @@ from .elmo_layers import LAYERS_NAME, no_backprop
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
-Item = TypeVar("Item", Doc, Floats2d)
 # All layers of so many tokens of the bundled biLM are 6 MB: what is made of them on the way stays
 # in a processor's cache, and in memory that the process has. Beyond some tens of megabytes the
 # system has to find it page by page, for each array anew.
@@ -33,11 +32,12 @@ def in_parts_forward(
     model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: Forward
 ) -> Tuple[List[Floats2d], Callable]:
     """docs (List[Doc]): any docs, empty ones too. read (Callable): the model's own forward.
-    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, with no way back in
-        prediction."""
-    if is_train or not _gains(model):
+    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, with no way back where
+        it read parts of them."""
+    if is_train or not _gains(model, docs):
         return read(model, docs, is_train)
-    return [Y for part in _split(docs) for Y in read(model, part, False)[0]], no_backprop
+    parts = split_by_size(docs, len, PART_TOKENS)
+    return [Y for part in parts for Y in read(model, part, False)[0]], no_backprop
 
 
 def predict_in_parts(
@@ -45,17 +45,14 @@ def predict_in_parts(
 ) -> List[Floats2d]:
     """model (Model[List[Floats2d], List[Floats2d]]): for arrays that do not depend on each other.
     Xs (Sequence[Floats2d]): any. RETURNS (List[Floats2d]): as its `predict`."""
-    if not _gains(model):
+    if not _gains(model, Xs):
         return model.predict(list(Xs))
-    return [Y for part in _split(Xs) for Y in model.predict(part)]
+    return [Y for part in split_by_size(Xs, len, PART_TOKENS) for Y in model.predict(part)]
 
 
-def _gains(model: Model) -> bool:
-    """RETURNS (bool): Not on a GPU, and not with a biLM inside (`nlp.replace_listeners`), which
-    reads many sequences side by side."""
-    is_cpu = isinstance(model.ops, NumpyOps)
-    return is_cpu and all(node.name != LAYERS_NAME for node in model.walk())
-
-
-def _split(items: Sequence[Item]) -> List[List[Item]]:
-    return list(split_by_size(items, len, PART_TOKENS))
+def _gains(model: Model, items: Sequence[Sized]) -> bool:
+    """RETURNS (bool): Whether parts are faster: of more than fit into one, not on a GPU, and not
+    with a biLM inside (`nlp.replace_listeners`), which reads many sequences side by side."""
+    if sum(map(len, items)) <= PART_TOKENS or not isinstance(model.ops, NumpyOps):
+        return False
+    return all(node.name != LAYERS_NAME for node in model.walk())

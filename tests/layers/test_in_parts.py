@@ -4,13 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
+from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 from thinc.api import Linear, Model, chain, get_current_ops, with_array
 
+from spacy_elmo import make_config
 from spacy_elmo.layers import in_parts as module
 from spacy_elmo.layers.elmo_layers import LAYERS_NAME
 from spacy_elmo.layers.in_parts import in_parts, predict_in_parts
@@ -86,39 +87,8 @@ def test_arrays_are_mapped_in_parts():
 
 
 def test_a_preset_tags_the_same_in_parts_and_can_be_sent_to_a_process(monkeypatch):
-    config = {
-        "model": {
-            "@architectures": "spacy.Tagger.v2",
-            "tok2vec": {
-                "@architectures": "spacy-elmo.ElmoTok2Vec.v2",
-                "embed": {
-                    "@architectures": "spacy.MultiHashEmbed.v2",
-                    "width": 8,
-                    "attrs": ["NORM", "SHAPE"],
-                    "rows": [50, 50],
-                    "include_static_vectors": False,
-                },
-                "input": {
-                    "@architectures": "spacy-elmo.ElmoListener.v2",
-                    "width": 512,
-                    "depth": 2,
-                    "output": "all",
-                    "mix_layer_norm": True,
-                },
-                "encode": {
-                    "@architectures": "spacy.MaxoutWindowEncoder.v2",
-                    "width": 8,
-                    "window_size": 1,
-                    "maxout_pieces": 2,
-                    "depth": 2,
-                },
-                "word_dropout": 0.3,
-            },
-        }
-    }
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    tagger = nlp.add_pipe("tagger", config=config)
+    nlp = load_model_from_config(make_config("word_features", ["tagger"]), auto_fill=True)
+    tagger = nlp.get_pipe("tagger")
     for label in ("A", "B", "C"):
         tagger.add_label(label)
     nlp.initialize()

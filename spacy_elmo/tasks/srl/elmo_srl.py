@@ -127,7 +127,7 @@ class ElmoSRL(LabelledPipe):
         """
         self.require_labels()
         # The tags of all clauses of a part are in memory at a time.
-        parts = split_by_size(list(docs), len, _MOST_TOKENS)
+        parts = split_by_size(docs, len, _MOST_TOKENS)
         return [clauses for part in parts for clauses in self._predict(part)]
 
     def _predict(self, docs: List[Doc]) -> Prediction:
