@@ -78,11 +78,35 @@ def speed(
     threads: int = typer.Option(2),
 ) -> None:
     """Measure the trained pipelines, all in one run, in a process with so many threads."""
+    start("measure", threads, work, corpora, transformer, turns, tokens)
+
+
+@app.command()
+def precisions(
+    work: Path = WORK,
+    corpora: Path = typer.Argument(..., help="Folder of projects/tasks/convert.py"),
+    turns: int = typer.Option(5),
+    tokens: int = typer.Option(10_000, help="Of each turn"),
+    threads: int = typer.Option(2),
+) -> None:
+    """Measure the trained pipelines with ELMo or a transformer with shorter products, too."""
+    start("measure-precisions", threads, work, corpora, turns, tokens)
+
+
+def start(command: str, threads: int, *arguments: object) -> None:
+    """Run a command in a process with so many threads, which it is told last."""
     from rivals.processes import limit_threads
 
-    arguments = [work, corpora, transformer, turns, tokens, threads]
-    command = [sys.executable, __file__, "measure", *map(str, arguments)]
-    raise typer.Exit(subprocess.run(command, env=limit_threads(threads), check=False).returncode)
+    line = [sys.executable, __file__, command, *map(str, arguments), str(threads)]
+    raise typer.Exit(subprocess.run(line, env=limit_threads(threads), check=False).returncode)
+
+
+@app.command(hidden=True)
+def measure_precisions(work: Path, corpora: Path, turns: int, tokens: int, threads: int) -> None:
+    """What `precisions` starts."""
+    from rivals.precisions import measure_precisions
+
+    measure_precisions(work, corpora, turns=turns, tokens=tokens, threads=threads)
 
 
 @app.command(hidden=True)

@@ -94,6 +94,59 @@ def test_pretrained_weights_reach_the_pipeline(task, work, corpora):
     assert nlp.get_pipe("tok2vec").model.to_bytes() == (work / "inputs/pretrained").read_bytes()
 
 
+def test_shorter_products_are_those_that_there_are(tmp_path, work, weights, corpora):
+    from rivals.precisions import InBfloat16, load_variants, score
+
+    inputs, kept = Inputs(work, str(weights)), ["elmo_word_features"]
+    kept += ["minilm_2"] if explain_missing(ROWS["minilm_2"], inputs) == "" else []
+    for name in [*kept, "plain"]:
+        nlp = init_nlp_of(name, inputs, corpora)
+        folder = Run(ROWS[name], "ewt", 0).find_model(tmp_path)
+        folder.parent.mkdir(parents=True)
+        nlp.to_disk(folder)
+
+    variants = load_variants(tmp_path, "ewt")
+
+    assert [name for name in variants if name.endswith("fp32")] == [f"{row} fp32" for row in kept]
+    for name, nlp in variants.items():
+        precision = name.split()[1]
+        if isinstance(nlp, InBfloat16):
+            assert precision == "bf16"
+            module = nlp.nlp.get_pipe("transformer").model.transformer
+            assert {weight.dtype for weight in module.parameters()} == {torch.bfloat16}
+        elif "elmo" in name:
+            assert nlp.config["components"]["elmo"]["model"]["precision"] == precision
+        [doc] = nlp.pipe(["w1 w2"], batch_size=2)
+        assert doc[0].tag_ and nlp("w1 w2")[1].tag_
+        assert 0 <= score(nlp, corpora / "ewt/test.spacy", "ewt") <= 100
+
+
+def init_nlp_of(name, inputs, corpora):
+    """A pipeline of a row that was trained a step, which makes its labels known."""
+    nlp = make_pipeline(name, "ewt", inputs, corpora)
+    train(nlp, stdout=io.StringIO())
+    return nlp
+
+
+def test_the_report_compares_shorter_products_with_the_transformer_as_it_comes():
+    from rivals.precision_table import format_precisions
+
+    rates = {"latency": 0.002, "test": 96.0, "is_trained": True}
+    measured = {
+        "date": "2026-01-01", "machine": "toy", "turns": 1, "tokens": 2,
+        "tasks": {"ewt": {
+            "elmo_word_features bf16": {**rates, "tokens_per_second": 25000.0},
+            "minilm_6 fp32": {**rates, "tokens_per_second": 2500.0, "is_trained": False},
+        }},
+    }  # fmt: skip
+
+    text = format_precisions(measured)
+
+    assert "| ELMo, word_features | bf16 | 96.00 | 25,000 | 2.0 | 10.0 |" in text
+    assert "| MiniLM-L6 frozen, 6 layers, word features | fp32 | - | 2,500 | 2.0 | 1.0 |" in text
+    assert format_precisions({}) == ""
+
+
 def make_result(row, task, seed, score):
     return {
         "row": row, "task": task, "seed": seed, "score": TASKS[task].score,

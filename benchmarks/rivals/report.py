@@ -10,6 +10,8 @@ from spacy_elmo.util.checked_json import read_checked_json
 
 from .inputs import MADE
 from .picture import Point, plot_speed
+from .precision_table import format_precisions
+from .precisions import RESULT as PRECISIONS
 from .rows import ROWS, Row
 from .runs import LONGEST, RESULTS, SKIPPED, Run, choose, read_result
 from .speed import ONNX, RESULT
@@ -63,6 +65,7 @@ def write_report(work: Path, path: Path) -> None:
         parts.append(f"![Accuracy against speed](figures/{picture.name})\n\n")
     for task, found in lines.items():
         parts.append(format_task(task, found, skipped, speed))
+    parts.append(format_precisions(read_optional(work / RESULTS / PRECISIONS)))
     parts.append(format_conditions(work, lines, speed))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, "".join(parts).encode("utf-8"))

@@ -167,6 +167,8 @@ def choose_setting(nlp: Pipeline, texts: list[str]) -> Setting:
 
 def get_transformer(nlp: Pipeline) -> Any:
     """RETURNS (Any): The component of a pipeline; None if it has none."""
+    # What stands around a pipeline has it as `nlp`.
+    nlp = getattr(nlp, "nlp", nlp)
     if isinstance(nlp, Language) and nlp.has_pipe("transformer"):
         return nlp.get_pipe("transformer")
     return None

@@ -12,6 +12,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 from torch import Tensor
 
+from .lstm_cudnn import can_use_cudnn, run_torch_layer
 from .lstm_fused import can_fuse, swap_gates
 from .lstm_steps import LayerSettings, SavedLayer, run_back, run_steps, weight_gradients
 
@@ -91,7 +92,10 @@ def run_layer(
     if dtype is None:
         is_casting = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
+    shape = state[0].size(1), state[1].size(1)
     with torch.autocast(device, enabled=False):
+        if can_use_cudnn(X, *shape, projection, (cell_clip, proj_clip), dtype):
+            return run_torch_layer(X, weight, bias, projection, state, batch_sizes)
         is_fused = can_fuse(X, cell_clip)
         settings = LayerSettings(batch_sizes, cell_clip, proj_clip, dtype, is_fused)
         Y, hidden, cell = _Layer.apply(X, weight, bias, projection, *state, settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 
 from ..errors import Errors
+from ..text.stdin import STDIN
 from ..util.locks import lock_folder
 from .arrow import require_arrow
 from .bulk_inputs import find_inputs, require_readable
@@ -78,12 +79,16 @@ def embed_files(
     if settings.format != "spacy":
         require_arrow(output)
     _check_output(output, resume)
+    keys = Keys(settings.text_key, settings.id_key)
+    if text != STDIN:
+        # Before a folder is made that would hold nothing.
+        require_readable(find_inputs(text, output), keys)
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
         if not resume:
             _remove(output, "_stdin.*")
         files = find_inputs(text, output, input_format)
-        require_readable(files, Keys(settings.text_key, settings.id_key))
+        require_readable(files, keys)
         worker = TaskWorker(settings, output, gpu=gpu)
         worker.description = worker.load().describe()
         job = describe_job(settings, worker.description, describe_inputs(files))

@@ -103,7 +103,8 @@ def test_the_kernel_of_a_gpu_gives_the_numbers_of_a_processor(projection, clip):
 
 
 @pytest.mark.gpu
-def test_the_kernel_multiplies_in_its_type():
+def test_the_kernel_multiplies_in_its_type(monkeypatch):
+    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: False)
     layer, X, state = make_layer(True, dtype=torch.float32)
     expected = run(layer, X, state)
     on_gpu = layer.cuda(), X.cuda(), tuple(part.cuda() for part in state)

@@ -82,6 +82,7 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
         printed = " ".join(run(*command, option, "words", exit_code=1).split())
         assert f"[EL017] {option} = 'words' is not possible, only: " in printed
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
+    assert not (tmp_path / "x").exists()
     assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
     monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)
     assert "EL241" in run(*command, "--engine", "ray", exit_code=1)

@@ -1,0 +1,57 @@
+"""torch's own LSTM, cuDNN's on a GPU, gives the numbers and the gradient of the steps."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from spacy_elmo.bilm import lstm_cudnn, lstm_gradient
+from spacy_elmo.bilm.lstm_cudnn import can_use_cudnn
+
+from .test_lstm_fused import make_layer, run
+
+HALVES = torch.bfloat16, torch.float16
+
+
+@pytest.mark.parametrize("projection", [True, False])
+def test_it_is_the_layer_step_by_step(projection, monkeypatch):
+    layer, X, state = make_layer(projection)
+    expected = run(layer, X, state)
+    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: True)
+
+    for one, other in zip(run(layer, X, state), expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_it_is_taken_where_products_are_short_and_nothing_is_clipped(dtype, monkeypatch):
+    monkeypatch.setattr(lstm_cudnn, "_is_there", lambda: True)
+    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.float32)
+    P, clips = torch.zeros(5, 4), (None, None)
+
+    assert can_use_cudnn(on_gpu, 4, 5, P, clips, dtype)
+    assert can_use_cudnn(on_gpu, 4, 4, None, clips, dtype)
+    assert not can_use_cudnn(on_gpu, 4, 4, P, clips, dtype)
+    assert not can_use_cudnn(on_gpu, 4, 5, P, clips, torch.float32)
+    assert not can_use_cudnn(on_gpu, 4, 5, P, (None, 1.0), dtype)
+    assert not can_use_cudnn(on_gpu, 4, 5, P, (1.0, None), dtype)
+    assert not can_use_cudnn(torch.zeros(1), 4, 5, P, clips, dtype)
+
+
+def test_it_is_not_taken_where_cudnn_is_off(monkeypatch):
+    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.float32)
+    monkeypatch.setattr(torch.backends.cudnn, "enabled", False)
+    assert not can_use_cudnn(on_gpu, 4, 4, None, (None, None), torch.bfloat16)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("projection", [True, False])
+def test_cudnn_gives_the_numbers_of_a_processor(projection, monkeypatch):
+    layer, X, state = make_layer(projection, dtype=torch.float32)
+    expected = run(layer, X, state)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(lstm_gradient, "can_fuse", None)  # not reached
+    on_gpu = layer.cuda(), X.cuda(), tuple(part.cuda() for part in state)
+
+    for one, other in zip(run(*on_gpu, dtype=torch.bfloat16), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
