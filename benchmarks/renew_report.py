@@ -53,6 +53,8 @@ ALL = (
     Compared("placement", "table1/table3_propbank", ROLES),
     Compared("placement", "table1/table3_squad", QUESTIONS),
 )
+# What other commands have written as the report reads it.
+WRITTEN = ("paper/search.json",)
 
 
 def main(
@@ -67,6 +69,10 @@ def main(
             print(f"Left out, as runs are missing: {compared.title} ({compared.folder})")
         else:
             found[Path(f"{i:02d}.json")] = result
+    for name in WRITTEN:
+        path = RESULTS / name
+        if path.exists():
+            found[path] = read_checked_json(path)
     markdown = to_markdown("", make_sections(found, figures), report.parent)
     text = report.read_text("utf-8")
     renewed = replace_sections(text, markdown)
