@@ -27,8 +27,8 @@ def format_precisions(measured: dict[str, Any]) -> str:
         return ""
     how = (
         f"({measured['date']}, {measured['machine']}; {measured['turns']} turns of "
-        f"{measured['tokens']:,} tokens, medians, in another run than the tables above: the shorter "
-        "the turns, the fewer words ELMo's cache knows)\n\n"
+        f"{measured['tokens']:,} tokens, medians, in another run than the tables above: the "
+        "shorter the turns, the fewer words ELMo's cache knows)\n\n"
     )
     return _HEAD + "".join(tables) + how
 

@@ -9,22 +9,23 @@ from torch.backends import cudnn
 
 from .lstm_fused import swap_gates
 
+_SHORT = (torch.bfloat16, torch.float16)
+
 
 def can_use_cudnn(
-    X: Tensor,
-    half: int,
-    cell_width: int,
+    state: Tuple[Tensor, Tensor],
     projection: Optional[Tensor],
     clips: Tuple[Optional[float], Optional[float]],
     dtype: torch.dtype,
 ) -> bool:
-    """X (Tensor): inputs. half, cell_width (int): width of the output and of the cell. projection
+    """state (Tuple[Tensor, Tensor]): hidden and cell before the first step. projection
     (Optional[Tensor]): of the layer. clips (Tuple[Optional[float], Optional[float]]): of cell and
     output. dtype (torch.dtype): of the products. RETURNS (bool): Whether cuDNN has such a layer,
-    and is as exact: its products of float32 may have ten bits (TF32), more than the shorter types
-    have."""
-    is_asked = X.is_cuda and X.dtype == torch.float32 and dtype in (torch.bfloat16, torch.float16)
-    has_shape = projection is None or half < cell_width
+    and is as exact: its products of float32 may have ten bits (TF32), as many as float16 has and
+    more than bfloat16."""
+    hidden, cell = state
+    is_asked = cell.is_cuda and cell.dtype == torch.float32 and dtype in _SHORT
+    has_shape = projection is None or hidden.size(1) < cell.size(1)
     return is_asked and has_shape and clips == (None, None) and _is_there()
 
 
@@ -40,7 +41,8 @@ def run_torch_layer(
     state: Tuple[Tensor, Tensor],
     batch_sizes: List[int],
 ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
-    """As `run_layer` without clips, by torch's own LSTM: on a GPU that is cuDNN's."""
+    """As `run_layer` without clips, by torch's own LSTM in the type of the state: on a GPU that is
+    cuDNN's."""
     weight_t = swap_gates(weight).t()  # (4 * cell_width, 2 * half)
     from_input, from_hidden = (part.contiguous() for part in weight_t.chunk(2, dim=1))
     bias = swap_gates(bias[None])[0]  # (4 * cell_width,)
@@ -49,9 +51,12 @@ def run_torch_layer(
         weights.append(projection.t().contiguous())  # (half, cell_width)
     sizes = torch.tensor(batch_sizes, device="cpu")  # (n_steps,)
     before = [part[None].contiguous() for part in state]
+    X = X.to(bias.dtype)
     with warnings.catch_warnings():
-        # The weights are copied into one piece of memory each time, which takes no time here.
+        # They are copied into one piece of memory each time.
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")
         # One layer, no dropout, one direction; "train" keeps what the gradient needs.
-        Y, hidden, cell = torch.lstm(X, sizes, before, weights, True, 1, 0.0, True, False)
+        Y, hidden, cell = torch.lstm(
+            X.to(bias.dtype), sizes, before, weights, True, 1, 0.0, True, False
+        )
     return Y, (hidden[0], cell[0])

@@ -92,9 +92,8 @@ def run_layer(
     if dtype is None:
         is_casting = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
-    shape = state[0].size(1), state[1].size(1)
     with torch.autocast(device, enabled=False):
-        if can_use_cudnn(X, *shape, projection, (cell_clip, proj_clip), dtype):
+        if can_use_cudnn(state, projection, (cell_clip, proj_clip), dtype):
             return run_torch_layer(X, weight, bias, projection, state, batch_sizes)
         is_fused = can_fuse(X, cell_clip)
         settings = LayerSettings(batch_sizes, cell_clip, proj_clip, dtype, is_fused)

@@ -23,25 +23,41 @@ def test_it_is_the_layer_step_by_step(projection, monkeypatch):
         torch.testing.assert_close(one, other)
 
 
+def test_inputs_may_be_of_the_short_type(monkeypatch):
+    layer, X, state = make_layer(True, dtype=torch.float32)
+    X = X.bfloat16()
+    expected = run(layer, X.float(), state)
+    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: True)
+
+    found = run(layer, X, state)
+
+    assert found[0].dtype == torch.float32 and found[3].dtype == torch.bfloat16
+    torch.testing.assert_close(found[:3], expected[:3])
+
+
+def make_state(half, cell_width, **kind):
+    kind = {"is_cuda": True, "dtype": torch.float32, **kind}
+    return tuple(SimpleNamespace(size=lambda i, n=n: n, **kind) for n in (half, cell_width))
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_it_is_taken_where_products_are_short_and_nothing_is_clipped(dtype, monkeypatch):
     monkeypatch.setattr(lstm_cudnn, "_is_there", lambda: True)
-    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.float32)
-    P, clips = torch.zeros(5, 4), (None, None)
+    P, free = torch.zeros(5, 4), (None, None)
 
-    assert can_use_cudnn(on_gpu, 4, 5, P, clips, dtype)
-    assert can_use_cudnn(on_gpu, 4, 4, None, clips, dtype)
-    assert not can_use_cudnn(on_gpu, 4, 4, P, clips, dtype)
-    assert not can_use_cudnn(on_gpu, 4, 5, P, clips, torch.float32)
-    assert not can_use_cudnn(on_gpu, 4, 5, P, (None, 1.0), dtype)
-    assert not can_use_cudnn(on_gpu, 4, 5, P, (1.0, None), dtype)
-    assert not can_use_cudnn(torch.zeros(1), 4, 5, P, clips, dtype)
+    assert can_use_cudnn(make_state(4, 5), P, free, dtype)
+    assert can_use_cudnn(make_state(4, 4), None, free, dtype)
+    assert not can_use_cudnn(make_state(4, 4), P, free, dtype)
+    assert not can_use_cudnn(make_state(4, 5), P, free, torch.float32)
+    assert not can_use_cudnn(make_state(4, 5), P, (None, 1.0), dtype)
+    assert not can_use_cudnn(make_state(4, 5), P, (1.0, None), dtype)
+    assert not can_use_cudnn(make_state(4, 5, is_cuda=False), P, free, dtype)
+    assert not can_use_cudnn(make_state(4, 5, dtype=torch.float64), P, free, dtype)
 
 
 def test_it_is_not_taken_where_cudnn_is_off(monkeypatch):
-    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.float32)
     monkeypatch.setattr(torch.backends.cudnn, "enabled", False)
-    assert not can_use_cudnn(on_gpu, 4, 4, None, (None, None), torch.bfloat16)
+    assert not can_use_cudnn(make_state(4, 4), None, (None, None), torch.bfloat16)
 
 
 @pytest.mark.gpu
