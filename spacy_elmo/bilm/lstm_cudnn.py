@@ -50,13 +50,11 @@ def run_torch_layer(
     if projection is not None:
         weights.append(projection.t().contiguous())  # (half, cell_width)
     sizes = torch.tensor(batch_sizes, device="cpu")  # (n_steps,)
-    before = [part[None].contiguous() for part in state]
-    X = X.to(bias.dtype)
+    before = [part[None].contiguous() for part in state]  # (1, n_seqs, half or cell_width)
+    X = X.to(bias.dtype)  # (n_rows, half)
     with warnings.catch_warnings():
         # They are copied into one piece of memory each time.
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")
         # One layer, no dropout, one direction; "train" keeps what the gradient needs.
-        Y, hidden, cell = torch.lstm(
-            X.to(bias.dtype), sizes, before, weights, True, 1, 0.0, True, False
-        )
+        Y, hidden, cell = torch.lstm(X, sizes, before, weights, True, 1, 0.0, True, False)
     return Y, (hidden[0], cell[0])
