@@ -16,7 +16,7 @@ from spacy_elmo.util.checked_json import write_checked_json
 
 from .rows import ROWS, Row
 from .runs import RESULTS, Run, read_result
-from .speed import N_CHOICE, Pipeline, measure_task, read_parts
+from .speed import Pipeline, measure_task, read_turns
 from .tasks import TASKS, TIMED
 
 RESULT = "precisions.json"
@@ -66,8 +66,7 @@ def measure_precisions(
     for task in TIMED:
         pipelines = load_variants(work, task)
         if pipelines:
-            parts = read_parts(corpora / task, N_CHOICE + turns, tokens)
-            tasks[task] = measure_task(pipelines, parts)
+            tasks[task] = measure_task(pipelines, read_turns(corpora / task, turns, tokens))
             for name, nlp in pipelines.items():
                 found = tasks[task][name]
                 found["test"] = score(nlp, corpora / task / "test.spacy", task)

@@ -75,11 +75,7 @@ def measure_all(
     for task in TIMED:
         pipelines = load_pipelines(work, task, tokenizer, threads)
         if pipelines:
-            n_parts = N_CHOICE + turns
-            parts = read_parts(corpora / task, n_parts, tokens)
-            if len(parts) < n_parts:
-                raise typer.BadParameter(f"{task} has no {n_parts} times {tokens} tokens")
-            tasks[task] = measure_task(pipelines, parts)
+            tasks[task] = measure_task(pipelines, read_turns(corpora / task, turns, tokens))
     machine = describe_machine()
     result = {"machine": machine, "threads": threads, "turns": turns, "tokens": tokens}
     result = {**result, **get_origin(), "tasks": tasks}
@@ -101,6 +97,15 @@ def load_pipelines(
 
         pipelines[ONNX] = OnnxEncoder(tokenizer, threads)
     return pipelines
+
+
+def read_turns(corpus: Path, turns: int, tokens: int) -> list[list[str]]:
+    """RETURNS (list[list[str]]): For `measure_task`, so many turns of so many tokens."""
+    n_parts = N_CHOICE + turns
+    parts = read_parts(corpus, n_parts, tokens)
+    if len(parts) < n_parts:
+        raise typer.BadParameter(f"{corpus.name} has no {n_parts} times {tokens} tokens")
+    return parts
 
 
 def read_parts(corpus: Path, n_parts: int, n_tokens: int) -> list[list[str]]:
