@@ -69,10 +69,8 @@ def main(
             print(f"Left out, as runs are missing: {compared.title} ({compared.folder})")
         else:
             found[Path(f"{i:02d}.json")] = result
-    for name in WRITTEN:
-        path = RESULTS / name
-        if path.exists():
-            found[path] = read_checked_json(path)
+    for path in (RESULTS / name for name in WRITTEN):
+        found[path] = read_checked_json(path)
     markdown = to_markdown("", make_sections(found, figures), report.parent)
     text = report.read_text("utf-8")
     renewed = replace_sections(text, markdown)

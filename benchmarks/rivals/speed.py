@@ -1,7 +1,7 @@
 """Speed of the trained pipelines, raw text in, tags or entities out: all in one run."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -69,17 +69,27 @@ def measure_all(
         when their process starts.
     RETURNS (dict[str, Any]): what is written.
     """
-    torch.set_num_threads(threads)
-    set_current_ops(NumpyOps(use_blis=False))
+    use_threads(threads)
     tasks = {}
     for task in TIMED:
         pipelines = load_pipelines(work, task, tokenizer, threads)
         if pipelines:
             tasks[task] = measure_task(pipelines, read_turns(corpora / task, turns, tokens))
-    machine = describe_machine()
-    result = {"machine": machine, "threads": threads, "turns": turns, "tokens": tokens}
-    result = {**result, **get_origin(), "tasks": tasks}
-    write_checked_json(work / RESULTS / RESULT, result)
+    conditions = {"threads": threads, "turns": turns, "tokens": tokens}
+    return write_measured(work / RESULTS / RESULT, tasks, conditions)
+
+
+def use_threads(threads: int) -> None:
+    """Multiply with NumPy and torch in so many threads."""
+    torch.set_num_threads(threads)
+    set_current_ops(NumpyOps(use_blis=False))
+
+
+def write_measured(path: Path, tasks: dict[str, Any], conditions: dict[str, int]) -> dict[str, Any]:
+    """Write what was measured, with the machine and the versions. RETURNS (dict[str, Any]): what
+    is written."""
+    result = {"machine": describe_machine(), **conditions, **get_origin(), "tasks": tasks}
+    write_checked_json(path, result)
     return result
 
 
@@ -127,11 +137,11 @@ def read_parts(corpus: Path, n_parts: int, n_tokens: int) -> list[list[str]]:
 
 
 def measure_task(
-    pipelines: dict[str, Pipeline], parts: Sequence[list[str]]
+    pipelines: Mapping[str, Pipeline], parts: Sequence[list[str]]
 ) -> dict[str, dict[str, Any]]:
     """Measure pipelines in turn, so that a neighbour on the machine troubles all of them.
 
-    pipelines (dict[str, Pipeline]): by name.
+    pipelines (Mapping[str, Pipeline]): by name.
     parts (Sequence[list[str]]): texts of each turn; the settings are chosen on the first ones.
     RETURNS (dict[str, dict[str, Any]]): "batch_size", "max_items", "tokens_per_second" and
         "latency" (of one text, in seconds), medians, and "rates" of the turns.
@@ -172,8 +182,6 @@ def choose_setting(nlp: Pipeline, texts: list[str]) -> Setting:
 
 def get_transformer(nlp: Pipeline) -> Any:
     """RETURNS (Any): The component of a pipeline; None if it has none."""
-    # What stands around a pipeline has it as `nlp`.
-    nlp = getattr(nlp, "nlp", nlp)
     if isinstance(nlp, Language) and nlp.has_pipe("transformer"):
         return nlp.get_pipe("transformer")
     return None

@@ -7,26 +7,23 @@ import torch
 from torch import Tensor
 from torch.backends import cudnn
 
-from .lstm_fused import swap_gates
+from .torch_weights import find_torch_weights, has_torch_layer
 
 _SHORT = (torch.bfloat16, torch.float16)
 
 
 def can_use_cudnn(
-    state: Tuple[Tensor, Tensor],
+    cell: Tensor,
     projection: Optional[Tensor],
     clips: Tuple[Optional[float], Optional[float]],
     dtype: torch.dtype,
 ) -> bool:
-    """state (Tuple[Tensor, Tensor]): hidden and cell before the first step. projection
-    (Optional[Tensor]): of the layer. clips (Tuple[Optional[float], Optional[float]]): of cell and
-    output. dtype (torch.dtype): of the products. RETURNS (bool): Whether cuDNN has such a layer,
-    and is as exact: its products of float32 may have ten bits (TF32), as many as float16 has and
-    more than bfloat16."""
-    hidden, cell = state
+    """cell (Tensor): before the first step. projection, clips: see `has_torch_layer`. dtype
+    (torch.dtype): of the products. RETURNS (bool): Whether cuDNN has such a layer, and is as exact:
+    its products of float32 may have ten bits (TF32), as many as float16 has and more than
+    bfloat16."""
     is_asked = cell.is_cuda and cell.dtype == torch.float32 and dtype in _SHORT
-    has_shape = projection is None or hidden.size(1) < cell.size(1)
-    return is_asked and has_shape and clips == (None, None) and _is_there()
+    return is_asked and has_torch_layer(projection, clips) and _is_there()
 
 
 def _is_there() -> bool:
@@ -43,12 +40,7 @@ def run_torch_layer(
 ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
     """As `run_layer` without clips, by torch's own LSTM in the type of the state: on a GPU that is
     cuDNN's."""
-    weight_t = swap_gates(weight).t()  # (4 * cell_width, 2 * half)
-    from_input, from_hidden = (part.contiguous() for part in weight_t.chunk(2, dim=1))
-    bias = swap_gates(bias[None])[0]  # (4 * cell_width,)
-    weights = [from_input, from_hidden, bias, torch.zeros_like(bias)]
-    if projection is not None:
-        weights.append(projection.t().contiguous())  # (half, cell_width)
+    weights = list(find_torch_weights(weight, bias, projection).values())
     sizes = torch.tensor(batch_sizes, device="cpu")  # (n_steps,)
     before = [part[None].contiguous() for part in state]  # (1, n_seqs, half or cell_width)
     X = X.to(bias.dtype)  # (n_rows, half)

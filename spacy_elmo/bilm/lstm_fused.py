@@ -23,13 +23,6 @@ def has_kernels() -> bool:
     return all(hasattr(torch.ops.aten, name) for name in _KERNELS)
 
 
-def swap_gates(matrix: Tensor) -> Tensor:
-    """matrix (Tensor): shape (n, 4 * cell_width). RETURNS (Tensor): from either order of the
-    gates to the other one."""
-    i, f, third, fourth = matrix.chunk(4, dim=1)  # each (n, cell_width)
-    return torch.cat([i, f, fourth, third], dim=1)
-
-
 def fused_step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor) -> Tensor:
     """As `lstm_steps.step`, in the kernel's order of gates. RETURNS m, (n, cell_width)."""
     # The kernel adds up two parts of the sums; here they are added up already.

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from .lstm_cudnn import can_use_cudnn, run_torch_layer
-from .lstm_fused import can_fuse, swap_gates
+from .lstm_fused import can_fuse
 from .lstm_steps import LayerSettings, SavedLayer, run_back, run_steps, weight_gradients
+from .torch_weights import swap_gates
 
 
 class _Layer(torch.autograd.Function):
@@ -31,7 +32,7 @@ class _Layer(torch.autograd.Function):
     ) -> Tuple[Tensor, Tensor, Tensor]:
         dtype = settings.dtype
         if settings.is_fused:
-            weight, bias = swap_gates(weight), swap_gates(bias[None])[0]
+            weight, bias = swap_gates(weight), swap_gates(bias)
         X, W = X.to(dtype), weight.to(dtype)  # (n_rows, half), (2 * half, 4 * cell_width)
         P = None if projection is None else projection.to(dtype)  # (cell_width, half)
         # All steps' input products at once; only the recurrence has to wait.
@@ -57,7 +58,7 @@ class _Layer(torch.autograd.Function):
         d_gates, d_outputs = run_back(saved, settings, dY, dH, dC)
         d_weight, d_bias, d_projection = weight_gradients(saved, settings, d_gates, d_outputs)
         if settings.is_fused:
-            d_weight, d_bias = swap_gates(d_weight), swap_gates(d_bias[None])[0]
+            d_weight, d_bias = swap_gates(d_weight), swap_gates(d_bias)
         dX = (d_gates @ saved.W.chunk(2)[0].t()).to(dC.dtype)  # (n_rows, half)
         return dX, d_weight, d_bias, d_projection, dH, dC, None
 
@@ -93,7 +94,7 @@ def run_layer(
         is_casting = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if is_casting else X.dtype
     with torch.autocast(device, enabled=False):
-        if can_use_cudnn(state, projection, (cell_clip, proj_clip), dtype):
+        if can_use_cudnn(state[1], projection, (cell_clip, proj_clip), dtype):
             return run_torch_layer(X, weight, bias, projection, state, batch_sizes)
         is_fused = can_fuse(X, cell_clip)
         settings = LayerSettings(batch_sizes, cell_clip, proj_clip, dtype, is_fused)

@@ -79,16 +79,15 @@ def embed_files(
     if settings.format != "spacy":
         require_arrow(output)
     _check_output(output, resume)
+    # Before a folder is made that would hold nothing; what comes through a pipe is saved there.
+    files = [] if text == STDIN else find_inputs(text, output)
     keys = Keys(settings.text_key, settings.id_key)
-    if text != STDIN:
-        # Before a folder is made that would hold nothing.
-        require_readable(find_inputs(text, output), keys)
+    require_readable(files, keys)
     output.mkdir(parents=True, exist_ok=True)
     with lock_folder(output, wait=False):
         if not resume:
             _remove(output, "_stdin.*")
-        files = find_inputs(text, output, input_format)
-        require_readable(files, keys)
+        files = files or find_inputs(text, output, input_format)
         worker = TaskWorker(settings, output, gpu=gpu)
         worker.description = worker.load().describe()
         job = describe_job(settings, worker.description, describe_inputs(files))

@@ -10,7 +10,7 @@ from torch.backends import cudnn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..bilm.lstm import LayerState, LSTMLayer
-from .torch_weights import find_torch_weights
+from ..bilm.torch_weights import find_torch_weights
 
 # A flag of the process, which threads change by turns.
 _FLAG = Lock()
@@ -43,7 +43,8 @@ class FusedLayer:
         # Random weights would use up the device's random numbers.
         lstm = nn.LSTM(width, layer.cell_width, proj_size=n_out, device="meta")
         self.lstm = lstm.to_empty(device=layer.weight.device)
-        self.lstm.load_state_dict(find_torch_weights(layer))
+        weights = find_torch_weights(layer.weight, layer.bias, layer.projection)
+        self.lstm.load_state_dict(weights)
         self.lstm.to(dtype).eval().requires_grad_(False)
 
     def __call__(

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ..bilm.lstm import LayerState, LSTMLayer
+from ..bilm.torch_weights import find_torch_weights
 from .threads import raise_if_stopped
-from .torch_weights import find_torch_weights
 
 # Steps of a sequence that are one call: an interrupt is heard after it.
 _MOST_STEPS = 512
@@ -22,7 +22,8 @@ class SingleLayer:
     """
 
     def __init__(self, layer: LSTMLayer) -> None:
-        self.weights = list(find_torch_weights(layer).values())
+        weights = find_torch_weights(layer.weight, layer.bias, layer.projection)
+        self.weights = [weight.detach() for weight in weights.values()]
 
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState

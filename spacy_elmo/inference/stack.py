@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..bilm.lstm import LayerState, LSTMLayer, LSTMStack
+from ..bilm.torch_weights import has_torch_layer
 from .gpu_lstm import FusedLayer, SteppedLayer
 from .packed_linear import DTYPES
 from .packed_lstm import N_PADDING, PackedLayer
@@ -69,8 +70,7 @@ def _are_repeated(vectors: Tensor, ids: Tensor, cell_width: int) -> bool:
 def _make_layer(layer: LSTMLayer, precision: str) -> _Layer:
     if layer.weight.device.type == "cpu":
         return PackedLayer(layer, precision)
-    # torch's own projects to fewer numbers than it has cells, or not at all.
-    is_plain = not _clips(layer) and (layer.projection is None or _width(layer) < layer.cell_width)
+    is_plain = has_torch_layer(layer.projection, (layer.cell_clip, layer.proj_clip))
     make = FusedLayer if is_plain else SteppedLayer
     return make(layer, DTYPES[precision])
 
@@ -78,13 +78,6 @@ def _make_layer(layer: LSTMLayer, precision: str) -> _Layer:
 def _is_plain(layer: LSTMLayer) -> bool:
     """Whether it is on a CPU, and torch's own LSTM can be the same: that sees a projection by other
     widths of output and cells."""
-    is_seen = layer.projection is None or _width(layer) != layer.cell_width
-    return layer.weight.device.type == "cpu" and not _clips(layer) and is_seen
-
-
-def _width(layer: LSTMLayer) -> int:
-    return layer.weight.size(0) // 2
-
-
-def _clips(layer: LSTMLayer) -> bool:
-    return layer.cell_clip is not None or layer.proj_clip is not None
+    clips = layer.cell_clip is not None or layer.proj_clip is not None
+    is_seen = layer.projection is None or layer.weight.size(0) // 2 != layer.cell_width
+    return layer.weight.device.type == "cpu" and not clips and is_seen

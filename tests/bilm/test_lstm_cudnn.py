@@ -35,9 +35,8 @@ def test_inputs_may_be_of_the_short_type(monkeypatch):
     torch.testing.assert_close(found[:3], expected[:3])
 
 
-def make_state(half, cell_width, **kind):
-    kind = {"is_cuda": True, "dtype": torch.float32, **kind}
-    return tuple(SimpleNamespace(size=lambda i, n=n: n, **kind) for n in (half, cell_width))
+def make_cell(**kind):
+    return SimpleNamespace(**{"is_cuda": True, "dtype": torch.float32, **kind})
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -45,19 +44,19 @@ def test_it_is_taken_where_products_are_short_and_nothing_is_clipped(dtype, monk
     monkeypatch.setattr(lstm_cudnn, "_is_there", lambda: True)
     P, free = torch.zeros(5, 4), (None, None)
 
-    assert can_use_cudnn(make_state(4, 5), P, free, dtype)
-    assert can_use_cudnn(make_state(4, 4), None, free, dtype)
-    assert not can_use_cudnn(make_state(4, 4), P, free, dtype)
-    assert not can_use_cudnn(make_state(4, 5), P, free, torch.float32)
-    assert not can_use_cudnn(make_state(4, 5), P, (None, 1.0), dtype)
-    assert not can_use_cudnn(make_state(4, 5), P, (1.0, None), dtype)
-    assert not can_use_cudnn(make_state(4, 5, is_cuda=False), P, free, dtype)
-    assert not can_use_cudnn(make_state(4, 5, dtype=torch.float64), P, free, dtype)
+    assert can_use_cudnn(make_cell(), P, free, dtype)
+    assert can_use_cudnn(make_cell(), None, free, dtype)
+    assert not can_use_cudnn(make_cell(), P[:4], free, dtype)
+    assert not can_use_cudnn(make_cell(), P, free, torch.float32)
+    assert not can_use_cudnn(make_cell(), P, (None, 1.0), dtype)
+    assert not can_use_cudnn(make_cell(), P, (1.0, None), dtype)
+    assert not can_use_cudnn(make_cell(is_cuda=False), P, free, dtype)
+    assert not can_use_cudnn(make_cell(dtype=torch.float64), P, free, dtype)
 
 
 def test_it_is_not_taken_where_cudnn_is_off(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "enabled", False)
-    assert not can_use_cudnn(make_state(4, 4), None, (None, None), torch.bfloat16)
+    assert not can_use_cudnn(make_cell(), None, (None, None), torch.bfloat16)
 
 
 @pytest.mark.gpu
