@@ -168,7 +168,9 @@ def _write(text: str, file: IO[str]) -> None:
     """Above the bars, if there are any."""
     from tqdm import tqdm
 
-    tqdm.write(text, file=file)
+    # tqdm's own way to its lock hides an interrupt behind an error.
+    with tqdm.get_lock():
+        tqdm.write(text, file=file, nolock=True)
     file.flush()
 
 

@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tqdm import std, tqdm
 
 from spacy_elmo import cli
 from spacy_elmo.cli.common import exit_on_error
@@ -139,6 +140,17 @@ def test_a_full_disk_is_told():
         )
     error = done.stderr.decode()
     assert done.returncode == 1 and "[EL158]" in error and "Exception ignored" not in error
+
+
+def test_an_interrupt_on_the_way_to_tqdms_lock_is_not_hidden(monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    tqdm.get_lock()
+    monkeypatch.delattr(tqdm, "_lock")
+    monkeypatch.setattr(std, "TqdmDefaultWriteLock", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Console().inform("note")
 
 
 def test_letters_that_the_output_does_not_have(monkeypatch):
