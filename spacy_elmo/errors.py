@@ -815,6 +815,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
         "another OUTPUT."
     )
+    EL326 = (
+        "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "
+        "`convert-data {format}` reads, or the options choose a part that has nothing in it."
+    )
     EL320 = (
         "The augmenter makes {found} tokens of the {n} of the doc '{text}': where its gold spans "
         "are among them is not known. Take one that keeps the tokens, such as "

@@ -10,16 +10,19 @@ import typer
 
 class Source(NamedTuple):
     """format (str): of `convert-data`. files (dict[str, str]): of each split, and further test
-    sets. parts (dict[str, str] | None): of splits that are a part of their file, by article."""
+    sets. parts (dict[str, str] | None): of splits that are a part of their file, by article.
+    negatives (float): share of the questions that are asked where they have no answer, too."""
 
     format: str
     files: dict[str, str]
     parts: dict[str, str] | None = None
+    negatives: float = 0
 
 
 SPLITS = ("train", "dev", "test")
 SNLI, PROPBANK = "entailment/snli/small", "srl/propbank_ewt_spans/ewt-propbank"
 MNLI = "entailment/mnli_dev_matched/mnli-dev-matched.jsonl"
+IN_PARTS = {split: split for split in SPLITS}
 ONTOGUM, LITBANK = "coref/ontogum/ontogum", "coref/litbank/litbank"
 GUM, NESTED = "ner/gum_named/gum-named", "ner/litbank_entities/litbank-entities"
 SQUAD, XQUAD = "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json", "qa/xquad_en/xquad.en.json"
@@ -40,10 +43,12 @@ SOURCES = {
     "litbank_coref": [Source("litbank_coref", {s: f"{LITBANK}-{s}.conll" for s in SPLITS})],
     "litbank": [Source("litbank_entities", {split: f"{NESTED}-{split}.tsv" for split in SPLITS})],
     "squad": [
-        Source("squad", dict.fromkeys(SPLITS, SQUAD), {split: split for split in SPLITS}),
+        Source("squad", dict.fromkeys(SPLITS, SQUAD), IN_PARTS),
         # Of the same articles: XQuAD's paragraphs are some of SQuAD's dev set.
         Source("squad", {"xquad": XQUAD}, {"xquad": "test"}),
     ],
+    # A third of them without an answer.
+    "squad_unanswered": [Source("squad", dict.fromkeys(SPLITS, SQUAD), IN_PARTS, 0.5)],
 }
 
 
@@ -59,6 +64,8 @@ def main(
                 command += [str(find(data / file)), str(output / name / f"{split}.spacy")]
                 if source.parts:
                     command += ["--part", source.parts[split]]
+                if source.negatives:
+                    command += ["--negatives", str(source.negatives)]
                 subprocess.run(command, check=True)
 
 

@@ -24,7 +24,7 @@ class BiLM(nn.Module):
     weights. Pure: what it returns depends on its arguments and weights alone.
 
     config (BiLMConfig): its shape.
-    n_loads (int): how often weights were loaded.
+    n_changes (int): how often weights were loaded, or changed where torch does not count it.
     RAISES (ValueError): EL105 for more than 4 billion weights.
 
     Source: Peters et al. 2018, sections 3.1 and 3.4.
@@ -34,7 +34,7 @@ class BiLM(nn.Module):
         super().__init__()
         check_size(config)
         self.config = config
-        self.n_loads = 0
+        self.n_changes = 0
         # Also where a module around this one is what loads.
         self.register_load_state_dict_post_hook(_count_load)
         if config.input == "characters":
@@ -68,7 +68,7 @@ class BiLM(nn.Module):
                     other = deepcopy(self)
                     result = nn.Module.load_state_dict(other, state_dict, strict)
                     replace_weights(self, other)
-                    self.n_loads += 1
+                    self.n_changes += 1
             return result
         except BaseException:
             # torch switches gradients off meanwhile, and an interrupt may leave them so.
@@ -182,4 +182,4 @@ def token_positions(lengths: NDArray) -> NDArray:
 
 def _count_load(bilm: BiLM, keys: Any) -> None:
     """What torch calls after it has loaded weights."""
-    bilm.n_loads += 1
+    bilm.n_changes += 1

@@ -18,7 +18,7 @@ class Snapshot:
     """Refer to a module's weights, without gradients and without a copy: what
     `replace_weights` gives the module later is not seen, what is changed in place is.
 
-    module (nn.Module): any; one that counts its loads (`n_loads`) may also be given other
+    module (nn.Module): any; one that counts its changes (`n_changes`) may also be given other
         parameters by them.
     """
 
@@ -32,13 +32,14 @@ class Snapshot:
 
     def is_current(self, module: nn.Module) -> bool:
         """module (nn.Module): any. RETURNS (bool): whether it is the one that this is of, and its
-        weights still lie where they did and were not changed there."""
+        weights still lie where they did and were not changed there, as far as torch or
+        `n_changes` counts."""
         return self._module() is module and self._describe(module) == self._state
 
     def _describe(self, module: nn.Module) -> List[Any]:
         # Tensors of the inference mode count no changes.
         places = [(t.data_ptr(), 0 if t.is_inference() else t._version) for t in self._tensors]
-        return [getattr(module, "n_loads", 0), *places]
+        return [getattr(module, "n_changes", 0), *places]
 
     def freeze(self, module: Module) -> Module:
         """module (Module): the one that it is of. RETURNS (Module): another one with the

@@ -47,6 +47,9 @@ def _describe(err: Exception) -> Optional[str]:
     """RETURNS (Optional[str]): What to print; None for what nobody expects."""
     if isinstance(err, ValueError) or re.match(r"\[EL\d{3}\]", str(err)):
         return str(err)
+    # Raised by hand, as spaCy does where a tokenizer's package is missing.
+    if isinstance(err, ImportError) and err.name is None:
+        return str(err)
     if isinstance(err, OSError):
         # The error of a file that is already open, as on a full disk, has no name.
         where = f" ('{err.filename}')" if err.filename else ""

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List
 
 import typer
 
@@ -44,12 +44,19 @@ def convert_data(
         require_output(output)
         if output.resolve() == input.resolve():
             raise ValueError(Errors.EL319.format(path=input))
-        docs = list(reader(spacy.blank(lang), input, **options))
-        output.parent.mkdir(parents=True, exist_ok=True)
+        # Docs are packed as they come: they take ten times the memory of what is written.
+        packed, labels, n_tokens = DocBin(store_user_data=True), Counter[str](), 0
         with kept_hooks():
-            content = DocBin(docs=docs, store_user_data=True).to_bytes()
+            for doc in reader(spacy.blank(lang), input, **options):
+                packed.add(doc)
+                labels.update(_list_labels(doc))
+                n_tokens += len(doc)
+            content = packed.to_bytes()
+        if not len(packed):
+            raise ValueError(Errors.EL326.format(path=input, format=format))
+        output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, content)
-        console.finish(output, summary=_describe(docs))
+        console.finish(output, summary=_describe(len(packed), n_tokens, labels))
 
 
 def _get_reader(name: str) -> Callable:
@@ -96,17 +103,16 @@ def _describe_group(name: str) -> str:
     return re.sub(r"_\d+$", "_*", name)
 
 
-def _describe(docs: "List[Doc]") -> str:
-    """What docs hold, so that a person sees at once whether it is what was expected."""
-    counts: Counter = Counter(ent.label_ for doc in docs for ent in doc.ents)
-    counts.update(label for doc in docs for label, value in doc.cats.items() if value)
+def _list_labels(doc: "Doc") -> Iterator[str]:
+    yield from (ent.label_ for ent in doc.ents)
+    yield from (label for label, value in doc.cats.items() if value)
     # Groups that are numbered, such as srl_1, are counted together.
-    counts.update(
-        f"{_describe_group(name)}/{span.label_}".rstrip("/")
-        for doc in docs
-        for name, group in doc.spans.items()
-        for span in group
-    )
-    labels = ", ".join(f"{label} {n:,}" for label, n in counts.most_common(20))
-    sizes = f"{count_things(len(docs), 'doc')}, {count_things(sum(map(len, docs)), 'token')}"
-    return f"{sizes}; {labels or 'no labels'}"
+    for name, group in doc.spans.items():
+        yield from (f"{_describe_group(name)}/{span.label_}".rstrip("/") for span in group)
+
+
+def _describe(n_docs: int, n_tokens: int, labels: "Counter[str]") -> str:
+    """What docs hold, so that a person sees at once whether it is what was expected."""
+    shown = ", ".join(f"{label} {n:,}" for label, n in labels.most_common(20))
+    sizes = f"{count_things(n_docs, 'doc')}, {count_things(n_tokens, 'token')}"
+    return f"{sizes}; {shown or 'no labels'}"

@@ -55,9 +55,11 @@ def describe_answers(pipe: Any, nlp: Language, question: str, text: str) -> Sect
     and where. RETURNS (Section): the likeliest spans with their probabilities; the answer is
     drawn in its text."""
     answer = pipe.answer(nlp, question, text)
-    found = f"{answer.text} ({answer.probability:.0%})" if answer.text else "no answer"
+    found = f"{_on_a_line(answer)} ({answer.probability:.0%})" if answer.text else "no answer"
     lines = [f"{found}; no answer: {answer.no_answer:.0%}"]
-    lines += [f"  {a.text} ({a.probability:.0%})" for a in pipe.top_answers(nlp, question, text)]
+    lines += [
+        f"  {_on_a_line(a)} ({a.probability:.0%})" for a in pipe.top_answers(nlp, question, text)
+    ]
     place = {"start": answer.start, "end": answer.end, "label": f"{answer.probability:.0%}"}
     html = _draw({"text": text, "ents": [place]}, "ent") if answer.text else ""
     return Section(f"Answers to '{question}'", lines, html)
@@ -115,10 +117,10 @@ def _describe_senses(doc: Doc, pipe: Any) -> Section:
 
 def _describe_roles(doc: Doc, pipe: Any) -> Section:
     frames = read_frames(doc)
-    lines = [
-        "; ".join([frame.predicate.text, *(f"{role}: {span.text}" for role, span in frame[1])])
-        for frame in frames
-    ]
+    lines = []
+    for frame in frames:
+        roles = [f"{role}: {_on_a_line(span)}" for role, span in frame.arguments]
+        lines.append("; ".join([_on_a_line(frame.predicate), *roles]))
     html = "".join(_draw(describe_frame(frame), "span") for frame in frames)
     return Section("Roles", lines, html)
 
@@ -126,7 +128,7 @@ def _describe_roles(doc: Doc, pipe: Any) -> Section:
 def _describe_chains(doc: Doc, pipe: Any) -> Section:
     prefix: str = pipe.cfg["prefix"]
     chains = get_chains(doc, prefix)
-    lines = [" = ".join(mention.text for mention in chain) for chain in chains]
+    lines = [" = ".join(map(_on_a_line, chain)) for chain in chains]
     title = "Chains" if prefix == PREFIX else f"Chains '{prefix}'"
     return Section(title, lines, render_chains(doc, prefix) if chains else "")
 
@@ -145,7 +147,12 @@ def _draw(parsed: Dict[str, Any], style: str) -> str:
 
 
 def _label(span: Span) -> str:
-    return f"{span.label_}: {span.text}"
+    return f"{span.label_}: {_on_a_line(span)}"
+
+
+def _on_a_line(found: Any) -> str:
+    """found (Any): with a text, which may have line breaks. RETURNS (str): it on one line."""
+    return " ".join(found.text.split())
 
 
 def _rank(scores: Dict[str, float]) -> List[str]:

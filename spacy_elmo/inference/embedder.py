@@ -85,8 +85,8 @@ class Embedder(nn.Module):
         self._is_changing = False
         # What the next use loads; None if the weights are there.
         self.pending_loader: Optional[Loader] = None
-        # How often weights had been loaded before.
-        self._n_loads = 0
+        # How often the weights had changed before.
+        self._n_changes = 0
         if loader is not None:
             self.set_loader(loader)
         share_at_fork(self)
@@ -115,7 +115,7 @@ class Embedder(nn.Module):
             if self.pending_loader is None:
                 return
             # Others may have been loaded instead: those stay.
-            if self.bilm.n_loads == self._n_loads:
+            if self.bilm.n_changes == self._n_changes:
                 self.pending_loader(self.bilm)
             self.set_ready()
 
@@ -128,9 +128,12 @@ class Embedder(nn.Module):
             self.pending_loader = None
 
     def settle(self) -> None:
-        """Declare that the weights stay as they are until the next `forward`: what depends
-        on them may be kept till then."""
+        """Declare that an optimizer is done, and that the weights stay as they are until the next
+        `forward`: what depends on them may be kept till then."""
         with BUILD_LOCK:
+            # Thinc's optimizers write through NumPy, which torch does not see.
+            if any(weight.grad is not None for weight in self.bilm.parameters()):
+                self.bilm.n_changes += 1
             self._is_changing = False
 
     @without_modes
@@ -149,7 +152,7 @@ class Embedder(nn.Module):
         loader (Loader): fills the biLM in place or raises.
         """
         with BUILD_LOCK:
-            self._n_loads = self.bilm.n_loads
+            self._n_changes = self.bilm.n_changes
             self.pending_loader = loader
 
     @without_modes

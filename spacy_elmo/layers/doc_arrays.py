@@ -2,7 +2,7 @@
 
 from collections import UserDict
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple, cast
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, cast
 
 from spacy.tokens import Doc
 
@@ -53,9 +53,9 @@ class ArraysSetter:
 
     name: str
 
-    def __call__(self, doc: Doc, arrays: Optional[Dict[str, Any]]) -> None:
-        """As `set_arrays`."""
-        set_arrays(self.name, doc, arrays)
+    def __call__(self, doc: Doc, arrays: Optional[Mapping[str, Any]]) -> None:
+        """As `set_arrays`; what was read of another doc is kept as that keeps it."""
+        set_arrays(self.name, doc, None if arrays is None else {**arrays})
 
 
 def register_arrays(name: str) -> None:

@@ -36,8 +36,11 @@ def in_parts_forward(
         it read parts of them."""
     if is_train or not _gains(model, docs):
         return read(model, docs, is_train)
-    parts = split_by_size(docs, len, PART_TOKENS)
-    return [Y for part in parts for Y in read(model, part, False)[0]], no_backprop
+    # Several of spaCy's layers cannot read a part that has no token.
+    parts = split_by_size([doc for doc in docs if len(doc)], len, PART_TOKENS)
+    Ys = [Y for part in parts for Y in read(model, part, False)[0]]
+    empty, rest = Ys[0][:0], iter(Ys)
+    return [next(rest) if len(doc) else empty for doc in docs], no_backprop
 
 
 def predict_in_parts(

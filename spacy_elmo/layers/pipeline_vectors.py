@@ -10,6 +10,7 @@ from thinc.api import Model, ragged2list
 from thinc.types import Floats2d, Ints1d
 
 from ..util.checks import require_least
+from .elmo_layers import no_backprop
 from .elmo_tok2vec import Tok2VecModel
 
 
@@ -39,7 +40,7 @@ def pipeline_vectors_forward(
     """
     if not any(len(doc) for doc in docs):
         # spaCy's layer does not say how many docs there were.
-        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], _no_backprop
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], no_backprop
     table, as_list = model.layers
     rows, backprop_table = table(docs, is_train)
     Xs, backprop_list = as_list(rows, is_train)
@@ -63,7 +64,3 @@ def _leave_out_unknown(model: Tok2VecModel, docs: List[Doc], dY: Any) -> None:
         attr = getattr(vectors, "attr", ORTH)
         keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
         dY[vectors.find(keys=keys) < 0] = 0.0
-
-
-def _no_backprop(dYs: List[Floats2d]) -> List[Doc]:
-    return []

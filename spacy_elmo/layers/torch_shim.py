@@ -1,6 +1,7 @@
 """`TorchShim`: Thinc's bridge to torch, with the averages of its weights, on a processor or one of
 NVIDIA's GPUs."""
 
+import copy
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator
 
@@ -24,6 +25,15 @@ class TorchShim(PyTorchShim):
         """RETURNS (torch.device): Where the module is, or will be once it has weights."""
         weights = next(self._model.parameters(), None)
         return choose_device() if weights is None else weights.device
+
+    def copy(self) -> "TorchShim":
+        """RETURNS (TorchShim): Another one, with an id of its own, as copies of Thinc's models
+        have: the optimizer keeps moments and averages by it."""
+        copied = copy.deepcopy(self)
+        with PyTorchShim.global_id_lock:
+            PyTorchShim.global_id += 1
+            copied.id = PyTorchShim.global_id
+        return copied
 
     @contextmanager
     def use_params(self, params: Dict) -> Iterator[None]:

@@ -1,7 +1,6 @@
 """What a component's first use loads if nothing was loaded before."""
 
 from typing import Any
-from weakref import ref
 
 from spacy.language import Language
 from spacy.util import registry
@@ -19,12 +18,13 @@ class FirstUse:
     is in [training] frozen_components, whose block holds all the same.
 
     component (SavedTok2Vec): an "elmo" without weights.
-    nlp (Language): its pipeline, whose config is whole only after the component was made.
+    nlp (Language): its pipeline, whose config is whole only after the component was made. Kept
+        till then: another pipeline may have taken the component, and this one be forgotten.
     """
 
     def __init__(self, component: SavedTok2Vec, nlp: Language) -> None:
         self._component = component
-        self._nlp = ref(nlp)
+        self._nlp = nlp
 
     @property
     def files(self) -> Any:
@@ -50,7 +50,6 @@ class FirstUse:
 
     def _make(self, key: str) -> Any:
         """RETURNS (Any): What a block of [initialize] makes; None if there is none."""
-        nlp = self._nlp()
-        config = {} if nlp is None else nlp.config.interpolate().get("initialize") or {}
+        config = self._nlp.config.interpolate().get("initialize") or {}
         block = ((config.get("components") or {}).get(self._component.name) or {}).get(key)
         return registry.resolve({key: block})[key] if block else None

@@ -21,7 +21,8 @@ def read_lines(path: Path) -> Iterator[Line]:
     path (Path): in UTF-8, plain or .gz, .xz, .zst.
     YIELDS (Line): the number of the line, from 1, and its text without the end.
     RAISES (ValueError): EL083 for a damaged file, EL155 if it is not in UTF-8, EL197 for a line
-        of 10 MB, EL082 for .zst without its package, EL100 and EL101 if there is no file.
+        of 10 MB or with ends that are not read, EL082 for .zst without its package, EL100 and
+        EL101 if there is no file.
     """
     require_file(path)
     number, offset = 0, 0
@@ -31,7 +32,10 @@ def read_lines(path: Path) -> Iterator[Line]:
                 number += 1
                 if len(content) == _MOST_BYTES:
                     raise line_error(path, number, f"it has {_MOST_BYTES} bytes or more")
-                yield number, decode(content, path, offset).strip(f"\r\n{_MARK}")
+                text = decode(content, path, offset).strip(f"\r\n{_MARK}")
+                if number == 1 and "\r" in text:
+                    raise line_error(path, number, "it ends with \\r alone: \\n or \\r\\n is read")
+                yield number, text
                 offset += len(content)
     except DAMAGED as err:
         raise ValueError(Errors.EL083.format(path=path, error=err)) from err

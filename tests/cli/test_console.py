@@ -103,6 +103,12 @@ def test_an_error_of_ours_has_no_traceback(kind, capsys):
     with pytest.raises(SystemExit, match="1"), exit_on_error(is_quiet=True):
         raise kind(Errors.EL003)
     assert "[EL003]" in capsys.readouterr().err
+    # Nor spaCy's own of a tokenizer's package; an import that fails is a mistake.
+    with pytest.raises(SystemExit, match="1"), exit_on_error(is_quiet=True):
+        raise ImportError("Japanese support requires ham")
+    assert "requires ham" in capsys.readouterr().err
+    with pytest.raises(ImportError), exit_on_error():
+        import spacy_elmo.ham  # noqa: F401
     with pytest.raises(AssertionError), exit_on_error():
         raise AssertionError("a mistake of ours")
 

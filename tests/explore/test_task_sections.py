@@ -5,6 +5,7 @@ import spacy
 from spacy.tokens import Span
 
 from spacy_elmo.explore.task_sections import describe_doc
+from spacy_elmo.tasks.coref.clusters import PREFIX
 from spacy_elmo.tasks.srl.frames import Frame, write_frames
 
 MARKUP = "<img/src=x/onerror=y>"
@@ -67,3 +68,18 @@ def test_a_ruler_of_spans_says_what_it_sets(settings):
 
     assert section.title == ("Entities" if settings else "Spans 'ruler'")
     assert section.lines == ["WHO: Sam"]
+
+
+def test_what_is_found_across_lines_is_on_one():
+    nlp = spacy.blank("en")
+    for factory in ("ner", "elmo_srl", "elmo_coref"):
+        nlp.add_pipe(factory)
+    doc = nlp.make_doc("Sam\n \nHam gave it")
+    name = Span(doc, 0, 3, label="PER")
+    doc.set_ents([name])
+    write_frames(doc, [Frame(Span(doc, 3, 4, label="V"), [("PER", name)])])
+    doc.spans[f"{PREFIX}_1"] = [name, doc[4:5]]
+
+    lines = [line for section in describe_doc(doc, nlp) for line in section.lines]
+
+    assert lines == ["PER: Sam Ham", "gave; PER: Sam Ham", "Sam Ham = it"]

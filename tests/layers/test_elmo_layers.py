@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from spacy.tokens import Doc
+from thinc.api import Adam
 
 from spacy_elmo.layers.elmo_layers import get_embedder
 
@@ -161,3 +162,23 @@ def test_arrays_stay_on_the_gpu_and_saved_there_load_on_the_cpu():
         require_cpu()
     _, other, docs = make(seed=1)
     assert_close(other.from_bytes(data).predict(docs), expected)
+
+
+def test_the_optimizer_knows_copies_apart():
+    _, layers, docs = make(frozen=False)
+
+    def train(optimizers):
+        """Predictions with the averages of two copies, pulled into opposite directions."""
+        copies, found = [layers.copy(), layers.copy()], []
+        for _ in range(3):
+            for sign, model, optimizer in zip((-1, 1), copies, optimizers):
+                Ys, backprop = model.begin_update(docs)
+                backprop([Y * 0 + sign for Y in Ys])
+                model.finish_update(optimizer)
+        for model, optimizer in zip(copies, optimizers):
+            with model.use_params(optimizer.averages):
+                found += model.predict(docs)
+        return found
+
+    both = Adam(0.1)
+    assert_close(train([both, both]), train([Adam(0.1), Adam(0.1)]))

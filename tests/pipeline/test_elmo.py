@@ -438,6 +438,10 @@ def test_json_is_refused_in_one_line():
     other = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert repr(other._.elmo) == repr(doc._.elmo)
     lists = other._.elmo["elmo"]["mix"].tolist()
+    # Also what was read of another doc.
+    third = nlp.make_doc(doc.text)
+    third._.elmo, third._.elmo_lm = doc._.elmo, doc._.elmo_lm
+    assert repr(Doc(nlp.vocab).from_bytes(third.to_bytes())._.elmo_lm) == repr(doc._.elmo_lm)
     assert srsly.json_loads(srsly.json_dumps(lists))[0] == pytest.approx(lists[0])
 
 

@@ -6,9 +6,11 @@ import pytest
 import spacy
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
+from spacy_elmo.inference.hashing import hash_weights
+from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import TEXTS, add_elmo, example, make_nlp, tell
-from .test_listeners import LISTENERS, PLACES, add_task, make_examples, train
+from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, tell
+from .test_listeners import ELMO, LISTENERS, PLACES, add_task, make_examples, train
 
 TOLD = "[WL069] 'elmo' has other weights"
 
@@ -164,3 +166,21 @@ def test_of_two_elmos_each_has_its_own():
     load_others(nlp)
 
     assert tell(nlp, TEXTS[0])[0] == []
+
+
+def test_training_makes_other_weights():
+    nlp = make_trained(ELMO, frozen=False)
+    elmo, optimizer = nlp.get_pipe("elmo"), nlp.create_optimizer()
+    optimizer.learn_rate = 0.1
+    before = nlp(TEXTS[0])
+    nlp.update(make_examples(nlp), sgd=optimizer)
+    # Somebody predicts before the last gradients are applied.
+    nlp(TEXTS[0])
+    elmo.finish_update(optimizer)
+
+    after, loaded = nlp(TEXTS[0]), make_nlp(frozen=False, seed=1)
+    loaded.get_pipe("elmo").from_bytes(elmo.to_bytes())
+    assert_close([after.tensor], [loaded(TEXTS[0]).tensor])
+    weights = [doc._.elmo["elmo"]["biLM"] for doc in (before, after)]
+    real = hash_weights(get_embedder(elmo.model).bilm, "fp32").hex()
+    assert weights[0] != weights[1] == real

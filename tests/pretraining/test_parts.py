@@ -136,6 +136,16 @@ def test_the_last_two_checkpoints_are_kept(run):
     assert last.tensors["0.x"].tolist() == [15, 15]
 
 
+def test_what_is_resumed_from_lets_its_file_go(run):
+    save(run, 5)
+    last = run.find_last()
+    path = last.folder / "training.safetensors"
+    # In place: views of the file would see it.
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+    assert last.tensors["0.x"].tolist() == [5, 5]
+
+
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "training.safetensors", STATE_FILE, "vocab.txt"]
 )

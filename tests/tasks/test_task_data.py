@@ -37,7 +37,7 @@ Anna\tI-PER\tB-PER\t
 # two.tsv
 He\tB-PER\tO\t
 """
-SST = "(3 (2 It) (4 (2 is) (4 (2 -LRB-) (4 good))))\n\n(2 (2 a) (2 b))\n"
+SST = "(3 (2 It) (4 (2 is) (4 (2 -LRB-) (4 good))))\n\n(2 (2 a) (2 b\u00a0c))\n"
 SNLI = [
     {"sentence1": "A man.", "sentence2": "A dog.", "gold_label": "contradiction"},
     {"sentence1": "A man.", "sentence2": "He is.", "gold_label": "-"},
@@ -149,7 +149,7 @@ def test_nested_entities_are_spans(tmp_path):
 @pytest.mark.parametrize(
     "options, expected",
     [
-        ({}, [("It is ( good", "positive"), ("a b", "neutral")]),
+        ({}, [("It is ( good", "positive"), ("a b\u00a0c", "neutral")]),
         ({"binary": True}, [("It is ( good", "positive")]),
         (
             {"binary": True, "phrases": True},
@@ -216,6 +216,14 @@ def test_labelled_lines_are_read(tmp_path):
         ),
         ("snli", '{"premise": ["a"], "hypothesis": "b", "label": 0}', "'premise' is no text"),
         ("snli", '{"premise": "a", "sentence2": {"x": 1}, "label": 0}', "'sentence2' is no text"),
+        (
+            "snli",
+            '[{"premise": "a", "hypothesis": "b", "label": 0}]',
+            "Line 1.*nor names of columns",
+        ),
+        ("snli", "<!DOCTYPE html>", "Line 1.*nor names of columns: <!DOCTYPE html>, expected"),
+        ("sst", "(3 It)\r(2 was)\r", r"Line 1.*ends with \\r alone"),
+        ("litbank_entities", "\tO\tO\n", "Line 1.*has no word"),
         ("propbank_spans", "1\t\tRP\t-\t*\t*\n", "Line 1.*a word is empty"),
         ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
     ],
@@ -287,4 +295,8 @@ def test_a_wrong_file_leaves_the_output_as_it_was(tmp_path):
     (tmp_path / "y.spacy").write_text("old")
     run("conll2003", tmp_path / "x.txt", tmp_path / "y.spacy", exit_code=1)
 
+    assert (tmp_path / "y.spacy").read_text() == "old"
+    (tmp_path / "x.txt").write_text("\n")
+    told = run("conll2003", tmp_path / "x.txt", tmp_path / "y.spacy", exit_code=1)
+    assert "[EL326]" in told and "`convert-data conll2003`" in told
     assert (tmp_path / "y.spacy").read_text() == "old"

@@ -322,3 +322,9 @@ def test_spacy_train_trains_it(name, tmp_path):
     labels = {"yes", "no", "good", "bad", "FOOD", "PER", "A0", "A1", "R-A1"}
     assert {*trained.get_pipe(name).labels} <= labels
     assert len(run(trained, name)) >= 9
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_model_reads_docs_alone_as_spacy_debug_model_gives_them(name):
+    nlp = make_task(name, n_updates=1)
+    nlp.get_pipe(name).model.predict([nlp.get_pipe("elmo")(doc) for doc in make_inputs(nlp, name)])

@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...text.data_lines import Line, line_error, read_lines
+from ...util.showing import show_name
 from ..shared.categories import make_cats
 from ..shared.text_pairs import make_pair
 
@@ -18,6 +19,8 @@ _PREMISE, _HYPOTHESIS = ("premise", "sentence1"), ("hypothesis", "sentence2")
 _LABEL = ("gold_label", "label")
 # Annotators did not agree.
 _NO_LABEL = ("-", "-1", "")
+# Names of columns in a message.
+_N_SHOWN = 8
 _NUMBERED = {str(i): label for i, label in enumerate(LABELS)}
 
 
@@ -72,11 +75,15 @@ def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:
     first = next(lines, None)
     if first is None:
         return
-    if first[1].startswith("{"):
+    if first[1].lstrip().startswith("{"):
         yield _parse(path, first)
         yield from (_parse(path, line) for line in lines)
         return
     names = _split(first[1])
+    if not all({*names} & {*known} for known in (_PREMISE, _HYPOTHESIS, _LABEL)):
+        shown = ", ".join(map(show_name, names[:_N_SHOWN]))
+        problem = f"no JSON object, nor names of columns: {shown}"
+        raise line_error(path, first[0], f"{problem}, expected premise, hypothesis and label")
     for number, text in lines:
         cells = _split(text)
         if len(cells) > len(names):

@@ -117,6 +117,8 @@ def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> 
         cells = split_cells(text)
         if len(cells) < 2:
             raise line_error(path, number, f"'{text[:50]}' has no tag")
+        if not cells[0]:
+            raise line_error(path, number, f"'{text[:50]}' has no word")
         rows.append([cells[0], cells[-1]] if last_only else cells)
         if len(rows[-1]) != len(rows[0]):
             raise line_error(path, number, f"columns: {len(cells)}, before it: {len(rows[0])}")

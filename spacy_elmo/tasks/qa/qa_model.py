@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import accumulate
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, cast
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, Union, cast
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -92,9 +92,10 @@ def bidaf_init(model: QAModel, X: Optional[List[QAReading]] = None, Y: Any = Non
 
 
 def bidaf_forward(
-    model: QAModel, readings: List[QAReading], is_train: bool
+    model: QAModel, X: Union[List[QAReading], List[Doc]], is_train: bool
 ) -> Tuple[List[Scores], Callable]:
-    """readings (List[QAReading]): any; those without windows get no scores.
+    """X (Union[List[QAReading], List[Doc]]): any; those without windows, and docs alone, as
+        `spacy debug model` gives them, get no scores.
     RETURNS (Tuple[List[Scores], Callable]): the scores, and the way back from arrays of the same
         shapes, List[List[Floats2d]].
     RAISES (ValueError): EL190 if the model was never initialized or loaded.
@@ -102,6 +103,7 @@ def bidaf_forward(
     tok2vec, bidaf = model.layers
     if not bidaf.has_dim("nI"):
         raise ValueError(Errors.EL190)
+    readings = [QAReading(x, (0, 0), []) if isinstance(x, Doc) else x for x in X]
     vectors, backprop_vectors = tok2vec([reading.doc for reading in readings], is_train)
     scores = [Scores(r.windows, [cast(Any, None)] * len(r.windows)) for r in readings]
     dropout = bidaf.attrs["dropout"].rate if is_train else 0.0

@@ -13,7 +13,8 @@ from ..shared.penn_words import unescape
 
 CLASSES = ("very negative", "negative", "neutral", "positive", "very positive")
 BINARY = ("negative", "positive")
-_PIECE = re.compile(r"\(|\)|[^()\s]+")
+# Spaces of other kinds are parts of words, such as that of "10 1/2".
+_PIECE = re.compile(r"\(|\)|[^() \t\r\n]+")
 
 
 class Phrase(NamedTuple):

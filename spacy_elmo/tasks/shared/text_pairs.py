@@ -26,7 +26,7 @@ def make_pair(
     names (Sequence[str]): of the two span groups, such as ("premise", "hypothesis").
     keep_space (bool): whether the second text keeps the whitespace around it: then its span has
         the characters that were given.
-    RETURNS (Doc): first and second text, with a space between.
+    RETURNS (Doc): first and second text, with a space between; tokens have the tokenizer's norms.
     """
     second = second if keep_space else second.strip()
     parts = [nlp.make_doc(text) for text in (first.strip(), second)]
@@ -37,6 +37,10 @@ def make_pair(
         spaces[n_first - 1] = True
     starts: List[Union[bool, int, None]] = [i in (0, n_first) for i in range(len(words))]
     doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
+    # What the tokenizer's exceptions say ("not" of "n't"), as a corpus reader's docs have it.
+    for token, source in zip(doc, (token for part in parts for token in part)):
+        if token.norm != source.norm:
+            token.norm_ = source.norm_
     set_pair(doc, n_first, names)
     return doc
 

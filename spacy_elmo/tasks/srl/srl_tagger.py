@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from spacy.tokens import Doc
 from thinc.api import Linear, Maxout, Model, chain, with_array
@@ -75,12 +75,13 @@ def srl_tagger(
 
 
 def srl_tagger_forward(
-    model: SRLModel, X: Tuple[List[Doc], Choose], is_train: bool
+    model: SRLModel, X: Union[Tuple[List[Doc], Choose], List[Doc]], is_train: bool
 ) -> Tuple[SRLScores, Callable]:
-    """X (Tuple[List[Doc], Choose]): the docs, and what chooses their predicates.
+    """X (Union[Tuple[List[Doc], Choose], List[Doc]]): the docs, and what chooses their predicates;
+        docs alone, as `spacy debug model` gives them, have none.
     RETURNS (Tuple[SRLScores, Callable]): scores, and the way back to the docs, which takes
     gradients of `predicates` and `tags`."""
-    docs, choose = X
+    docs, choose = X if isinstance(X, tuple) else (X, _choose_none)
     tok2vec, finder, encoder, output = model.layers
     limits: Limits = model.attrs["limits"]
     rows, backprop_rows = tok2vec(docs, is_train)
@@ -107,6 +108,10 @@ def srl_tagger_forward(
         return backprop_rows(d_rows)
 
     return SRLScores(predicates, clauses, tags), backprop
+
+
+def _choose_none(scores: List[Floats1d]) -> List[List[Place]]:
+    return [[] for _ in scores]
 
 
 def srl_tagger_init(
