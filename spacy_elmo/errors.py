@@ -288,7 +288,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "Reading '{path}' needs the package backports.zstd. Install it with "
         '`pip install "spacy-elmo[zstd]"`.'
     )
-    EL083 = "'{path}' cannot be read: {error}. The file is damaged or cut off; get it again."
+    EL083 = (
+        "'{path}' cannot be read: {error}. Get it again if it is damaged or cut off, and see that "
+        "you may read it."
+    )
     EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
     EL085 = (
         "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
@@ -339,7 +342,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' has {size} bytes, more than the {most} that such a file can have. Is it the "
         "right file?"
     )
-    EL103 = "'{path}' cannot be read: {error}. It is damaged, cut off or another kind of file."
+    EL103 = (
+        "'{path}' cannot be read: {error}. It is damaged, cut off, another kind of file, "
+        "or one that you may not read."
+    )
     EL104 = (
         "'{path}' is not what was written: its digest differs from the one in '{digests}'. Copy or "
         "download the whole folder again; if you changed the file on purpose, remove its "
@@ -454,8 +460,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "here. Give the folder with `--weights`."
     )
     EL145 = (
-        "'{path}' cannot be written: {error}. Free some disk space, or give another path, and "
-        "start the same command again."
+        "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
+        "path where you may write. Then start the same command again."
     )
     EL146 = (
         "A process of the experiment ended before its run did: it was killed, or the machine "
@@ -574,9 +580,9 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Experiments on one's own config
     EL325 = (
-        "There is no GPU {gpu_id} that spaCy can use, only {n_gpus}. Leave the option out to use "
-        "the processor, or take a torch with CUDA and spaCy's extra that brings CuPy for it, such "
-        "as `pip install spacy[cuda12x]`."
+        "There is no GPU {gpu_id} that spaCy can use: it sees {n_gpus} of them. Leave the option "
+        "out to use the processor, or take a torch with CUDA and spaCy's extra that brings CuPy "
+        "for it, such as `pip install spacy[cuda12x]`."
     )
     EL230 = (
         "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
@@ -815,6 +821,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
         "another OUTPUT."
     )
+    EL327 = (
+        "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
+        "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
+    )
     EL326 = (
         "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "
         "`convert-data {format}` reads, or the options choose a part that has nothing in it."
@@ -1043,6 +1053,12 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
         "of {n}. They are not learned, and count as not found. Raise `max_span` in "
         "[components.{name}.model]."
+    )
+    WL070 = (
+        "Of the tokens {share} are longer than {n_bytes} bytes: this is text without spaces "
+        "between words, of which a biLM learns nothing. Remove [nlp.tokenizer] from the config, so "
+        "that the language's own tokenizer cuts it (it may need a package, see spaCy's page of "
+        "the language), or give text whose words are separated."
     )
     WL069 = (
         "'{upstream}' has other weights than when a component that listens to it was trained: what "

@@ -7,6 +7,7 @@ import typer
 
 from .common import exit_on_error
 from .console import format_table
+from .option_conflicts import list_idle_of_convert, require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def convert(
+    ctx: typer.Context,
     source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     weights: Optional[Path] = typer.Option(
@@ -44,6 +46,7 @@ def convert(
     from ..util.showing import show_names
 
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_convert(ctx.params))
         # Other folders are never replaced.
         if is_native(output):
             if not force:

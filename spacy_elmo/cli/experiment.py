@@ -8,6 +8,7 @@ import typer
 
 from .common import exit_on_error, read_numbers
 from .console import Console
+from .option_conflicts import list_idle_of_experiment, require_no_conflicts
 from .options import QUIET, SEEDS, WEIGHTS
 from .outputs import writing
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def experiment(
+    ctx: typer.Context,
     suite: str = typer.Argument(
         ...,
         help="gain, weighting (table 2), placement (table 3), samples (figure 1) or "
@@ -75,6 +77,7 @@ def experiment(
     interrupted = Warnings.WL058.format(how="")
     config_path = "" if config is None else str(config)
     with exit_on_error(quiet, interrupted) as console, writing(output):
+        require_no_conflicts(ctx, list_idle_of_experiment(ctx.params))
         settings = RunSettings(
             str(corpus),
             component,

@@ -33,7 +33,9 @@ def init_config(
         None, help=_PRESET_HELP, show_default="word_features; with --pretraining: standard"
     ),
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors, with commas"),
-    lang: str = typer.Option("en", help="Language code"),
+    lang: str = typer.Option(
+        "", help="Language code", show_default="that of the weights; without any: en"
+    ),
     weights: Optional[Path] = typer.Option(
         None,
         help="Folder with weights, a model's name, or an HDF5 file together with --options",
@@ -69,12 +71,13 @@ def init_config(
         require_no_conflicts(ctx, list_idle_of_init_config(ctx.params))
         _require_free(output, force)
         _require_kind(preset, pretraining)
+        lang, tokenizer = _find_tokenizer(lang, options, weights)
         if pretraining:
-            text, summary = _make_pretraining(preset, lang, options, weights)
+            text, summary = _make_pretraining(preset, lang, tokenizer, options, weights)
             command = "elmo pretrain {} OUTPUT --paths.train TEXT"
         else:
             text, summary = _make_training(
-                preset, pipeline, lang, options, weights, vectors, cache, log_mixes
+                preset, pipeline, lang, tokenizer, options, weights, vectors, cache, log_mixes
             )
             command = "init fill-config {0} {0}"
             _warn(console, preset, vectors, _split(pipeline))
@@ -118,7 +121,11 @@ def _split(pipeline: str) -> List[str]:
 
 
 def _make_pretraining(
-    preset: Optional[str], lang: str, options: Optional[Path], weights: Optional[Path]
+    preset: Optional[str],
+    lang: str,
+    tokenizer: Optional[Dict[str, Any]],
+    options: Optional[Path],
+    weights: Optional[Path],
 ) -> Tuple[str, str]:
     """RETURNS (Tuple[str, str]): The config, and a summary of it."""
     from ..pretraining.config_files import make_pretraining_config
@@ -127,6 +134,7 @@ def _make_pretraining(
     config = make_pretraining_config(
         preset,
         lang=lang,
+        tokenizer=tokenizer,
         shape=_read_shape(options, weights),
         init=options or weights,
         init_weights=weights if options else None,
@@ -138,6 +146,7 @@ def _make_training(
     preset: Optional[str],
     pipeline: str,
     lang: str,
+    tokenizer: Optional[Dict[str, Any]],
     options: Optional[Path],
     weights: Optional[Path],
     vectors: Optional[str],
@@ -158,6 +167,7 @@ def _make_training(
         preset,
         _split(pipeline),
         lang=lang,
+        tokenizer=tokenizer,
         shape=_read_shape(options, weights),
         loader=loader,
         paths=paths,
@@ -165,6 +175,17 @@ def _make_training(
         log_mixes=log_mixes,
     )
     return config.to_str(), f"preset {preset}, pipeline {config['nlp']['pipeline']}"
+
+
+def _find_tokenizer(
+    lang: str, options: Optional[Path], weights: Optional[Path]
+) -> Tuple[str, Optional[Dict[str, Any]]]:
+    """Language and tokenizer of the config: those that the weights have learned, if they say so."""
+    from ..language_model.saved_settings import find_said_tokenizer
+
+    if weights is None or options is not None:
+        return lang or "en", None
+    return find_said_tokenizer(str(weights), lang)
 
 
 def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[BiLMConfig]":

@@ -11,6 +11,7 @@ _PIPELINE = "beside `--pipeline`, which has a biLM and a language of its own"
 _FILES = "for files: the endings of their names say which format they have"
 _NO_RAY = "without `--engine ray`"
 _PRETRAINING = "with `--pretraining`"
+_NO_SOFTMAX = "beside `--no-softmax`"
 _DOCS = "beside `--format spacy`: docs have their text, and vectors in float32"
 
 
@@ -50,3 +51,16 @@ def list_idle_of_init_config(given: Dict[str, Any]) -> Iterator[Idle]:
         yield "vectors", "--vectors", f"{_PRETRAINING}: `elmo pretrain` has --paths.vectors"
         for name in ("pipeline", "cache", "log_mixes"):
             yield name, f"--{name.replace('_', '-')}", _PRETRAINING
+
+
+def list_idle_of_convert(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of `convert`. YIELDS (Idle): what has no effect."""
+    if not given["softmax"]:
+        yield "round_softmax", "--round-softmax", _NO_SOFTMAX
+
+
+def list_idle_of_experiment(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of `experiment`. YIELDS (Idle): what has no effect."""
+    for option, suite in (("vectors", "vectors"), ("shares", "samples")):
+        if given["suite"] != suite:
+            yield option, f"--{option}", f"with another suite than `{suite}`"

@@ -9,6 +9,9 @@ from .common import exit_on_error
 from .options import JSON, QUIET
 from .outputs import require_output
 
+# Shares of a mix add up to 1, but for rounding.
+_MOST = 1.01
+
 
 def weights(
     pipeline: str = typer.Argument(..., help="Folder or package of a trained pipeline"),
@@ -40,6 +43,11 @@ def weights(
             shares += [""] * (n_layers - len(shares))
             rows.append([mix["component"], mix["place"], *shares, f"{mix['gamma']:.3f}"])
         console.show_table(rows, header)
+        if any(sum(mix["shares"]) > _MOST for mix in mixes):
+            console.inform(
+                "Where each share is 1, all layers stand side by side: what is behind them weighs "
+                "them, and no mix is learned."
+            )
         plot_weights(mixes, output)
         if json is not None:
             write_json(json, mixes)

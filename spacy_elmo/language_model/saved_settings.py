@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..checkpoints.checkpoint_files import BUNDLED_NAME, CheckpointFiles
 from ..checkpoints.native import META_FILE, read_meta
@@ -53,3 +53,16 @@ def find_tokenizer(weights: str, lang: str = "") -> Tuple[str, Dict[str, Any]]:
     """
     settings = read_settings(CheckpointFiles.of(weights or BUNDLED_NAME).path)
     return lang or settings["lang"], settings["tokenizer"]
+
+
+def find_said_tokenizer(weights: str, lang: str = "") -> Tuple[str, Optional[Dict[str, Any]]]:
+    """As `find_tokenizer`, for a config: what the weights do not say is left to that.
+
+    weights (str), lang (str): as for `find_tokenizer`.
+    RETURNS (Tuple[str, Optional[Dict[str, Any]]]): language code, and block of the tokenizer: None
+        if they do not say it, {} for that of the language.
+    RAISES (ValueError): as `read_settings`.
+    """
+    lang, tokenizer = find_tokenizer(weights, lang)
+    is_said = read_meta(CheckpointFiles.of(weights).path).get("tokenizer") is not None
+    return lang, tokenizer if is_said else None

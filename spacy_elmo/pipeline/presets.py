@@ -4,12 +4,14 @@ from copy import deepcopy
 from typing import Any, Dict, List, Optional
 
 from spacy.language import Language
+from spacy.util import get_lang_class
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..text.languages import require_language
 from ..util.templates import read_template
+from .preset_corpora import choose_corpora
 
 STATIC_VECTORS = "static_vectors"
 _SENTENCIZER = "sentencizer"
@@ -29,6 +31,7 @@ def make_config(
     components: List[str],
     *,
     lang: str = "en",
+    tokenizer: Optional[Dict[str, Any]] = None,
     shape: Optional[BiLMConfig] = None,
     loader: Optional[Dict[str, Any]] = None,
     paths: Optional[Dict[str, str]] = None,
@@ -40,6 +43,8 @@ def make_config(
     preset (str): one of `PRESETS`.
     components (List[str]): factories of the components that use the vectors.
     lang (str): language code.
+    tokenizer (Optional[Dict[str, Any]]): block of [nlp.tokenizer], written if it is not that of the
+        language; None or {} for that.
     shape (Optional[BiLMConfig]): the biLM's; None for the bundled one's.
     loader (Optional[Dict[str, Any]]): block of [initialize.components.elmo.loader];
         None for the preset's, which is mostly the bundled weights.
@@ -49,7 +54,7 @@ def make_config(
     RETURNS (Config): the config, with its variables not yet filled in.
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
-        EL162 without components.
+        EL162 without components, EL327 for components that no corpus suits.
     EXAMPLE:
         >>> config = make_config("task_mix", ["tagger"])
         >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
@@ -70,7 +75,11 @@ def make_config(
         if name == "senter" and _SENTENCIZER in config["components"]:
             # Else it would learn, and write nothing where the first has written.
             config["components"][name]["overwrite"] = True
+    for section, block in choose_corpora(components).items():
+        config[section].update(block)
     config["nlp"]["lang"] = lang
+    if tokenizer and tokenizer != get_lang_class(lang).default_config["nlp"].get("tokenizer"):
+        config["nlp"]["tokenizer"] = tokenizer
     config["nlp"]["pipeline"] = list(config["components"])
     config["paths"].update(paths or {})
     block = config["initialize"]["components"]["elmo"]

@@ -79,10 +79,15 @@ def _no_config(path: Path, error: object) -> ValueError:
     return ValueError(Errors.EL098.format(path=path, error=error, known=", ".join(_SECTIONS)))
 
 
+# Languages whose words no space separates: their own tokenizers are needed.
+_WITHOUT_SPACES = ("ja", "th", "zh")
+
+
 def make_pretraining_config(
     preset: str = "standard",
     *,
     lang: str = "en",
+    tokenizer: Optional[Dict[str, Any]] = None,
     shape: Optional[BiLMConfig] = None,
     init: Optional[Path] = None,
     init_weights: Optional[Path] = None,
@@ -91,6 +96,8 @@ def make_pretraining_config(
 
     preset (str): one of `PRETRAINING_PRESETS`.
     lang (str): language code.
+    tokenizer (Optional[Dict[str, Any]]): block of [nlp.tokenizer]; {} for that of the language,
+        None for the preset's.
     shape (Optional[BiLMConfig]): another shape than the preset's.
     init (Optional[Path]): weights to start from, which have that shape.
     init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
@@ -105,6 +112,11 @@ def make_pretraining_config(
     if preset != "standard":
         _overlay(config, read_template(preset))
     config["nlp"]["lang"] = lang
+    if tokenizer is None and lang in _WITHOUT_SPACES:
+        tokenizer = {}
+    if tokenizer is not None:
+        del config["nlp"]["tokenizer"]
+        config["nlp"].update({"tokenizer": tokenizer} if tokenizer else {})
     if shape is not None:
         config["bilm"].update(shape.to_dict())
     if init is not None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from ..bilm.characters import count_bytes
 from ..checkpoints.formats import read_words, write_words
 from ..errors import Errors, Warnings
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
@@ -20,14 +21,16 @@ logger = logging.getLogger("spacy_elmo")
 
 VOCAB_FILE = "vocab.txt"
 COUNTS_FILE = "counts.json"
+# What is longer is hardly a word in any language, but a clause in those without spaces.
+_LONG_BYTES, _MANY = 48, 0.1
 # In counts.json, the digest of vocab.txt.
 _WORDS_KEY = "vocabulary"
 
 
 def count_words(corpus: Corpus) -> WordCounter:
-    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; a
-    warning WL006 tells if rare ones were forgotten. RAISES (ValueError): EL094 if there
-    are none."""
+    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; warnings
+    tell if rare ones were forgotten (WL006), and if many are too long for words (WL070). RAISES
+    (ValueError): EL094 if there are none."""
     logger.info("Reading all of the text, to count its words")
     counter = WordCounter()
     started = time.monotonic()
@@ -39,6 +42,10 @@ def count_words(corpus: Corpus) -> WordCounter:
         logger.warning(
             Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
         )
+    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > _LONG_BYTES)
+    if n_long > _MANY * counter.n_tokens:
+        share = f"{n_long / counter.n_tokens:.0%}"
+        logger.warning(Warnings.WL070.format(share=share, n_bytes=_LONG_BYTES))
     logger.info("Counted %d tokens in %.0f s", counter.n_tokens, time.monotonic() - started)
     return counter
 

@@ -646,5 +646,5 @@ def test_words_are_cut_as_the_weights_have_learned(tmp_path, monkeypatch):
 @pytest.mark.skipif(count_gpus() > 0, reason="has one")
 def test_a_gpu_that_is_not_there_is_said(tmp_path):
     worker = TaskWorker(BulkSettings(pipeline="pipe"), tmp_path, gpu=True)
-    with pytest.raises(ValueError, match="EL325.*no GPU 0 .*only 0"):
+    with pytest.raises(ValueError, match="EL325.*no GPU 0 .*sees 0 of"):
         worker.load()

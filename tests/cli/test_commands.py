@@ -160,6 +160,28 @@ def test_configs_load_a_folder(tmp_path, toy_folder):
     assert_close([nlp("eggs").tensor], [expected])
 
 
+def test_configs_have_language_and_tokenizer_of_the_weights(tmp_path):
+    config, weights = tmp_path / "config.cfg", tmp_path / "weights"
+
+    def write(*options, **meta):
+        write_native(BiLM(BiLMConfig(**SHAPE)), weights, meta=meta)
+        run("elmo", "init-config", config, "-F", "--weights", weights, *options)
+        return spacy.util.load_config(config)["nlp"]
+
+    # That of Korean would need MeCab.
+    by_space = {"@tokenizers": "spacy.Tokenizer.v1"}
+    for option in ((), ("--pretraining",)):
+        nlp = write(*option, lang="ko", tokenizer=by_space)
+        assert (nlp["lang"], nlp["tokenizer"]) == ("ko", by_space)
+        assert write(*option, "--lang", "xx", lang="ko")["lang"] == "xx"
+        assert "tokenizer" not in write(*option, lang="zh", tokenizer={})
+    # By spaces alone nothing of it would be a word.
+    assert "tokenizer" not in write("--pretraining", lang="ja")
+    # What is the language's own anyway is not written.
+    assert "tokenizer" not in write(lang="de", tokenizer=by_space)
+    assert "tokenizer" not in write(lang="ko")
+
+
 @pytest.mark.parametrize(
     "component",
     ["tagger", "morphologizer", "parser", "senter", "ner", "spancat", "textcat",
@@ -182,6 +204,9 @@ def test_impossible_configs_are_refused(tmp_path, toy_folder):
         assert "[EL061]" in output
     output = run("elmo", "init-config", config, "--weights", tmp_path / "nowhere", exit_code=1)
     assert "[EL030]" in output
+    both = ["--pipeline", "elmo_coref,elmo_qa"]
+    output = run("elmo", "init-config", config, *both, exit_code=1)
+    assert "[EL327] 'elmo_qa' and 'elmo_coref'" in output
     assert not config.exists()
 
 

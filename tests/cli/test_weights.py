@@ -85,9 +85,16 @@ def test_the_command_prints_draws_and_writes(tmp_path, ending):
     printed = run("elmo", "weights", tmp_path / "saved", "--output", picture, "--json", figures)
 
     assert "output" in printed and "0.333" in printed and "LSTM 2" in printed
+    assert "no mix is learned" not in printed
     written = json.loads(figures.read_text())
     assert [mix["component"] for mix in written] == ["elmo", "alone", "both", "both"]
     assert picture.stat().st_size > 5000
+
+
+def test_layers_side_by_side_are_no_mix(tmp_path):
+    make_pipeline(alone={**ELMO, "output": "all"}).to_disk(tmp_path / "saved")
+    printed = run("elmo", "weights", tmp_path / "saved", "--output", tmp_path / "w.png")
+    assert "Where each share is 1, all layers stand side by side" in printed
 
 
 def test_components_may_have_other_numbers_of_layers(tmp_path):

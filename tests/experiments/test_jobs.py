@@ -251,7 +251,7 @@ def test_a_corpus_that_cannot_be_read_is_told_first(settings, tmp_path, split, c
 
 @pytest.mark.parametrize("gpu_id", [-2, count_gpus(), 99])
 def test_a_gpu_that_is_not_there_is_named_before_anything_is_made(settings, tmp_path, gpu_id):
-    with pytest.raises(ValueError, match=f"EL325.*no GPU {gpu_id} .*only {count_gpus()}"):
+    with pytest.raises(ValueError, match=f"EL325.*no GPU {gpu_id} .*sees {count_gpus()} of"):
         next(run_all(RUNS, settings, tmp_path / "out", gpu_id=gpu_id))
     assert not (tmp_path / "out").exists()
 

@@ -10,7 +10,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
 
-from spacy_elmo.cli.convert_data import _describe
+from spacy_elmo.cli.convert_data import _list_labels
 from spacy_elmo.experiments.subsets import read_docs
 from spacy_elmo.registry import task_readers
 from spacy_elmo.senses.annotated import read_sentences
@@ -130,7 +130,8 @@ def _task_data(name: str) -> Target:
 
 def _convert(docs: List[Any]) -> int:
     """What `convert-data` does with docs."""
-    _describe(docs)
+    for doc in docs:
+        list(_list_labels(doc))
     return len(DocBin(docs=docs, store_user_data=True).to_bytes())
 
 

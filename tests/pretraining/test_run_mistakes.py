@@ -220,6 +220,16 @@ def test_debug_corpus_tells_of_a_run_that_is_too_short(tmp_path, texts, caplog):
     assert "[WL028]" in caplog.text and "[WL029]" in caplog.text
 
 
+def test_text_without_spaces_between_words_is_told(tmp_path, texts, caplog):
+    lines = "彼女は昨日東京で新しい庭を見ました。\nはい 。\n"
+    (tmp_path / "ja.txt").write_text(lines * 300, "utf-8")
+    paths = {"train": str(tmp_path / "ja.txt")}
+    config = RunConfig.check(load_config(write_config(tmp_path, texts, paths=paths)))
+    with caplog.at_level(logging.WARNING):
+        describe_corpus(config, tmp_path / "stdin")
+    assert "[WL070] Of the tokens 25%" in caplog.text
+
+
 def test_a_file_that_is_no_text_is_told_before_training_though_nothing_is_counted(tmp_path, texts):
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
     corpus = {**SMALL["corpus"], "vocabulary": str(tmp_path / "vocab.txt")}

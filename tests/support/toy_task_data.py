@@ -33,8 +33,8 @@ def write_task_data(folder: Path) -> None:
     splits = ("train", "dev", "test")
     files: Dict[str, str] = {
         "entailment/mnli_dev_matched/mnli-dev-matched.jsonl": _PAIRS,
-        "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json": _make_squad(),
-        "qa/xquad_en/xquad.en.json": _make_squad(),
+        "qa/squad11_dev_rebuilt/dev-v1.1.rebuilt.json": make_squad(),
+        "qa/xquad_en/xquad.en.json": make_squad(),
     }
     for split in splits:
         files[f"ner/gum_named/gum-named-{split}.conll"] = _CONLL
@@ -49,10 +49,11 @@ def write_task_data(folder: Path) -> None:
         path.write_text(content, "utf-8")
 
 
-def _make_squad() -> str:
-    """RETURNS (str): Articles enough for each part to have some."""
-    context = "Sam gave Ann ham."
-    asked = {"id": "x", "question": "Who?", "answers": [{"answer_start": 0, "text": "Sam"}]}
+def make_squad(context: str = "Sam gave Ann ham.") -> str:
+    """context (str): which begins with three letters. RETURNS (str): Articles enough for each part
+    to have some."""
+    answer = {"answer_start": 0, "text": context[:3]}
+    asked = {"id": "x", "question": "Who?", "answers": [answer]}
     articles = [
         {"title": f"{i}", "paragraphs": [{"context": context, "qas": [asked]}]} for i in range(20)
     ]

@@ -15,9 +15,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.tasks.coref.elmo_coref import ElmoCoref
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
-from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
-from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
 
 from ..support.helpers import SHAPE, silently
 from ..support.toy_roles import read
@@ -302,14 +300,6 @@ def test_spacy_train_trains_it(name, tmp_path):
     loader = {"@misc": "spacy-elmo.RandomLoader.v1"}
     config["initialize"]["components"]["elmo"]["loader"] = loader
     config["training"].update({"max_steps": 2, "eval_frequency": 1})
-    groups = {"elmo_entailment": PAIR_NAMES, "elmo_qa": QA_NAMES}.get(name)
-    if groups:
-        for part in ("train", "dev"):
-            config["corpora"][part] = {
-                "@readers": "spacy-elmo.SpanCorpus.v1",
-                "path": f"${{paths.{part}}}",
-                "groups": [*groups],
-            }
     nlp = spacy.blank("en")
     DocBin(docs=make_gold(nlp, name)).to_disk(tmp_path / "x.spacy")
     paths = {"paths.train": str(tmp_path / "x.spacy"), "paths.dev": str(tmp_path / "x.spacy")}

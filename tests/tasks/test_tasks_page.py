@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 from spacy_elmo.registry import task_readers
 
 from ..support.pages import blocks, read_page
+from ..support.toy_task_data import make_squad
 
 PAGE = read_page("docs/tasks.md")
 DATA = {
     "eng.train": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n",
     "train.txt": "(3 (2 It) (4 (2 is) (4 good)))\n",
-    "dev-v1.1.json": '{"data": []}',
-    "xquad.en.json": '{"data": []}',
+    "dev-v1.1.json": make_squad("Sam gave Ann ham."),
+    "xquad.en.json": make_squad("Ann gave Sam ham."),
     "ontogum-train.conllu": "1\tSam\tSam\tPROPN\tNNP\t_\t0\troot\t_\tEntity=(1)\n",
     "snli_1.0_train.jsonl": '{"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}\n',
 }

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -40,7 +41,13 @@ def create_app(nlp: Language, limits: Limits | None = None, *, zones: bool = Tru
             yield
 
     # The pages of documentation would fetch scripts from elsewhere; /openapi.json stays.
-    app = FastAPI(title="spacy-elmo", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="spacy-elmo",
+        version=version("spacy-elmo"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
     # Redirects, as from /tags/, would lead texts to whatever host the client has named.
     app.router.redirect_slashes = False
     app.state.batcher = batcher
