@@ -6,7 +6,7 @@ from typing import Dict, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bilm.characters import BOS_WORD, EOS_WORD
+from ..bilm.characters import BOS_WORD, EOS_WORD, count_bytes
 from ..errors import Errors
 from ..util.showing import show_name
 
@@ -92,6 +92,10 @@ class WordCounter:
         extra = set(include) - set(chosen) - set(SPECIAL_WORDS)
         chosen = sorted([*chosen, *extra], key=lambda word: (-self.counts[word], word))
         return Vocabulary([*SPECIAL_WORDS, *chosen])
+
+    def count_long(self, n_bytes: int) -> int:
+        """n_bytes (int): of a word in UTF-8. RETURNS (int): how many tokens have more."""
+        return sum(n for word, n in self.counts.items() if count_bytes(word) > n_bytes)
 
     def count_known(self, vocabulary: Vocabulary) -> int:
         """vocabulary (Vocabulary): words. RETURNS (int): how many tokens it covers."""

@@ -114,9 +114,10 @@ def make_pretraining_config(
     config["nlp"]["lang"] = lang
     if tokenizer is None and lang in _WITHOUT_SPACES:
         tokenizer = {}
-    if tokenizer is not None:
+    if tokenizer:
+        config["nlp"]["tokenizer"] = tokenizer
+    elif tokenizer is not None:
         del config["nlp"]["tokenizer"]
-        config["nlp"].update({"tokenizer": tokenizer} if tokenizer else {})
     if shape is not None:
         config["bilm"].update(shape.to_dict())
     if init is not None:

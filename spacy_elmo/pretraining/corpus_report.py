@@ -6,7 +6,6 @@ from typing import Any, Dict
 
 import numpy as np
 
-from ..bilm.characters import count_bytes
 from ..bilm.config import N_WORD_MARKERS
 from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
@@ -63,7 +62,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 
 
 def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int) -> Dict[str, Any]:
-    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > max_bytes)
+    n_long = counter.count_long(max_bytes)
     n_known = counter.count_known(vocabulary)
     lengths = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
     quantiles = np.quantile(lengths, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()

@@ -112,7 +112,8 @@ class RunFolder:
         for folder in _list_folders(self.path):
             try:
                 content = _read_state(folder)
-                tensors = _read_tensors(folder)
+                # No view of the file, which would stay open and could not be removed on Windows.
+                tensors = safetensors.torch.load((folder / TENSORS_FILE).read_bytes())
                 problem = self._compare(content)
                 if problem is None:
                     return Checkpoint(folder, content["state"], tensors)
@@ -189,13 +190,6 @@ def find_words(path: Path) -> Optional[List[str]]:
         except _DAMAGED:
             continue  # `find_last` tells
     return None
-
-
-def _read_tensors(folder: Path) -> Dict[str, Tensor]:
-    """RETURNS (Dict[str, Tensor]): Copies: views would keep the file open, which can then not be
-    removed on Windows, and takes its space until the run ends elsewhere."""
-    tensors = safetensors.torch.load_file(folder / TENSORS_FILE)
-    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def _list_folders(path: Path) -> List[Path]:

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..bilm.characters import count_bytes
 from ..checkpoints.formats import read_words, write_words
 from ..errors import Errors, Warnings
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
@@ -42,7 +41,7 @@ def count_words(corpus: Corpus) -> WordCounter:
         logger.warning(
             Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
         )
-    n_long = sum(n for word, n in counter.counts.items() if count_bytes(word) > _LONG_BYTES)
+    n_long = counter.count_long(_LONG_BYTES)
     if n_long > _MANY * counter.n_tokens:
         share = f"{n_long / counter.n_tokens:.0%}"
         logger.warning(Warnings.WL070.format(share=share, n_bytes=_LONG_BYTES))

@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...text.data_lines import Line, line_error, read_lines
-from ...util.showing import show_name
+from ...util.showing import show_names
 from ..shared.categories import make_cats
 from ..shared.text_pairs import make_pair
 
@@ -19,8 +19,6 @@ _PREMISE, _HYPOTHESIS = ("premise", "sentence1"), ("hypothesis", "sentence2")
 _LABEL = ("gold_label", "label")
 # Annotators did not agree.
 _NO_LABEL = ("-", "-1", "")
-# Names of columns in a message.
-_N_SHOWN = 8
 _NUMBERED = {str(i): label for i, label in enumerate(LABELS)}
 
 
@@ -81,8 +79,7 @@ def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:
         return
     names = _split(first[1])
     if not all({*names} & {*known} for known in (_PREMISE, _HYPOTHESIS, _LABEL)):
-        shown = ", ".join(map(show_name, names[:_N_SHOWN]))
-        problem = f"no JSON object, nor names of columns: {shown}"
+        problem = f"no JSON object, nor names of columns: {show_names(names)}"
         raise line_error(path, first[0], f"{problem}, expected premise, hypothesis and label")
     for number, text in lines:
         cells = _split(text)

@@ -30,15 +30,16 @@ def make_pair(
     """
     second = second if keep_space else second.strip()
     parts = [nlp.make_doc(text) for text in (first.strip(), second)]
-    words = [token.text for part in parts for token in part]
-    spaces = [bool(token.whitespace_) for part in parts for token in part]
+    tokens = [token for part in parts for token in part]
+    words = [token.text for token in tokens]
+    spaces = [bool(token.whitespace_) for token in tokens]
     n_first = len(parts[0])
     if 0 < n_first < len(words):
         spaces[n_first - 1] = True
     starts: List[Union[bool, int, None]] = [i in (0, n_first) for i in range(len(words))]
     doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
     # What the tokenizer's exceptions say ("not" of "n't"), as a corpus reader's docs have it.
-    for token, source in zip(doc, (token for part in parts for token in part)):
+    for token, source in zip(doc, tokens):
         if token.norm != source.norm:
             token.norm_ = source.norm_
     set_pair(doc, n_first, names)
