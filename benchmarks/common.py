@@ -4,7 +4,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median, pstdev
+from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -85,8 +85,9 @@ def describe_machine() -> str:
 
 
 def show_mean(scores: Sequence[float]) -> str:
-    """RETURNS (str): mean and standard deviation, for a table."""
-    return f"{mean(scores):.1f} ± {pstdev(scores):.1f}"
+    """RETURNS (str): mean and, of several, the sample's standard deviation, for a table."""
+    spread = f" ± {stdev(scores):.1f}" if len(scores) > 1 else ""
+    return f"{mean(scores):.1f}{spread}"
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:

@@ -218,6 +218,21 @@ def test_tables_1_and_3_run_on_toy_data(project):
     check_report(project, ("LitBank, nested entities", "PropBank on EWT, roles"))
 
 
+def test_files_of_a_corpus_are_held_out_each_under_its_name(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    lines = {"wiki.1.txt": ["a", "b"], "wiki.2.txt": ["c", "d"]}
+    for name, own in lines.items():
+        (source / name).write_text("\n".join(own))
+    (source / "wiki.txt~").write_text("no text")
+    script = ROOT / "projects/pretrain/hold_out.py"
+    subprocess.run([sys.executable, script, source, tmp_path, "--every", "2"], check=True)
+    for name, own in lines.items():
+        parts = [(tmp_path / part / name).read_text() for part in ("text", "heldout")]
+        assert sorted("".join(parts).split()) == own
+    assert len(list((tmp_path / "text").iterdir())) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_rivals_run_on_toy_data(papers):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import spacy
 import torch
+import typer
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config_from_str
@@ -174,6 +175,15 @@ def test_floret_vectors_know_parts_of_words(tmp_path):
     assert nlp.vocab.vectors.shape == (50_000, 300)
     assert (nlp.vocab.vectors.minn, nlp.vocab.vectors.maxn) == (4, 5)
     assert nlp.vocab["unheardof"].vector.any()
+
+
+def test_parts_that_are_there_were_made_with_the_same_options(tmp_path):
+    from rivals.preparation import prepare_all
+
+    write_checked_json(tmp_path / "made.json", {"minutes": 40.0, "epochs": 5, "words": 3})
+    with pytest.raises(typer.BadParameter, match="--minutes 40, not 7"):
+        prepare_all(tmp_path, "", "", tmp_path, minutes=7, epochs=5)
+    assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
 
 
 def test_the_report_shows_what_the_files_say(tmp_path):

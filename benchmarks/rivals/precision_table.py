@@ -11,7 +11,8 @@ from .tasks import TASKS
 BASE = f"minilm_{max(DEPTHS)} {FULL}"
 _HEAD = """## Shorter products
 
-The same trained pipelines, with shorter numbers in the matrix products of what makes the
+Pipelines of the same configs, trained anew (so their scores may differ a little from those
+above), with shorter numbers in the matrix products of what makes the
 vectors: for ELMo a setting (`[components.elmo.model] precision`), for the transformer, to which
 spaCy gives none on a processor, its weights in bfloat16. Test is the score of the pipeline with
 these products.

@@ -13,12 +13,13 @@ from tempfile import TemporaryDirectory
 
 import spacy
 import srsly
+import typer
 from spacy.vocab import Vocab
 from tqdm import tqdm
 
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 from spacy_elmo.util.atomic import atomic_file, atomic_folder
-from spacy_elmo.util.checked_json import write_checked_json
+from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from .inputs import DEPTHS, MADE
 from .pretraining import WEIGHTS
@@ -63,12 +64,26 @@ def prepare_all(
     parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
     if find_spec("floret"):
         parts["floret"] = partial(train_floret, text, epochs)
+    _note_options(output / MADE, {"minutes": minutes, "epochs": epochs})
     for name, make in parts.items():
         if not (output / name).exists():
             print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
             make(output / name)
     made = {"minutes": minutes, "epochs": epochs, "words": read_progress(output)}
     write_checked_json(output / MADE, made)
+
+
+def _note_options(path: Path, options: dict[str, float]) -> None:
+    """Write down how parts are made, before they are. RAISES (typer.BadParameter): if what is there
+    was made in another way."""
+    before = read_checked_json(path) if path.exists() else options
+    for name, value in options.items():
+        if before[name] != value:
+            raise typer.BadParameter(
+                f"{path.parent} was made with --{name} {before[name]:g}, not {value:g}. Give that, "
+                "or another folder"
+            )
+    write_checked_json(path, {**before, **options})
 
 
 def read_progress(inputs: Path) -> int:

@@ -188,7 +188,7 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         f"biLM: {', '.join(sorted(bilms)) or 'none'}.",
     ]
     made = read_optional(work / "inputs" / MADE)
-    if made:
+    if "words" in made:
         facts.append(
             f"`spacy pretrain` read {made['words'] / 1e6:.1f} M words of our English text in "
             f"{made['minutes']:g} minutes of a core."
@@ -197,7 +197,8 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
             facts.append(f"floret read all of our English text {made['epochs']} times.")
     if speed:
         facts.append(
-            f"Speed: {speed['date']}, {speed['machine']}; {speed['turns']} turns of "
+            "Speed, which does not depend on what a pipeline has learned: "
+            f"{speed['date']}, {speed['machine']}; {speed['turns']} turns of "
             f"{speed['tokens']:,} tokens of other text each, all pipelines in each turn, medians "
             "(and the slowest and fastest turn: some texts have a long address, to whose many "
             "pieces a transformer's batch is padded). Texts are sentences, their tokens joined by "

@@ -15,7 +15,7 @@ def main(
     """Write OUTPUT/text and OUTPUT/heldout. Lines that are equal go the same way."""
     for name in ("text", "heldout"):
         (output / name).mkdir(parents=True, exist_ok=True)
-    for path in sorted(source.glob("*.txt*")):
+    for path in sorted([*source.glob("*.txt"), *source.glob("*.txt.xz")]):
         data = path.read_bytes()
         text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8")
         parts: dict[str, list[str]] = {"text": [], "heldout": []}
@@ -23,7 +23,7 @@ def main(
             number = int.from_bytes(blake2b(line.strip().encode(), digest_size=8).digest(), "big")
             parts["heldout" if number % every == 0 else "text"].append(line)
         for name, lines in parts.items():
-            target = output / name / f"{path.name.split('.')[0]}.txt"
+            target = output / name / path.name.removesuffix(".xz")
             target.write_text("\n".join(lines) + "\n", encoding="utf-8")
             print(f"{target}: {len(lines)} lines")
 

@@ -43,8 +43,11 @@ def merge_own(preset: Config, own: Config, component: str, *, names_weights: boo
     expected.update({key: value for key, value in block.items() if key != "source"})
     initialize.pop("loader", None)
     preset["initialize"]["components"][_ELMO].update(initialize)
-    # Of the component, nothing is the preset's.
+    # Of the component, nothing is the preset's, nor what reads its corpora and scores it.
     del preset["components"][component]
+    preset["training"].pop("score_weights", None)
+    for part in own.get("corpora", {}):
+        preset["corpora"].pop(part, None)
     pipeline: List[str] = own["nlp"]["pipeline"]
     config = preset.merge(own)
     config["nlp"]["pipeline"] = pipeline if _ELMO in pipeline else [_ELMO, *pipeline]

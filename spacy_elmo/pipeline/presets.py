@@ -72,9 +72,13 @@ def make_config(
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
     for name in components:
         config["components"][name] = _make_component(name, tok2vec)
-        if name == "senter" and _SENTENCIZER in config["components"]:
+    if _SENTENCIZER in config["components"]:
+        if "senter" in components:
             # Else it would learn, and write nothing where the first has written.
-            config["components"][name]["overwrite"] = True
+            config["components"]["senter"]["overwrite"] = True
+        else:
+            # Rules learn nothing: their score is no part of what a step is chosen by.
+            config["training"]["score_weights"] = {"sents_f": None}
     for section, block in choose_corpora(components).items():
         config[section].update(block)
     config["nlp"]["lang"] = lang

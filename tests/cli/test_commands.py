@@ -341,3 +341,12 @@ def test_who_sets_sentences_behind_a_sentencizer(tmp_path):
         assert "WL064" not in run(*command, preset, "--pipeline", pipeline)
     assert make_config("allennlp", ["senter"])["components"]["senter"]["overwrite"]
     assert "overwrite" not in make_config("task_mix", ["senter"])["components"]["senter"]
+
+
+@pytest.mark.parametrize("name, score", [("ner", "ents_f"), ("senter", "sents_f")])
+def test_a_score_that_nothing_learns_chooses_no_step(name, score):
+    paths = {"elmo_options": "x", "elmo_weights": "y"}
+    config = make_config("allennlp", [name], paths=paths)
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    weights = nlp.config["training"]["score_weights"]
+    assert {key: weight for key, weight in weights.items() if weight} == {score: 1.0}
