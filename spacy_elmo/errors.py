@@ -1066,7 +1066,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "weights of then again, or train the component with the present ones."
     )
     WL066 = (
-        "Turned off, since they change tokens that were read before: {names}. What is shown "
+        "Turned off, since they change tokens that were read before: {names}. What is computed "
         "belongs to those tokens."
     )
     WL065 = (

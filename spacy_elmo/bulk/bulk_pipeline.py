@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from spacy.language import Language
+from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from ..checkpoints.loaders import pipe_config
@@ -10,6 +11,7 @@ from ..errors import Errors
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.pipeline_loading import load_pipeline, make_blank
+from ..pipeline.retokenizers import turn_off_retokenizers
 from ..text.long_runs import make_doc
 from ..util.digests import digest
 from .bulk_settings import MIX, BulkSettings, name_column
@@ -52,28 +54,36 @@ class BulkPipeline(NamedTuple):
     def _list_parts(self) -> Iterator[Tuple[str, bytes]]:
         """YIELDS (Tuple[str, bytes]): Name and saved content of what is not in the config."""
         for name, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
-            if pipe is not self.elmo and hasattr(pipe, "to_bytes"):
+            if isinstance(pipe, Sentencizer):
+                # It saves a set, whose order is another one in each process.
+                yield name, f"{sorted(pipe.punct_chars)} {pipe.overwrite}".encode()
+            elif pipe is not self.elmo and hasattr(pipe, "to_bytes"):
                 yield name, pipe.to_bytes(exclude=["vocab"])
         if self.nlp.vocab.vectors.size:
             yield "vectors", self.nlp.vocab.vectors.to_bytes()
 
     def make_docs(self, records: List[Record]) -> List[Doc]:
-        """records (List[Record]): without problems. RETURNS (List[Doc]): with vectors, see
-        `store`. RAISES: what the components do."""
-        docs = [self._make_doc(record) for record in records]
-        return list(self.nlp.pipe(docs))
+        """records (List[Record]): without problems. RETURNS (List[Doc]): tokenized. RAISES: what
+        the tokenizer does."""
+        return [
+            make_doc(self.nlp.make_doc, record.text)
+            if record.doc is None
+            else Doc(self.nlp.vocab).from_bytes(record.doc)
+            for record in records
+        ]
 
-    def _make_doc(self, record: Record) -> Doc:
-        if record.doc is None:
-            return make_doc(self.nlp.make_doc, record.text)
-        return Doc(self.nlp.vocab).from_bytes(record.doc)
+    def embed(self, docs: List[Doc]) -> List[Doc]:
+        """docs (List[Doc]): tokenized. RETURNS (List[Doc]): with vectors, see `layers.doc_store`.
+        RAISES: what the components do."""
+        return list(self.nlp.pipe(docs))
 
 
 def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
     """Load what computes the vectors of a job.
 
     settings (BulkSettings): of the job.
-    RETURNS (BulkPipeline): with weights.
+    RETURNS (BulkPipeline): with weights. What would change the tokens that they were computed of is
+        turned off (WL066).
     RAISES (ValueError): EL171 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
         several, EL249 for a layer that it has not; else as `load_embedder`.
     """
@@ -82,8 +92,10 @@ def load_bulk_pipeline(settings: BulkSettings) -> BulkPipeline:
     get_embedder(elmo.model).ensure_ready()
     settings.require_layers(elmo.n_layers)
     elmo.store_layers = bool(settings.numbers)
-    n_pipes = 1 + max(nlp.pipe_names.index(elmo.name), _find_sentence_pipe(nlp, settings))
+    i = nlp.pipe_names.index(elmo.name)
+    n_pipes = 1 + max(i, _find_sentence_pipe(nlp, settings))
     nlp.select_pipes(enable=nlp.pipe_names[:n_pipes])
+    turn_off_retokenizers(nlp, i)
     return BulkPipeline(nlp, elmo, settings)
 
 

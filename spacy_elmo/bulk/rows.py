@@ -9,6 +9,7 @@ from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 
 from ..layers.doc_store import get_entries
+from ..layers.token_keys import require_key
 from ..text.sentences import cut_sentences
 from .bulk_pipeline import BulkPipeline
 from .bulk_settings import MIX, name_column
@@ -38,13 +39,19 @@ class Rows(NamedTuple):
         return len(self.values["record"])
 
 
+def has_words(doc: Doc) -> bool:
+    """doc (Doc): tokenized. RETURNS (bool): Whether there is more than space in it."""
+    return bool((doc.to_array(IS_SPACE) == 0).any())
+
+
 def make_rows(pipeline: BulkPipeline, records: Sequence[Record], docs: Sequence[Doc]) -> Rows:
     """Collect the rows of docs.
 
     pipeline (BulkPipeline): that they went through.
-    records (Sequence[Record]), docs (Sequence[Doc]): the same ones.
+    records (Sequence[Record]), docs (Sequence[Doc]): the same ones, with words.
     RETURNS (Rows): in their order.
-    RAISES (BadRecord): for a doc without words, or a vector that the type cannot hold.
+    RAISES (BadRecord): for a vector that the type cannot hold.
+    RAISES (ValueError): EL050 if a component has changed tokens that were read before.
     """
     settings = pipeline.settings
     values: Dict[str, List[Any]] = {name: [] for name in COLUMNS[settings.unit]}
@@ -52,8 +59,6 @@ def make_rows(pipeline: BulkPipeline, records: Sequence[Record], docs: Sequence[
     n_tokens = 0
     for record, doc in zip(records, docs):
         is_word = doc.to_array(IS_SPACE) == 0  # (n_tokens,)
-        if not is_word.any():
-            raise BadRecord("it has no words")
         n_tokens += int(is_word.sum())
         parts = list(_list_parts(doc, is_word, settings.unit))
         for row in parts:
@@ -119,6 +124,7 @@ def _get_value(name: str, record: Record, doc: Doc, part: _Part, is_word: NDArra
 def _get_vectors(pipeline: BulkPipeline, doc: Doc) -> Dict[str, NDArray]:
     """RETURNS (Dict[str, NDArray]): Column -> vectors of the tokens, shape (n_tokens, width)."""
     entry = get_entries(doc)[pipeline.elmo.name]
+    require_key(doc, entry["key"], pipeline.elmo.name)
     to_numpy = pipeline.elmo.model.ops.to_numpy
     return {
         name_column(layer): to_numpy(

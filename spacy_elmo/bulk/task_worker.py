@@ -4,7 +4,7 @@ import gc
 import os
 import platform
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from thinc.api import require_gpu
 
@@ -19,7 +19,7 @@ from .bulk_settings import BulkSettings
 from .planning import cut_batches
 from .record_readers import BadRecord
 from .records import Record, Result, Task, make_reject
-from .rows import make_rows
+from .rows import has_words, make_rows
 from .shard_writer import Shard, open_shard
 
 Reject = Dict[str, Any]
@@ -84,6 +84,10 @@ class TaskWorker:
         with atomic_file(path) as temporary:
             with open_shard(temporary, pipeline) as shard:
                 job = _Job(pipeline, shard, [*self._good, _PROBE, *records[:_N_PROBES]])
+                if task.is_careful:
+                    # A process that is killed at a text of ours is killed by no record.
+                    write_file(name_marker(self.output, task.number), b"")
+                    job.can_embed(_PROBE)
                 for batch in self._cut(task, records):
                     rejects += job.embed(batch)
                 self._good = job.good or self._good
@@ -117,16 +121,19 @@ def _require_same_pipeline(pipeline: BulkPipeline, expected: Dict[str, Any]) -> 
 
 def name_marker(output: Path, number: int) -> Path:
     """output (Path): folder of a job. number (int): of a task. RETURNS (Path): the file that says
-    which of its records is embedded, while records are embedded one by one."""
+    which of its records is embedded, while records are embedded one by one; empty before the first
+    one."""
     return output / f".record-{number:06}"
 
 
 class _Failure(NamedTuple):
     """reason (str): why nothing came of a batch. is_record (bool): whether a record is surely to
-    blame; else it may be the pipeline or the system."""
+    blame; else it may be the pipeline or the system. bad (Sequence[Record]): which ones, if that
+    is known."""
 
     reason: str
     is_record: bool
+    bad: Sequence[Record] = ()
 
 
 class _Job:
@@ -153,8 +160,14 @@ class _Job:
         if failure is None:
             self.good = records[:1]
             return []
-        # Not in the handler of the error, which keeps the memory of the failed attempt.
-        gc.collect()
+        if failure.bad:
+            known = {id(record) for record in failure.bad}
+            rest = [record for record in records if id(record) not in known]
+            found = [make_reject(record, failure.reason) for record in failure.bad]
+            return found + (self.embed(rest) if rest else [])
+        if failure.reason == _NO_MEMORY:
+            # Not in the handler of the error, which keeps the memory of the failed attempt.
+            gc.collect()
         if len(records) == 1:
             if not failure.is_record and not self._works():
                 raise ValueError(Errors.EL297.format(error=failure.reason, **_locate(records[0])))
@@ -165,9 +178,11 @@ class _Job:
     def _works(self) -> bool:
         """RETURNS (bool): Whether another record can be embedded: else the GPU is gone, or a
         component fails with whatever text."""
-        return any(
-            self._try([record], is_probe=True) is None for record in self.good or self._probes
-        )
+        return any(self.can_embed(record) for record in self.good or self._probes)
+
+    def can_embed(self, record: Record) -> bool:
+        """record (Record): any; nothing of it is written. RETURNS (bool): Whether it works."""
+        return self._try([record], is_probe=True) is None
 
     def _try(self, records: List[Record], *, is_probe: bool = False) -> Optional[_Failure]:
         """RETURNS (Optional[_Failure]): What went wrong. Nothing was written then, nor of a
@@ -176,6 +191,9 @@ class _Job:
         with self.pipeline.nlp.memory_zone():
             try:
                 docs = self.pipeline.make_docs(records)
+                if bad := [record for record, doc in zip(records, docs) if not has_words(doc)]:
+                    return _Failure("it has no words", is_record=True, bad=bad)
+                docs = self.pipeline.embed(docs)
                 rows = make_rows(self.pipeline, records, docs)
                 content = self.shard.prepare(records, docs, rows)
             except BadRecord as err:

@@ -1,17 +1,17 @@
 """A pipeline that is to be explored: what it can show, and why not."""
 
-import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
 from spacy.language import Language
 
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from ..experiments.figures import name_layers
 from ..inference.embedder import Embedder
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.elmo_lm import ElmoLM
 from ..pipeline.layer_weights import collect_weights
+from ..pipeline.retokenizers import turn_off_retokenizers
 from ..search.search_index import SearchIndex
 from ..util.showing import show_names
 from .drawn_docs import list_factories
@@ -33,10 +33,11 @@ def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None
     """
     if language_model and LANGUAGE_MODEL not in list_factories(nlp):
         nlp.add_pipe(LANGUAGE_MODEL, config={"path": language_model})
-    is_known = any(name.startswith(ELMO) for name in list_factories(nlp))
-    if not is_known and not _list_mixes(nlp)[0]:
+    factories = list_factories(nlp)
+    first = next((i for i, name in enumerate(factories) if name.startswith(ELMO)), len(factories))
+    if first == len(factories) and not _list_mixes(nlp)[0]:
         raise ValueError(Errors.EL270.format(path=path, known=show_names(nlp.pipe_names)))
-    _turn_off_retokenizers(nlp)
+    turn_off_retokenizers(nlp, first)
     find_all(nlp)
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, Elmo):
@@ -45,18 +46,6 @@ def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None
             pipe.keeps_hidden = True
     # Weights load at the first use.
     nlp("Warm up.")
-
-
-def _turn_off_retokenizers(nlp: Language) -> None:
-    """What is computed of tokens belongs to no others: that of a text with an entity that
-    `merge_entities` finds could not be shown."""
-    factories = list_factories(nlp)
-    first = next((i for i, name in enumerate(factories) if name.startswith(ELMO)), len(factories))
-    names = [n for n in nlp.pipe_names[first:] if nlp.get_pipe_meta(n).retokenizes]
-    for name in names:
-        nlp.disable_pipe(name)
-    if names:
-        warnings.warn(Warnings.WL066.format(names=show_names(names)), stacklevel=3)
 
 
 def find_embedder(nlp: Language) -> Optional[Embedder]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import DocBin
 from spacy.training import Example
 
@@ -138,6 +139,87 @@ def test_sentences_are_those_that_a_component_sets(texts, tmp_path):
     assert [row["text"] for row in found] == expected
     manifest = read_manifest(tmp_path / "out")
     assert manifest["pipeline"]["components"] == ["merge_entities", "elmo", "sentencizer"]
+
+
+def test_a_pipeline_is_described_alike_by_all_processes(tmp_path):
+    # The set of a sentencizer has another order in each.
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "pipeline")
+    script = (
+        "import sys; from spacy_elmo.bulk.bulk_pipeline import load_bulk_pipeline as load;"
+        "from spacy_elmo.bulk.bulk_settings import BulkSettings;"
+        "print(load(BulkSettings(pipeline=sys.argv[1])).describe()['parts'])"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "pipeline")],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert len(found) == 1 and "sentencizer" in found.pop()
+    nlp.replace_pipe("sentencizer", "sentencizer", config={"punct_chars": [","]})
+    nlp.to_disk(tmp_path / "other")
+    one, other = (
+        bulk_pipeline.load_bulk_pipeline(BulkSettings(pipeline=str(tmp_path / name))).describe()
+        for name in ("pipeline", "other")
+    )
+    assert one["parts"] != other["parts"]
+
+
+def test_tokens_are_those_that_were_read(tmp_path):
+    (tmp_path / "x.txt").write_text("He lives in New York City now. She left.\n")
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "a")
+    ruler = nlp.add_pipe("entity_ruler", before="sentencizer")
+    ruler.add_patterns([{"label": "GPE", "pattern": "New York City"}])
+    nlp.add_pipe("merge_entities", before="sentencizer")
+    nlp.to_disk(tmp_path / "b")
+
+    expected = embed(tmp_path / "x.txt", tmp_path / "out_a", tmp_path / "a", unit="tokens")
+    with pytest.warns(UserWarning, match="WL066.*merge_entities"):
+        found = embed(tmp_path / "x.txt", tmp_path / "out_b", tmp_path / "b", unit="tokens")
+    assert found == expected
+    assert [row["text"] for row in found][3:6] == ["New", "York", "City"]
+
+
+@Language.component("joins_tokens")
+def join_tokens(doc):
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[:2])
+    return doc
+
+
+def test_tokens_that_were_changed_behind_are_told(tmp_path):
+    """By a component that does not say so."""
+    (tmp_path / "x.txt").write_text("Green eggs and ham.\n")
+    nlp = make_nlp()
+    nlp.add_pipe("joins_tokens")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "pipeline")
+    with pytest.raises(ValueError, match="EL297.*EL050"):
+        embed(tmp_path / "x.txt", tmp_path / "out", tmp_path / "pipeline", unit="sentences")
+
+
+def test_records_without_words_cost_no_second_reading(pipeline, tmp_path, monkeypatch):
+    lines = ["\u3000" if i % 10 == 0 else f"Line {i}." for i in range(100)]
+    (tmp_path / "x.txt").write_text("\n".join(lines))
+    sizes = []
+
+    def count(self, docs, _embed=bulk_pipeline.BulkPipeline.embed):
+        sizes.append(len(docs))
+        return _embed(self, docs)
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "embed", count)
+    options = {"shard_chars": 10_000, "batch_chars": 10_000, "unit": "documents"}
+    found = embed(tmp_path / "x.txt", tmp_path / "out", pipeline, **options)
+    assert len(found) == 90 and sum(sizes) == 90
+    assert read_manifest(tmp_path / "out")["n_rejects"] == 10
 
 
 @pytest.mark.parametrize("unit", ["tokens", "sentences", "documents"])

@@ -29,11 +29,12 @@ class FakeWorker:
 
     lost = (Killed,)
 
-    def __init__(self, output, deadly=(), deaths=(), n_bad_starts=0):
+    def __init__(self, output, deadly=(), deaths=(), n_bad_starts=0, dies_always=False):
         self.output = output
         self.deadly = deadly
         self.deaths = deaths
         self.n_bad_starts = n_bad_starts
+        self.dies_always = dies_always
         self.is_alive = False
 
     def start(self):
@@ -58,6 +59,10 @@ class FakeWorker:
             self.deaths.remove(task.number)
             return self._die(future)
         for i, record in enumerate(task.records):
+            if task.is_careful and i == 0:
+                name_marker(self.output, task.number).write_text("")
+                if self.dies_always:
+                    return self._die(future)
             if task.is_careful and not record.problem:
                 name_marker(self.output, task.number).write_text(str(i))
             if record.text in self.deadly and not record.problem:
@@ -110,8 +115,33 @@ def test_a_record_that_kills_is_set_aside_alone(tmp_path, caplog):
 def test_processes_that_die_whatever_they_do_end_the_job(tmp_path):
     with pytest.raises(ValueError, match="EL251.*Shard 4"):
         run(tmp_path, deaths=[4] * 9)
+    with pytest.raises(ValueError, match="EL251.*Shard 4"):
+        # Not at a record.
+        run(tmp_path, deaths=[4, 4], dies_always=True)
     with pytest.raises(ValueError, match="EL253.*no memory"):
         run(tmp_path, n_bad_starts=9)
+
+
+def test_a_record_is_to_blame_after_two_deaths(tmp_path):
+    """Nodes that go at different records, one by one, are no record's fault."""
+    retries = Retries(tmp_path)
+    task = next(make_tasks(1))
+    for _ in range(2):
+        task = retries.after_death(task)
+    assert task.is_careful
+    for i in (1, 3):
+        name_marker(tmp_path, 0).write_text(str(i))
+        task = retries.after_death(task)
+        assert not any(record.problem for record in task.records)
+    name_marker(tmp_path, 0).write_text("3")
+    task = retries.after_death(task)
+    assert [record.problem for record in task.records] == ["", "", "", KILLED]
+    assert not name_marker(tmp_path, 0).exists()
+    for i in (1, 2):
+        name_marker(tmp_path, 0).write_text(str(i))
+        task = retries.after_death(task)
+    with pytest.raises(ValueError, match="EL251"):
+        retries.after_death(task)
 
 
 def test_an_error_that_is_no_death_ends_the_job(tmp_path):
