@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator, List, Sequence
 
 from ..search.index_files import is_index_folder
 from ..text.stdin import STDIN
-from ..text.text_files import find_files, get_format, open_binary
+from ..text.text_files import find_files, get_format, is_hidden, open_binary
 from ..util.showing import show_path
 from .docbin_records import read_docs
 from .job_files import is_job_folder
@@ -43,10 +43,17 @@ def find_inputs(text: str, output: Path, stdin_format: str = "txt") -> List[Path
 
 def is_excluded(folder: Path, path: Path) -> bool:
     """folder (Path): of texts. path (Path): of a file, from there on. RETURNS (bool): Whether it is
-    no text that was meant: it is hidden, or what a job or an index has written."""
+    no text that was meant: as `is_hidden_or_written`, or marked by "_", as other systems mark what
+    is none (_SUCCESS)."""
+    is_marked = any(part.startswith("_") for part in path.parts)
+    return is_marked or is_hidden_or_written(folder, path)
+
+
+def is_hidden_or_written(folder: Path, path: Path) -> bool:
+    """folder (Path), path (Path): as in `is_excluded`. RETURNS (bool): Whether it is hidden or
+    what a job or an index has written."""
     parents = [folder / parent for parent in path.parents][:-1]
-    is_marked = any(part.startswith((".", "_")) for part in path.parts)
-    return is_marked or any(is_job_folder(p) or is_index_folder(p) for p in parents)
+    return is_hidden(path) or any(is_job_folder(p) or is_index_folder(p) for p in parents)
 
 
 def require_readable(files: List[Path], keys: Keys) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 
 from .common import exit_on_error
+from .option_conflicts import list_idle_of_explore, require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _PACKAGES = ("fastapi", "uvicorn")
 
 
 def explore(
+    ctx: typer.Context,
     pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo"),
     index: Optional[Path] = typer.Option(
         None,
@@ -51,6 +53,7 @@ def explore(
     substitutes, nearest contexts of a corpus, what the components find, and the learned mixes.
     Ctrl-C ends it."""
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_explore(ctx.params))
         _require_packages()
         from ..explore.app import create_app
         from ..explore.explore_limits import ExploreLimits

@@ -63,7 +63,7 @@ class TextSources:
     """Files of text. text (str), folder (Path), weights (str), lang (str): see `find_sources`."""
 
     def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
-        from ..bulk.bulk_inputs import is_excluded
+        from ..bulk.bulk_inputs import is_hidden_or_written
         from ..language_model.saved_settings import find_tokenizer
         from ..search.index_files import is_index_folder
         from ..text.corpus import cutter_maker
@@ -71,7 +71,7 @@ class TextSources:
 
         # All texts of an index may be gone: then they have to leave it.
         is_known = is_index_folder(folder)
-        files = find_texts(text, partial(is_excluded, Path(text)), may_be_none=is_known)
+        files = find_texts(text, partial(is_hidden_or_written, Path(text)), may_be_none=is_known)
         # The index may lie among the texts.
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
         self.weights = weights
@@ -160,11 +160,12 @@ class VectorSources:
         self.weights = weights or own
         self._shards = {shard.path: shard for shard in vectors.shards if shard.n_rows}
         self.paths = list(self._shards)
+        self._folder = show_path(vectors.folder.resolve())
+        self._names = {show_path(path.resolve()) for path in self.paths}
 
     def is_gone(self, name: str) -> bool:
         """See `Sources`."""
-        known = {str(path.resolve()) for path in self.paths}
-        return Path(name).parent == self.vectors.folder.resolve() and name not in known
+        return name not in self._names and Path(name).parent == Path(self._folder)
 
     def find_misfit(self, index: "SearchIndex") -> Optional[str]:
         """See `Sources`."""

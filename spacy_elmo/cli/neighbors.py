@@ -10,6 +10,7 @@ import typer
 
 from .common import exit_on_error
 from .console import Console
+from .option_conflicts import list_idle_of_report, require_no_conflicts
 from .options import JSON, QUIET, WEIGHTS, WEIGHTS_LANG
 from .outputs import require_output
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def neighbors(
+    ctx: typer.Context,
     sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
@@ -56,6 +58,7 @@ def neighbors(
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_report(ctx.params))
         _require_places(html, output, json)
         tokenize, sequences = _open(corpus, weights, lang, limit)
         asked = [_find(tokenize(sentence), token) for sentence in sentences]

@@ -12,7 +12,7 @@ _FILES = "for files: the endings of their names say which format they have"
 _NO_RAY = "without `--engine ray`"
 _PRETRAINING = "with `--pretraining`"
 _NO_SOFTMAX = "beside `--no-softmax`"
-_DOCS = "beside `--format spacy`: docs have their text, and vectors in float32"
+_DOCS = "beside `--format spacy`: docs have their text, and vectors of all tokens in float32"
 
 
 # Parameter, option, and why it would have no effect.
@@ -40,6 +40,8 @@ def list_idle_of_embed(given: Dict[str, Any]) -> Iterator[Idle]:
         yield from (("address", "--address", _NO_RAY), ("worker_cpus", "--worker-cpus", _NO_RAY))
     if given["format"] == "spacy":
         yield "dtype", "--dtype", _DOCS
+        if given["unit"] == "tokens":
+            yield "unit", "--unit", _DOCS
         if not given["has_text"]:
             yield "has_text", "--no-text", _DOCS
 
@@ -57,6 +59,21 @@ def list_idle_of_convert(given: Dict[str, Any]) -> Iterator[Idle]:
     """given (Dict[str, Any]): the parameters of `convert`. YIELDS (Idle): what has no effect."""
     if not given["softmax"]:
         yield "round_softmax", "--round-softmax", _NO_SOFTMAX
+    if given["round_weights"] and (given["round_softmax"] or not given["softmax"]):
+        yield "half", "--half", "beside `--round-weights`: all numbers are rounded to 8 bits"
+
+
+def list_idle_of_explore(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of `explore`. YIELDS (Idle): what has no effect."""
+    if given["index"] is None:
+        yield "weights", "--weights", "without `--index`: the pipeline has its own"
+
+
+def list_idle_of_report(given: Dict[str, Any]) -> Iterator[Idle]:
+    """given (Dict[str, Any]): the parameters of a command that may write a part of a report.
+    YIELDS (Idle): what has no effect."""
+    if given["json"] is None:
+        yield "title", "--title", "without `--json`"
 
 
 def list_idle_of_experiment(given: Dict[str, Any]) -> Iterator[Idle]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, List, Optional
 import typer
 
 from .common import exit_on_error, read_numbers
+from .option_conflicts import list_idle_of_report, require_no_conflicts
 from .options import JSON, QUIET, SEEDS, WEIGHTS
 from .outputs import require_output
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def probe(
+    ctx: typer.Context,
     corpus: Path = typer.Argument(
         ..., help="Folder with train.spacy, dev.spacy and perhaps test.spacy"
     ),
@@ -40,6 +42,7 @@ def probe(
     start = time.perf_counter()
     numbers = read_numbers(seeds, int)
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_report(ctx.params))
         for seed in numbers:
             require_seed(seed)
         require_output(json)

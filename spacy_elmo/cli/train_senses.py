@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 import typer
 
 from .common import exit_on_error
+from .option_conflicts import list_idle_of_report, require_no_conflicts
 from .options import JSON, LANG, QUIET, WEIGHTS
 from .outputs import require_output, require_pipeline_folder, writing
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def train_senses(
+    ctx: typer.Context,
     train: Path = typer.Argument(
         ..., help="Sense-annotated sentences (.jsonl)", exists=True, dir_okay=False
     ),
@@ -47,6 +49,7 @@ def train_senses(
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
+        require_no_conflicts(ctx, list_idle_of_report(ctx.params))
         # What takes a minute or an hour comes last.
         require_output(json)
         require_pipeline_folder(output)

@@ -1,16 +1,18 @@
 """The nearest contexts of a token among the sentences of an index."""
 
-from typing import Any, Dict, List
+from itertools import islice
+from typing import Any, Dict, List, Tuple
 
 from spacy.tokens import Doc
 
 from ..experiments.contexts import find_contexts
-from ..search.search_index import SearchIndex
+from ..search.search_index import Hit, SearchIndex
 from ..util.checks import require_layer
 from .text_reader import get_token
 
-# Sentences that are looked at, and those that are shown.
+# Sentences that are looked at, of how many with their copies, and those that are shown.
 _N_SENTENCES = 50
+_MOST = 1000
 _N_CONTEXTS = 8
 
 
@@ -34,8 +36,7 @@ def list_contexts(
     token = get_token(docs, i)
     words = [other.text for other in token.doc if not other.is_space]
     position = sum(not other.is_space for other in token.doc[: token.i])
-    hits = {tuple(hit.words): hit for hit in index.search(words, _N_SENTENCES)}
-    hits.pop(tuple(words), None)
+    hits = _find_others(index, words)
     if not hits:
         return []
     (query,) = find_contexts(embedder, [(words, position)], hits, n=_N_CONTEXTS, layer=layer)
@@ -49,3 +50,18 @@ def list_contexts(
         }
         for context in query.contexts
     ]
+
+
+def _find_others(index: SearchIndex, words: List[str]) -> Dict[Tuple[str, ...], Hit]:
+    """RETURNS (Dict[Tuple[str, ...], Hit]): Sentences like the words, each once, and none with the
+    very words, however many copies there are of both."""
+    n = _N_SENTENCES
+    while True:
+        found = index.search(words, n)
+        others: Dict[Tuple[str, ...], Hit] = {}
+        for hit in found:
+            if hit.words != words:
+                others.setdefault(tuple(hit.words), hit)
+        if len(others) >= _N_SENTENCES or len(found) < n or n >= _MOST:
+            return dict(islice(others.items(), _N_SENTENCES))
+        n = min(4 * n, _MOST)

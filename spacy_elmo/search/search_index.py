@@ -65,6 +65,14 @@ class Hit(NamedTuple):
     nearest: int
 
 
+class _Held(NamedTuple):
+    """version (Version): what was read or written last. stamp (Tuple[int, ...]): of its index.json,
+    or of an earlier one."""
+
+    version: Version
+    stamp: Tuple[int, ...]
+
+
 class SearchIndex:
     """An index that is open for adding and searching, by any number of threads.
 
@@ -89,24 +97,23 @@ class SearchIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:
         self.folder = folder
-        # Replaced as a whole, so that a search uses one version from start to end.
-        self._version = Version(meta, SentenceEncoder(embedder, meta.layer))
+        # Replaced as a whole, so that a search uses one version from start to end, and no writer
+        # takes what a reader has read before for what is there now.
+        self._held = _Held(Version(meta, SentenceEncoder(embedder, meta.layer)), ())
         self._hash = embedder.hash_weights().hex()
         self._is_stored = False
-        # Of the index.json that was written or read last.
-        self._stamp: Tuple[int, ...] = ()
         # Names of files whose digests were checked.
         self._checked: Set[str] = set()
 
     @property
     def meta(self) -> IndexMeta:
         """RETURNS (IndexMeta): Content of index.json when it was last read."""
-        return self._version.meta
+        return self._held.version.meta
 
     @property
     def encoder(self) -> SentenceEncoder:
         """RETURNS (SentenceEncoder): Encodes its sentences."""
-        return self._version.encoder
+        return self._held.version.encoder
 
     @classmethod
     def create(
@@ -152,7 +159,7 @@ class SearchIndex:
         RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
         another embedder, EL140 if it is damaged."""
         index = cls(folder, embedder, read_meta(folder))
-        index._version = index._read(lambda _: index._load())
+        index._read(lambda _: index._renew())
         return index
 
     def has(self, source: str, origin: str) -> bool:
@@ -255,17 +262,18 @@ class SearchIndex:
         while True:
             try:
                 if stamp is not None:
-                    self._version = self._load()
-                return work(self._version)
+                    self._renew()
+                return work(self._held.version)
             except FileNotFoundError as err:
                 previous, stamp = stamp, get_stamp(self.folder)
                 if stamp == previous:
                     raise damaged(self.folder, f"a file is gone ({err})") from err
 
-    def _load(self) -> Version:
+    def _renew(self) -> Version:
         """Read index.json, check all files but the vectors, and read what the encoder was
-        fitted to."""
-        loaded, encoder = self._version
+        fitted to. RETURNS (Version): what is held from now on."""
+        stamp = get_stamp(self.folder)
+        loaded, encoder = self._held.version
         meta = read_meta(self.folder)
         require_same(self.folder, meta, replace(meta, biLM=self._hash))
         require_layer(meta.layer, encoder.embedder.bilm.config.n_layers)
@@ -276,7 +284,9 @@ class SearchIndex:
         if has_changed or not self._is_stored:
             encoder = read_encoder(self.folder, meta, encoder)
         self._is_stored = True
-        return Version(meta, encoder)
+        version = Version(meta, encoder)
+        self._held = _Held(version, stamp)
+        return version
 
     def _check(self, kind: str, content: str) -> None:
         name = get_path(self.folder, kind, content).name
@@ -288,14 +298,13 @@ class SearchIndex:
     def _writing(self, known: Optional[Averages] = None) -> Iterator[Version]:
         """Lock the index for writing. YIELDS (Version): the current one, which knows averages."""
         with lock_folder(self.folder, wait=True):
-            stamp = get_stamp(self.folder)
-            if stamp != self._stamp:
-                version = self._load()
-                require_same(self.folder, version.meta, self.meta)
-                self._version, self._stamp = version, stamp
+            before = self.meta
+            version, stamp = self._held
+            if get_stamp(self.folder) != stamp:
+                version = self._renew()
+                require_same(self.folder, version.meta, before)
             try:
-                meta, encoder = self._version
-                yield Version(meta, replace(encoder, known=known or {}))
+                yield version._replace(encoder=replace(version.encoder, known=known or {}))
             except BaseException:
                 self._clean_up()
                 raise
@@ -303,7 +312,7 @@ class SearchIndex:
     def _commit(self, version: Version) -> None:
         version.meta.write(self.folder)
         forgetful = replace(version.encoder, known={})
-        self._version, self._stamp = version._replace(encoder=forgetful), get_stamp(self.folder)
+        self._held = _Held(version._replace(encoder=forgetful), get_stamp(self.folder))
         self._is_stored = True
         remove_others(self.folder, version.meta.list_names())
 

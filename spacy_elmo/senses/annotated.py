@@ -70,7 +70,8 @@ def _make_sentence(line: Dict[str, Any], number: int) -> SenseSentence:
         words += parts
     instances = [_make_instance(item, spans) for item in line["instances"]]
     # Without an id, each sentence is a doc.
-    return SenseSentence(str(line.get("id", number)).split(".")[0], words, instances)
+    name = number if line.get("id") is None else line["id"]
+    return SenseSentence(str(name).split(".")[0], words, instances)
 
 
 def _make_instance(item: Any, spans: Sequence[Tuple[int, int]]) -> Instance:

@@ -92,7 +92,7 @@ CONFLICTS = [
     ["--pipeline", "x", "--weights", "y"], ["--pipeline", "x", "--lang", "en"],
     ["--component", "elmo"], ["--input-format", "txt"], ["--address", "auto"],
     ["--worker-cpus", "1"], ["--format", "spacy", "--no-text"],
-    ["--format", "spacy", "--dtype", "float32"],
+    ["--format", "spacy", "--dtype", "float32"], ["--format", "spacy", "--unit", "tokens"],
 ]  # fmt: skip
 
 

@@ -130,6 +130,8 @@ MISTAKES = [
     ("experiment gain {folder} {out} --vectors x", "EL301.*`--vectors`.*suite than `vectors`"),
     ("experiment vectors {folder} {out} --shares 50", "EL301.*`--shares`.*suite than `samples`"),
     ("convert {folder} {out} --no-softmax --round-softmax", "EL301.*`--round-softmax`"),
+    ("convert {folder} {out} --half --round-weights --no-softmax", "EL301.*`--half`"),
+    ("convert {folder} {out} --half --round-weights --round-softmax", "EL301.*`--half`"),
     ("init-config {out} --pretraining --log-mixes x", "EL301.*`--log-mixes`"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),
@@ -253,6 +255,7 @@ MISTAKES = [
     ("neighbors 'I like ham .' --token '' --corpus {text_txt}", "EL053"),
     ("neighbors 'I like ham .' --token ham --corpus ''", "EL080"),
     ("neighbors --token ham --corpus {text_txt}", 2),
+    ("neighbors 'I like ham .' --token ham --corpus {text_txt} --title x", "EL301.*`--json`"),
     # demo
     ("demo --texts {empty_txt} --output {out}.png", "EL167"),
     ("demo --texts {many_txt} --output {out}.png", "EL168.*60"),
@@ -296,6 +299,7 @@ MISTAKES = [
     ("weights {nlp} --json {text_txt}/x", "EL145"),
     # probe
     ("probe {folder}", "EL066"),
+    ("probe {tagged} --title x", "EL301.*`--title`.*`--json`"),
     ("probe {out}", "EL066"),
     ("probe {broken}", "EL170"),
     ("probe {tagged} --attr nope", "EL041"),

@@ -285,6 +285,16 @@ def test_what_was_written_is_no_text(weights, text, tmp_path):
     assert "EL247" in run(*command, exit_code=1)
 
 
+def test_a_name_may_begin_with_any_character_but_a_dot(weights, tmp_path):
+    (tmp_path / "text" / "_notes").mkdir(parents=True)
+    for name in ("_preface.txt", "_notes/a.txt", ".hidden.txt"):
+        (tmp_path / "text" / name).write_text("A ship.\n")
+    run("elmo", "index", tmp_path / "text", tmp_path / "index", "--weights", weights)
+    run("elmo", "search", tmp_path / "index", "ship", "--json", tmp_path / "x.json")
+    hits = json.loads((tmp_path / "x.json").read_text())
+    assert sorted(os.path.basename(hit["source"]) for hit in hits) == ["_preface.txt", "a.txt"]
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
 def test_names_need_not_be_text(weights, tmp_path):
     (tmp_path / "text").mkdir()

@@ -126,6 +126,13 @@ def test_a_corpus_without_another_sentence_has_no_context(nlp, tmp_path):
     assert Explorer(nlp, index).search("A bank lends .", 1, -1) == {"contexts": []}
 
 
+def test_copies_of_a_sentence_do_not_hide_others(nlp, tmp_path):
+    copies = [SENTENCES[0]] * 60 + [SENTENCES[1]] * 60
+    index = make_index(nlp, tmp_path / "index", [*copies, SENTENCES[2]])
+    answer = Explorer(nlp, index).search("A bank lends .", 1, 0)["contexts"]
+    assert [context["words"] for context in answer] == SENTENCES[1:]
+
+
 def test_an_index_of_the_pipelines_biLM_loads_no_other(nlp, index):
     embedder = find_embedder(nlp)
     assert open_index(index.folder, embedder=embedder).encoder.embedder is embedder

@@ -234,6 +234,29 @@ def test_threads_may_search_and_add_in_one_index(tmp_path):
             index.remove(f"s{(i + 1) % 3}")
 
 
+def test_a_reader_that_is_late_puts_nothing_old_back(tmp_path, monkeypatch):
+    """It reads index.json, a writer of the same index replaces that, and the next one adds."""
+    index = make(tmp_path, "mean")
+    index.add("a", SENTENCES)
+    make(tmp_path, "mean").add("a", MANY)
+    was_late = []
+
+    def read_late(folder, read_meta=index_module.read_meta):
+        meta = read_meta(folder)
+        if not was_late:
+            was_late.append(True)
+            index.add("b", [["tea"]])
+        return meta
+
+    monkeypatch.setattr(index_module, "read_meta", read_late)
+    # A file of the first version is gone: it reads index.json.
+    index.search(["ham"])
+    assert was_late
+    index.add("c", [["river"]])
+    assert {part.source for part in index.meta.parts} == {"a", "b", "c"}
+    assert len(index.search(["ham"], n=99)) == len(MANY) + 2
+
+
 def test_a_reader_is_not_misled_by_what_comes_back(tmp_path, monkeypatch):
     make(tmp_path, "mean").add("a", SENTENCES)
     expected = search(tmp_path)

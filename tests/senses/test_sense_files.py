@@ -67,6 +67,13 @@ def test_lines_that_are_no_objects(tmp_path, content, problem):
         list(read_sentences(tmp_path / "x.jsonl"))
 
 
+def test_a_sentence_without_an_id_is_a_doc(tmp_path):
+    path = tmp_path / "x.jsonl"
+    line = '"tokens": ["a"], "instances": []}\n'
+    path.write_text("{" + line + '{"id": null, ' + line + '{"id": "b.1", ' + line)
+    assert len({sentence.doc for sentence in read_sentences(path)}) == 3
+
+
 def test_a_mark_of_windows_is_no_part_of_the_first_line(tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps(LINE), encoding="utf-8-sig")
     assert len(list(read_sentences(tmp_path / "x.jsonl"))) == 1

@@ -178,7 +178,7 @@ async function search(event) {
   try {
     const { contexts } = await ask("/api/search", body);
     if (turn !== state.search) return;
-    const nothing = make("li", {}, "The corpus has no other sentence.");
+    const nothing = make("li", {}, "No other sentence is like this one.");
     $("found").replaceChildren(...(contexts.length ? views.showContexts(contexts) : [nothing]));
   } catch (error) {
     if (turn === state.search) refuse($("found"), error);
