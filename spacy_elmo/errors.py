@@ -398,7 +398,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "like {guess}. {remedy}."
     )
     EL156 = "'{path}' contains a NUL character in {place}. Remove it."
-    EL157 = "The standard input is empty. Pipe a text into it, or give a path instead of '-'."
+    EL157 = "The standard input has no text. Pipe one into it, or give a path instead of '-'."
     # Commands and their files
     EL158 = (
         "A file cannot be read or written: {error}. Check the path, its permissions and "
@@ -824,6 +824,11 @@ class Errors(metaclass=ErrorsWithCodes):
     EL327 = (
         "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
         "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
+    )
+    EL328 = (
+        "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
+        "are kept: start the same command again with `--resume`, and with fewer processes "
+        "(`--corpus.n_workers`)."
     )
     EL326 = (
         "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import read_words
 from ..errors import Errors
-from ..text.corpus import cutter_maker, read_sequences
+from ..text.corpus import cutter_maker, read_all_sequences
 from ..util.checks import require_least
 from ..util.snippets import count_things
 from .loading import load_language_model
@@ -60,7 +60,7 @@ def evaluate_checkpoint(
     lang = before["lang"] if lang is None else lang
     make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
     # What is wrong with the text is known before a model is loaded.
-    of_text = list(read_sequences(text, make_cutter))
+    of_text = read_all_sequences(text, make_cutter)
     model, vocabulary, _ = load_language_model(files)
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
     sequences = sample(of_text, limit, in_order=stream)

@@ -111,6 +111,8 @@ class RunConfig:
             "training": {key: training[key] for key in kept},
             "teachers": self.teachers,
             "n_words": n_words,
+            # Rows of unequal length were another text for the same numbers.
+            "rows": "equal" if self.training.state_steps else "",
         }
         return json.loads(json.dumps(identity))
 

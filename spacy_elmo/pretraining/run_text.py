@@ -8,8 +8,9 @@ from typing import Any, Callable, Dict, List, Optional
 from ..checkpoints.formats import read_words
 from ..errors import Errors
 from ..language_model.evaluation import sample
-from ..text.corpus import Corpus, cutter_maker, open_sources, read_sequences
+from ..text.corpus import Corpus, cutter_maker, open_sources, read_all_sequences
 from ..text.static_vectors import StaticVectors, read_static_vectors
+from ..text.text_files import get_format
 from ..util.digests import digest, digest_pieces
 from .ranks import Processes
 from .run_config import RunConfig
@@ -71,7 +72,7 @@ def read_dev(config: RunConfig) -> List[List[str]]:
     path, training = config.corpus.dev, config.training
     if not path:
         return []
-    sequences = list(read_sequences(path, _cutter_maker(config, window_share=0.0)))
+    sequences = read_all_sequences(path, _cutter_maker(config, window_share=0.0))
     if not sequences:
         raise ValueError(Errors.EL094.format(path=path))
     return sample(sequences, training.eval_sequences, in_order=training.state_steps > 0)
@@ -105,6 +106,8 @@ def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
         "nlp": config.nlp,
         "seed": config.training.seed,
         "files": [[file.name, file.stat().st_size, digest_pieces(file)] for file in files],
+        # Sentences of docs end at line breaks, too, which they did not before.
+        "breaks": settings["cut"] == "sentences" and any(get_format(f) != "txt" for f in files),
     }
     return json.loads(json.dumps(description))
 

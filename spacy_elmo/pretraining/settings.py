@@ -163,7 +163,7 @@ class CorpusSettings:
     vocabulary (str): a file with the words to predict; "" to count them.
     size (int): most words of the vocabulary; 0 for no limit.
     min_count (int): least occurrences of a word of the vocabulary.
-    include (str): a file with words that must be in the vocabulary.
+    include (str): a file with words that must be among those that are counted.
     """
 
     train: str = ""
@@ -196,6 +196,8 @@ class CorpusSettings:
             raise invalid(section, "train", self.train, "a path; set --paths.train")
         if self.train and self.sources:
             raise invalid(section, "train", self.train, "none beside [corpus.sources]")
+        if self.include and self.vocabulary:
+            raise invalid(section, "include", self.include, "none beside [corpus] vocabulary")
 
 
 def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> Settings:

@@ -5,7 +5,7 @@ it has to be stored: to resume, its buffer is read and shuffled once more.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from threading import Event
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple, TypeVar
 
 import numpy as np
@@ -86,21 +86,30 @@ class BatchStream:
         YIELDS (Step): the steps from there on."""
         number, skip = position["buffer"], position["batch"]
         before = position["source"]
-        buffers = self._buffers(before)
-        for sequences, after in read_ahead(buffers) if self.prefetch else buffers:
-            make = self._streamed if self.n_steps else self._shuffled
-            for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
-                after_step = {"source": before, "buffer": number, "batch": i + 1}
-                yield Step(batches, n_targets, bool(self.n_steps and i), after_step)
-            number, skip, before = number + 1, 0, after
+        is_over = Event()
+        buffers = self._buffers(before, is_over)
+        if self.prefetch:
+            buffers = read_ahead(buffers)
+        try:
+            for sequences, after in buffers:
+                make = self._streamed if self.n_steps else self._shuffled
+                for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
+                    after_step = {"source": before, "buffer": number, "batch": i + 1}
+                    yield Step(batches, n_targets, bool(self.n_steps and i), after_step)
+                number, skip, before = number + 1, 0, after
+        finally:
+            # The end of a run does not wait for a buffer that nobody uses.
+            is_over.set()
 
     def _buffers(
-        self, position: Dict[str, Any]
+        self, position: Dict[str, Any], is_over: Event
     ) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
         buffer: List[List[str]] = []
         texts: Dict[str, str] = {}
         n_tokens = 0
         for sequences, after in self.read(position):
+            if is_over.is_set():
+                return
             for words in sequences:
                 # One string for all occurrences of a word.
                 buffer.append([texts.setdefault(word, word) for word in words])
@@ -158,12 +167,24 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def _split_evenly(sequences: Sequence[List[str]], n_rows: int) -> List[List[List[str]]]:
-    """Cut a list where it leaves about as many tokens in each row, at least a sequence
-    in each of at most `len(sequences)` rows."""
-    ends = np.cumsum([len(words) + 1 for words in sequences])
-    cuts = [0]
-    for row in range(1, n_rows):
-        cut = int(np.searchsorted(ends, ends[-1] * row / n_rows))
-        cuts.append(min(max(cut, cuts[-1] + 1), len(sequences) - (n_rows - row)))
-    cuts.append(len(sequences))
-    return [list(sequences[a:b]) for a, b in pairwise(cuts)]
+    """Cut a list into rows of as many predictions, one more or less, but for the last, which is no
+    shorter: a sequence that would end in the next row is cut in two. Rows are read as far as the
+    shortest goes, so of each buffer a prediction or two of a row are left out.
+
+    sequences (Sequence[List[str]]): each with a prediction for each word, and its end.
+    n_rows (int): at most `len(sequences)`.
+    """
+    n_targets = sum(len(words) + 1 for words in sequences) // n_rows
+    rows: List[List[List[str]]] = [[]]
+    n_left = n_targets
+    for words in sequences:
+        # A word and an end are the least that a row can take.
+        while len(rows) < n_rows and len(words) + 1 > n_left:
+            if n_left > 1:
+                rows[-1].append(words[: n_left - 1])
+                words = words[n_left - 1 :]
+            rows.append([])
+            n_left = n_targets
+        rows[-1].append(words)
+        n_left -= len(words) + 1
+    return rows

@@ -147,6 +147,16 @@ def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[Lis
         yield from part
 
 
+def read_all_sequences(path: str, make_cutter: Callable[[], Cutter]) -> List[List[str]]:
+    """RETURNS (List[List[str]]): As `read_sequences` gives them, with one string for all
+    occurrences of a word: some ten bytes a token."""
+    texts: Dict[str, str] = {}
+    return [
+        [texts.setdefault(word, word) for word in words]
+        for words in read_sequences(path, make_cutter)
+    ]
+
+
 def is_tokenizer_block(block: Any) -> bool:
     """block (Any): of a stranger. RETURNS (bool): Whether it names a tokenizer alone, not what else
     spaCy's registries could make."""

@@ -29,9 +29,17 @@ def _get_words(doc: Doc) -> List[str]:
     return [token.text for token in doc if not token.is_space]
 
 
+def _cut_doc(doc: Doc) -> List[List[str]]:
+    """RETURNS (List[List[str]]): Words of its sentences."""
+    if "\n" not in doc.text:
+        return list(cut_sentences(_get_words(doc)))
+    words = [token.text for token in doc if not token.is_space or "\n" in token.text]
+    return [[w for w in sentence if not w.isspace()] for sentence in cut_sentences(words)]
+
+
 class Cutter:
     """Turn texts that follow each other into sequences, as the component reads them:
-    the same tokens, whitespace left out.
+    the same tokens, whitespace left out. A sentence ends at a line break, too.
 
     make_tokenizer (Callable[[], Any]): makes spaCy's: str -> Doc. It remembers every word:
         after many new ones it is created again, so that memory stays bounded. (A memory zone
@@ -73,16 +81,18 @@ class Cutter:
             cut = "windows"
         sequences: List[List[str]] = []
         joined: List[str] = []
-        for words in self._tokenize(texts):
+        for doc in self._tokenize(texts):
+            if cut == "sentences":
+                sequences += _cut_doc(doc)
+                continue
+            words = _get_words(doc)
             if cut == "windows" and words:
                 joined += words
             elif cut == "windows":
                 sequences.append(joined)
                 joined = []
-            elif cut == "lines":
-                sequences.append(words)
             else:
-                sequences += cut_sentences(words)
+                sequences.append(words)
         sequences.append(joined)
         return [
             list(window)
@@ -90,12 +100,12 @@ class Cutter:
             for window in cut_windows(sequence, self.max_tokens)
         ]
 
-    def _tokenize(self, texts: Sequence[str]) -> List[List[str]]:
+    def _tokenize(self, texts: Sequence[str]) -> List[Doc]:
         docs = [make_doc(self.tokenizer, text) for text in texts]
         # A tokenizer of someone's own need not say what its vocab is; its docs do.
         if docs and len(docs[-1].vocab) > _MOST_WORDS:
             self.tokenizer = self._start_tokenizer()
-        return [_get_words(doc) for doc in docs]
+        return docs
 
     def _start_tokenizer(self) -> Any:
         tokenizer = self.make_tokenizer()

@@ -30,7 +30,7 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     stdin (Optional[IO[bytes]]): what to read; the process's own if None.
     RETURNS (Path): the file. If it is there already, nothing is read, and a warning WL011
         says so.
-    RAISES (ValueError): EL157 if nothing comes, EL155 if it is not in UTF-8; nothing is
+    RAISES (ValueError): EL157 if no text comes, EL155 if it is not in UTF-8; nothing is
         saved then. EL104 if what is there is damaged.
     """
     path = spool_path(folder)
@@ -48,8 +48,9 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
         # Before the text: one without a digest would be taken for that of an older run.
         write_json(folder / DIGESTS_FILE, {path.name: digest_file(partial)})
     try:
-        for _ in read_text(path, 0):
-            pass
+        # All of it, so that what is no text is told.
+        if not sum(bool(text.strip()) for text, _ in read_text(path, 0)):
+            raise ValueError(Errors.EL157)
     except ValueError:
         path.unlink()
         raise

@@ -1,64 +1,124 @@
 """Cut chunks in other processes, in the order they came."""
 
-import multiprocessing
 import signal
 from collections import deque
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
+from queue import SimpleQueue
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
+from ..errors import Errors
 from ..util.child_processes import end_with_parent
 from .cutting import Cutter
 from .texts import Chunk
 
 # Pending chunks for each worker: enough that none has to wait, few enough for memory.
 _CHUNKS_AHEAD = 8
-
-_cutter: Optional[Cutter] = None
+Sequences = List[List[str]]
 
 
 def cut_all(
     chunks: Iterator[Tuple[Chunk, Any]],
     make_cutter: Callable[[], Cutter],
     n_workers: int,
-) -> Iterator[Tuple[List[List[str]], Any]]:
+) -> Iterator[Tuple[Sequences, Any]]:
     """Cut a stream of chunks. The result does not depend on the number of workers.
 
     chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
     make_cutter (Callable[[], Cutter]): makes what cuts them; picklable.
     n_workers (int): processes; 0 to do it in this one.
     YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
+    RAISES (ValueError): EL328 if a process is killed.
     """
     if n_workers == 0:
         cutter = make_cutter()
         for chunk, position in chunks:
             yield cutter(chunk.texts, chunk.number), position
         return
-    # Spawned: torch's threads, and the parent's memory, stay out of the workers.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_workers, context, _start, (make_cutter,)) as pool:
-        pending: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
+    workers = [_Worker(make_cutter) for _ in range(n_workers)]
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def cut(chunk: Chunk) -> Sequences:
+        worker = idle.get()
         try:
-            for chunk, position in chunks:
-                pending.append((pool.submit(_cut, chunk), position))
-                if len(pending) >= n_workers * _CHUNKS_AHEAD:
-                    future, earlier = pending.popleft()
-                    yield future.result(), earlier
-            for future, position in pending:
-                yield future.result(), position
+            return worker.cut(chunk)
         finally:
-            for future, _ in pending:
-                future.cancel()
+            idle.put(worker)
+
+    pending: Deque[Tuple[Future[Sequences], Any]] = deque()
+    try:
+        with ThreadPoolExecutor(n_workers) as pool:
+            try:
+                for chunk, position in chunks:
+                    pending.append((pool.submit(cut, chunk), position))
+                    if len(pending) >= n_workers * _CHUNKS_AHEAD:
+                        future, earlier = pending.popleft()
+                        yield future.result(), earlier
+                for future, position in pending:
+                    yield future.result(), position
+            finally:
+                for future, _ in pending:
+                    future.cancel()
+    finally:
+        for worker in workers:
+            worker.close()
 
 
-def _start(make_cutter: Callable[[], Cutter]) -> None:
-    global _cutter
+class _Worker:
+    """A process with a pipe of its own: a pool's, which all share, is open for ever after one of
+    them was killed in the middle of an answer.
+
+    make_cutter (Callable[[], Cutter]): see `cut_all`.
+    """
+
+    def __init__(self, make_cutter: Callable[[], Cutter]) -> None:
+        # Spawned: torch's threads, and the parent's memory, stay out of it.
+        context = get_context("spawn")
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_work, args=(other, make_cutter))
+        self._process.start()
+        # Only the process holds it now, and with the process it is closed.
+        other.close()
+        # Where nobody closes it, Python would wait for the process at its own end.
+        Finalize(self, self._connection.close, exitpriority=1)
+
+    def cut(self, chunk: Chunk) -> Sequences:
+        """chunk (Chunk): texts. RETURNS (List[List[str]]): its sequences. RAISES (ValueError):
+        EL328 if the process was killed; else what the cutter raises."""
+        try:
+            self._connection.send(chunk)
+            sequences, error = self._connection.recv()
+        except (EOFError, OSError) as err:
+            raise ValueError(Errors.EL328) from err
+        if error is not None:
+            raise error
+        return sequences
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join()
+
+
+def _work(connection: Connection, make_cutter: Callable[[], Cutter]) -> None:
     # Without this, the workers of a trainer that is killed would wait for ever.
     end_with_parent()
     # SIGTERM reaches the whole process group, as Ctrl-C does: the trainer decides when to end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _cutter = make_cutter()
-
-
-def _cut(chunk: Chunk) -> List[List[str]]:
-    assert _cutter is not None
-    return _cutter(chunk.texts, chunk.number)
+    cutter: Optional[Cutter] = None
+    # The other end is closed.
+    with suppress(EOFError, OSError):
+        while True:
+            chunk: Chunk = connection.recv()
+            answer: Tuple[Optional[Sequences], Optional[Exception]]
+            try:
+                cutter = cutter or make_cutter()
+                answer = cutter(chunk.texts, chunk.number), None
+            except Exception as err:
+                answer = None, err
+            connection.send(answer)

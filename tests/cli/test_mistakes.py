@@ -193,6 +193,7 @@ MISTAKES = [
             "--corpus.vocabulary {words_txt}": "EL070",
             "--corpus.vocabulary {folder}": "EL070",
             "--corpus.include {out}": "EL070",
+            "--corpus.vocabulary {words_txt} --corpus.include x": "EL091.*include.*vocabulary",
             "--nlp.lang zzz": "EL161",
             "--nlp.lang 5": "EL161",
             "--paths.train 2024": r"EL091.*\[paths\] train = 2024.*\./2024",

@@ -1,4 +1,5 @@
 import json
+import time
 from collections import Counter
 
 import numpy as np
@@ -96,6 +97,44 @@ def test_reading_ahead_changes_nothing_and_passes_errors_on():
 
     with pytest.raises(ValueError, match="broken"):
         list(read_ahead(broken()))
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 7, 15])
+def test_rows_leave_next_to_nothing_out(n_rows):
+    """However long the sequences are, beside what a row has."""
+    steps = take(make_stream(n_steps=4, batch_tokens=4 * n_rows), 200)
+    parts = [rows_of(step.batches[0]) for step in steps if step.position["buffer"] == 0]
+    rows = [[w for part in row for w in part if w != "<S>"] for row in zip(*parts)]
+    assert len(rows) == n_rows
+    text = []
+    for sequences, _ in read({"i": 0}):
+        text += [word for words in sequences for word in words]
+        if len(text) >= 400:
+            break
+    # Each row begins where the one before ends, but for what that was longer than others.
+    start = 0
+    for row in rows:
+        start = next(i for i in range(start, start + 3) if text[i : i + len(row)] == row)
+        start += len(row)
+    assert len(text) - 3 * n_rows <= start
+
+
+def test_the_end_of_a_run_waits_for_no_other_buffer():
+    n_read = []
+
+    def read_slowly(position):
+        for item in read(position):
+            n_read.append(1)
+            time.sleep(0.002)
+            yield item
+
+    settings = {"batch_tokens": 60, "buffer_tokens": 2000, "seed": 1, "prefetch": True}
+    stream = BatchStream(read_slowly, VOCABULARY, **settings)
+    steps = stream.steps(stream.start({"i": 0}))
+    next(steps)
+    n_first = len(n_read)
+    steps.close()
+    assert len(n_read) < 1.5 * n_first
 
 
 def test_fewer_sequences_than_rows_make_fewer_rows():

@@ -24,7 +24,14 @@ from spacy.vectors import Vectors
 from spacy_elmo.experiments.subsets import read_docs
 from spacy_elmo.text import cutting
 from spacy_elmo.text import text_files as files
-from spacy_elmo.text.corpus import Corpus, cutter_maker, make_tokenizer, open_sources
+from spacy_elmo.text.corpus import (
+    Corpus,
+    cutter_maker,
+    make_tokenizer,
+    open_sources,
+    read_all_sequences,
+    read_sequences,
+)
 from spacy_elmo.text.cutting import Cutter
 from spacy_elmo.text.file_formats import read_docbin, read_jsonl, read_text
 from spacy_elmo.text.sentences import cut_sentences, cut_windows
@@ -185,7 +192,9 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
 
 
-@pytest.mark.parametrize("content, code", [(b"", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")])
+@pytest.mark.parametrize(
+    "content, code", [(b"", "EL157"), (b"\n \n", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
+)
 def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content, code):
     (tmp_path / "stdin.123.partial.txt").write_text("of a process that was killed")
     with pytest.raises(ValueError, match=code):
@@ -280,6 +289,20 @@ def test_sentences_end_where_words_say_so():
 
     assert [" ".join(s) for s in cut_sentences(words)] == [
         "He said “ Stop ! ” and left .", "Did he ? !", "Yes ...", "3.5 % of them .",
+    ]  # fmt: skip
+
+
+def test_a_line_break_in_a_doc_ends_a_sentence_as_the_end_of_a_line_does(tmp_path):
+    text = "The Harbour\n\nShips come in at night.  They leave\nNobody sees them"
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
+    lines, docs = (
+        list(read_sequences(str(tmp_path / name), cutter_maker("en", {})))
+        for name in ("a.txt", "a.jsonl")
+    )
+    assert docs == lines == read_all_sequences(str(tmp_path / "a.txt"), cutter_maker("en", {}))
+    assert [" ".join(words) for words in docs] == [
+        "The Harbour", "Ships come in at night .", "They leave", "Nobody sees them",
     ]  # fmt: skip
 
 
