@@ -825,6 +825,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
         "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
     )
+    EL329 = (
+        "The lines of '{path}' end with \\r alone, as on old Macs: \\n or \\r\\n is read. "
+        "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
+    )
     EL328 = (
         "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
         "are kept: start the same command again with `--resume`, and with fewer processes "

@@ -35,10 +35,14 @@ def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     path (Path): the file, in UTF-8, with a mark (BOM) or without.
     offset (int): byte, decompressed, to start from.
     YIELDS (Tuple[str, int]): the line without its end, and the byte after it.
-    RAISES (ValueError): EL083 if the file is damaged, EL155 if it is not in UTF-8.
+    RAISES (ValueError): EL083 if the file is damaged, EL155 if it is not in UTF-8, EL329 if its
+        lines end with carriage returns alone.
     """
     for line, end in _lines(path, offset, _MAX_LINE):
-        yield decode(line, path, end - len(line)).strip(f"\r\n{_MARK}"), end
+        text = decode(line, path, end - len(line)).strip(f"\r\n{_MARK}")
+        if end == len(line) and not line.endswith(b"\n") and "\r" in text:
+            raise ValueError(Errors.EL329.format(path=path))
+        yield text, end
 
 
 def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:

@@ -192,6 +192,17 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
 
 
+def test_lines_of_old_macs_are_not_one_line(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"The Harbour\rShips come in\r")
+    with pytest.raises(ValueError, match=r"EL329.*x\.txt.*\\r alone"):
+        list(read_text(path, 0))
+    # A line alone may end with anything, and any line may have one in it.
+    for content in (b"The Harbour\r", b"a \r b\nc"):
+        path.write_bytes(content)
+        assert list(read_text(path, 0))
+
+
 @pytest.mark.parametrize(
     "content, code", [(b"", "EL157"), (b"\n \n", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
 )
