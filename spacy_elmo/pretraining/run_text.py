@@ -106,9 +106,10 @@ def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
         "nlp": config.nlp,
         "seed": config.training.seed,
         "files": [[file.name, file.stat().st_size, digest_pieces(file)] for file in files],
-        # Sentences of docs end at line breaks, too, which they did not before.
-        "breaks": settings["cut"] == "sentences" and any(get_format(f) != "txt" for f in files),
     }
+    if settings["cut"] == "sentences" and any(get_format(file) != "txt" for file in files):
+        # Sentences of docs end at line breaks, too: once they did not.
+        description["breaks"] = True
     return json.loads(json.dumps(description))
 
 
