@@ -160,12 +160,12 @@ class VectorSources:
         self.weights = weights or own
         self._shards = {shard.path: shard for shard in vectors.shards if shard.n_rows}
         self.paths = list(self._shards)
-        self._folder = show_path(vectors.folder.resolve())
+        self._folder = Path(show_path(vectors.folder.resolve()))
         self._names = {show_path(path.resolve()) for path in self.paths}
 
     def is_gone(self, name: str) -> bool:
         """See `Sources`."""
-        return name not in self._names and Path(name).parent == Path(self._folder)
+        return name not in self._names and Path(name).parent == self._folder
 
     def find_misfit(self, index: "SearchIndex") -> Optional[str]:
         """See `Sources`."""

@@ -159,7 +159,7 @@ class SearchIndex:
         RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
         another embedder, EL140 if it is damaged."""
         index = cls(folder, embedder, read_meta(folder))
-        index._read(lambda _: index._renew())
+        index._held = index._read(lambda _: index._load())
         return index
 
     def has(self, source: str, origin: str) -> bool:
@@ -262,16 +262,16 @@ class SearchIndex:
         while True:
             try:
                 if stamp is not None:
-                    self._renew()
+                    self._held = self._load()
                 return work(self._held.version)
             except FileNotFoundError as err:
                 previous, stamp = stamp, get_stamp(self.folder)
                 if stamp == previous:
                     raise damaged(self.folder, f"a file is gone ({err})") from err
 
-    def _renew(self) -> Version:
+    def _load(self) -> _Held:
         """Read index.json, check all files but the vectors, and read what the encoder was
-        fitted to. RETURNS (Version): what is held from now on."""
+        fitted to."""
         stamp = get_stamp(self.folder)
         loaded, encoder = self._held.version
         meta = read_meta(self.folder)
@@ -284,9 +284,7 @@ class SearchIndex:
         if has_changed or not self._is_stored:
             encoder = read_encoder(self.folder, meta, encoder)
         self._is_stored = True
-        version = Version(meta, encoder)
-        self._held = _Held(version, stamp)
-        return version
+        return _Held(Version(meta, encoder), stamp)
 
     def _check(self, kind: str, content: str) -> None:
         name = get_path(self.folder, kind, content).name
@@ -298,11 +296,12 @@ class SearchIndex:
     def _writing(self, known: Optional[Averages] = None) -> Iterator[Version]:
         """Lock the index for writing. YIELDS (Version): the current one, which knows averages."""
         with lock_folder(self.folder, wait=True):
-            before = self.meta
-            version, stamp = self._held
-            if get_stamp(self.folder) != stamp:
-                version = self._renew()
-                require_same(self.folder, version.meta, before)
+            held = self._held
+            if get_stamp(self.folder) != held.stamp:
+                held = self._load()
+                require_same(self.folder, held.version.meta, self.meta)
+                self._held = held
+            version = held.version
             try:
                 yield version._replace(encoder=replace(version.encoder, known=known or {}))
             except BaseException:

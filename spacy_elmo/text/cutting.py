@@ -30,9 +30,7 @@ def _get_words(doc: Doc) -> List[str]:
 
 
 def _cut_doc(doc: Doc) -> List[List[str]]:
-    """RETURNS (List[List[str]]): Words of its sentences."""
-    if "\n" not in doc.text:
-        return list(cut_sentences(_get_words(doc)))
+    """RETURNS (List[List[str]]): Words of its sentences, which end at line breaks, too."""
     words = [token.text for token in doc if not token.is_space or "\n" in token.text]
     return [[w for w in sentence if not w.isspace()] for sentence in cut_sentences(words)]
 

@@ -1,6 +1,7 @@
 """A writer of an index may be killed, may find the disk full, and is not alone."""
 
 import os
+import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -255,6 +256,16 @@ def test_a_reader_that_is_late_puts_nothing_old_back(tmp_path, monkeypatch):
     index.add("c", [["river"]])
     assert {part.source for part in index.meta.parts} == {"a", "b", "c"}
     assert len(index.search(["ham"], n=99)) == len(MANY) + 2
+
+
+def test_another_index_in_its_place_is_refused_each_time(tmp_path):
+    index = make(tmp_path / "index", "mean")
+    index.add("a", SENTENCES)
+    shutil.rmtree(tmp_path / "index")
+    make(tmp_path / "index").add("b", MANY)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="EL044.*weighting"):
+            index.add("c", [["tea"]])
 
 
 def test_a_reader_is_not_misled_by_what_comes_back(tmp_path, monkeypatch):
