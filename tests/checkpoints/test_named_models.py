@@ -54,7 +54,8 @@ def test_the_larger_model_of_the_repository(monkeypatch):
     for ours, theirs in zip(larger_layers[0], layers[0]):
         assert ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs) > 0.8
     meta = srsly.read_json(folder / "meta.json")
-    assert meta["name"] == "en_medium" and meta["n_tokens_trained_before"] == 113_828_913
+    assert meta["name"] == "en_medium"
+    assert meta["n_tokens_trained_before"] + meta["n_tokens_trained"] > 140_000_000
     model = load_language_model(CheckpointFiles(folder))
     assert len(model.vocabulary) == 36_676
 
