@@ -14,6 +14,7 @@ ROOT = Path(spacy_elmo.__file__).parent
 # What is for users' own Python, beside the components and commands: each has an example.
 SHOWN = {
     "inference.embedder.Embedder.embed",
+    "inference.embedder.Embedder.embed_layer",
     "inference.embedder.Embedder.embed_stateful",
     "pipeline.layer_weights.collect_weights",
     "pipeline.elmo_lm.ElmoLM",

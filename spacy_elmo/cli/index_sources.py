@@ -1,7 +1,7 @@
 """What an index is made of: files of text, or the sentences that `embed` has written."""
 
 import os
-from functools import partial
+from functools import cache, partial
 from glob import has_magic
 from itertools import chain, islice, takewhile
 from pathlib import Path
@@ -76,7 +76,8 @@ class TextSources:
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
         self.weights = weights
         self.lang, self.tokenizer = find_tokenizer(weights, lang)
-        self._make_cutter = cutter_maker(self.lang, self.tokenizer)
+        # One for all files: a tokenizer takes longer to make than a small file to read.
+        self._make_cutter = cache(cutter_maker(self.lang, self.tokenizer))
         self._names = {show_path(path.resolve()) for path in self.paths}
         self._folders = {Path(show_path(folder)) for folder in _find_folders(text)}
 

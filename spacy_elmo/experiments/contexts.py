@@ -90,13 +90,13 @@ def find_contexts(
     """
     asked = [list(words) for words, _ in queries]
     searches = [
-        _Search(Query(words, position, normalise(layers[layer])[position], []), n, same_word)
-        for words, (_, position), layers in zip(asked, queries, embedder.embed(asked))
+        _Search(Query(words, position, normalise(W)[position], []), n, same_word)
+        for words, (_, position), W in zip(asked, queries, embedder.embed_layer(asked, layer))
     ]
     only = {search.query.word.lower() for search in searches} if same_word else None
     for part in minibatch(_select(sentences, asked, only), _N_SENTENCES):
-        for words, layers in zip(part, embedder.embed(part)):
-            X = normalise(layers[layer])  # (n_words, width)
+        for words, W in zip(part, embedder.embed_layer(part, layer)):
+            X = normalise(W)  # (n_words, width)
             for search in searches:
                 search.offer(words, X)
     return [search.finish() for search in searches]

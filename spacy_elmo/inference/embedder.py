@@ -16,7 +16,7 @@ from ..bilm.snapshot import Snapshot
 from ..bilm.word_batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..bilm.words import encode_distinct
 from ..errors import Warnings
-from ..util.checks import require_known, require_least
+from ..util.checks import require_known, require_layer, require_least
 from .activation_cache import ActivationCache, KeptLayers
 from .arguments import require_shapes, require_state, require_words
 from .engine import InferenceEngine
@@ -25,6 +25,7 @@ from .hashing import hash_weights
 from .modes import without_modes
 from .packed_linear import PRECISIONS, require_precision
 from .row_copies import clear_other_rows
+from .sentence_arrays import copy_arrays, make_arrays
 from .threads import choose_n_threads
 from .word_cache import WordCache
 
@@ -208,13 +209,35 @@ class Embedder(nn.Module):
             >>> layers.shape
             (3, 2, 512)
         """
+        return self._embed(sentences, self.bilm.config.n_layers)
+
+    @without_modes
+    def embed_layer(self, sentences: Sequence[Sequence[str]], layer: int) -> List[NDArray]:
+        """Compute one layer of each token, as `embed` does. Those above it are not computed.
+
+        sentences (Sequence[Sequence[str]]): words of each sentence.
+        layer (int): from 0, the word layer, or from the top, -1.
+        RETURNS (List[NDArray]): for each sentence float32, shape (n_tokens, width).
+        RAISES (ValueError): as `embed`, EL017 if there is no such layer.
+        EXAMPLE:
+            >>> from spacy_elmo import load_embedder
+            >>> load_embedder().embed_layer([["green", "eggs"]], 0)[0].shape
+            (2, 512)
+        """
+        most = self.bilm.config.n_layers
+        require_layer(layer, most)
+        return [array[-1] for array in self._embed(sentences, 1 + layer % most)]
+
+    def _embed(self, sentences: Sequence[Sequence[str]], n_layers: int) -> List[NDArray]:
+        """n_layers (int): from the word layer on. RETURNS (List[NDArray]): As `embed`."""
         require_words(sentences)
-        arrays = self._make_arrays(len(sentences))
+        arrays = make_arrays(len(sentences), n_layers, self.bilm.config.width)
         for engine, members, batch in self._plan(sentences):
             n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
-            layers = self._make_layers(n_tokens)
-            self._contextualize(engine, batch, layers, np.arange(n_tokens))
-            _copy_arrays(layers, members, sentences, arrays)
+            layers = self._make_layers(n_tokens, n_layers)
+            rows, n_threads = np.arange(n_tokens), choose_n_threads(self.n_threads)
+            engine.contextualize(batch, layers, rows, n_threads=n_threads)
+            copy_arrays(layers, members, sentences, arrays)
         return arrays
 
     @without_modes
@@ -249,14 +272,15 @@ class Embedder(nn.Module):
         # A saved state may come from another device.
         parts = [torch.cat((p.detach().to(z.device), z), dim=2) for p, z in zip(start, empty)]
         running = BiLMState(*(part.float() for part in parts))
-        arrays = self._make_arrays(len(sentences))
+        config = self.bilm.config
+        arrays = make_arrays(len(sentences), config.n_layers, config.width)
         n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sentences):
             before = BiLMState(*(part[:, :, members] for part in running))
             layers, after = engine.contextualize_stateful(batch, before, n_threads=n_threads)
             for part, new in zip(running, after):
                 part[:, :, members] = new
-            _copy_arrays(layers, members, sentences, arrays)
+            copy_arrays(layers, members, sentences, arrays)
         return arrays, running
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
@@ -284,11 +308,12 @@ class Embedder(nn.Module):
         n_rows (int): of the result.
         RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
         """
-        layers = self._make_layers(n_rows)
+        layers = self._make_layers(n_rows, self.bilm.config.n_layers)
         clear_other_rows(layers, rows)
         for engine, members, batch in self._plan(sequences):
             batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
-            self._contextualize(engine, batch, layers, batch_rows)
+            n_threads = choose_n_threads(self.n_threads)
+            engine.contextualize(batch, layers, batch_rows, n_threads=n_threads)
         return layers
 
     def _plan(
@@ -302,20 +327,10 @@ class Embedder(nn.Module):
                 engine = self._get_engine()
             yield engine, members, batch
 
-    def _contextualize(
-        self, engine: InferenceEngine, batch: WordBatch, layers: Tensor, rows: NDArray
-    ) -> None:
-        engine.contextualize(batch, layers, rows, n_threads=choose_n_threads(self.n_threads))
-
-    def _make_layers(self, n_rows: int) -> Tensor:
+    def _make_layers(self, n_rows: int, n_layers: int) -> Tensor:
         """RETURNS (Tensor): shape (n_rows, n_layers, width), not filled."""
-        shape = n_rows, self.bilm.config.n_layers, self.bilm.config.width
+        shape = n_rows, n_layers, self.bilm.config.width
         return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
-
-    def _make_arrays(self, n: int) -> List[NDArray]:
-        """RETURNS (List[NDArray]): of n sentences without a word, layer first."""
-        config = self.bilm.config
-        return [np.zeros((config.n_layers, 0, config.width), dtype="float32")] * n
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Compute layers so that gradients can flow back to the weights.
@@ -382,15 +397,3 @@ class Embedder(nn.Module):
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
         share_at_fork(self)
-
-
-def _copy_arrays(
-    layers: Tensor,
-    members: List[int],
-    sentences: Sequence[Sequence[str]],
-    arrays: List[NDArray],
-) -> None:
-    """Put a batch's layers where they belong, layer first, each with memory of its own."""
-    parts = layers.cpu().split([len(sentences[i]) for i in members])
-    for i, part in zip(members, parts):
-        arrays[i] = np.array(part.numpy().swapaxes(0, 1), order="C")

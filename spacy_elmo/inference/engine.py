@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -139,11 +140,12 @@ class InferenceEngine:
     def contextualize(
         self, batch: WordBatch, layers: Tensor, rows: NDArray, *, n_threads: int = 1
     ) -> None:
-        """Compute all layers of sequences that do not depend on each other. Their first
+        """Compute layers of sequences that do not depend on each other. Their first
         boundary was read once for all, and nothing depends on their last one.
 
         batch (WordBatch): each sequence with at least one word.
-        layers (Tensor): filled, shape (n_rows, n_layers, width).
+        layers (Tensor): filled, shape (n_rows, n_layers, width): as many as it has room for,
+            from the word layer on. Those above are not computed.
         rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
         n_threads (int): used at a time on a CPU.
         """
@@ -225,9 +227,12 @@ class InferenceEngine:
             for direction in range(_N_DIRECTIONS)
         ]
 
+        def compute(reading: _Reading, before: List[LayerState]) -> Iterator[_Output]:
+            return islice(self._compute(reading, before, vectors), layers.size(1))
+
         def read(place: Tuple[_Part, int]) -> Tuple[_Reading, List[LayerState]]:
             reading, before = plan(*place)
-            return reading, self._fill(reading, self._compute(reading, before, vectors), layers)
+            return reading, self._fill(reading, compute(reading, before), layers)
 
         if int(lengths.sum()) * vectors.size(1) > _FEW_NUMBERS:
             return run_parallel([partial(read, place) for place in places], n_threads)
@@ -235,7 +240,7 @@ class InferenceEngine:
         # the loops over time alone run side by side.
         planned = [plan(*place) for place in places]
         tasks: List[Callable[[], List[_Output]]] = [
-            partial(list, self._compute(*each, vectors)) for each in planned
+            partial(list, compute(*each)) for each in planned
         ]
         outputs = run_parallel(tasks, n_threads)
         return [

@@ -71,9 +71,10 @@ class SentenceEncoder:
         """As `average`, for at least one word in each."""
         total = sum(self.counts.values()) if self.counts else 1
         X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
-        for row, words, layers in zip(X, sentences, self.embedder.embed(sentences)):
+        vectors = self.embedder.embed_layer(sentences, self.layer)
+        for row, words, W in zip(X, sentences, vectors):
             weights = [self._weigh(word, total) for word in words]
-            row[:] = np.average(layers[self.layer], axis=0, weights=weights)
+            row[:] = np.average(W, axis=0, weights=weights)
         return X
 
     def _finish(self, X: NDArray) -> NDArray:
@@ -93,8 +94,8 @@ class SentenceEncoder:
         vector (NDArray): of a query, shape (width,).
         RETURNS (int): its position.
         """
-        (layers,) = self.embedder.embed([words])
-        return int(np.argmax(self._finish(layers[self.layer]) @ vector))
+        (W,) = self.embedder.embed_layer([words], self.layer)
+        return int(np.argmax(self._finish(W) @ vector))
 
 
 def count_needed(weighting: str, width: int) -> int:

@@ -85,6 +85,21 @@ def test_texts_that_have_not_changed_are_not_read_again(weights, text, tmp_path,
     assert n_calls == [["One x. Two x."]]
 
 
+def test_one_tokenizer_cuts_all_files(weights, text, tmp_path, monkeypatch):
+    """It takes longer to make than a small file to read."""
+    n_made = []
+
+    def count(self, *args, call=Cutter.__init__, **settings):
+        n_made.append(args)
+        call(self, *args, **settings)
+
+    monkeypatch.setattr(Cutter, "__init__", count)
+    for i in range(5):
+        (text / f"{i}.txt").write_text(f"Text {i}.\n")
+    run("elmo", "index", text, tmp_path / "index", "--weights", weights)
+    assert len(n_made) == 1
+
+
 def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch):
     index = tmp_path / "index"
     monkeypatch.chdir(tmp_path)

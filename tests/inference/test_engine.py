@@ -381,3 +381,31 @@ def test_the_layer_that_steps_multiplies_in_its_type():
     assert {part.dtype for part in (Y, *last)} == {torch.float32}
     assert_close([Y, *last], expected, 0.05)
     assert abs(Y - expected[0]).max() > 1e-5
+
+
+@pytest.mark.parametrize("n_sentences", [1, 12])
+def test_one_layer_is_that_of_all_and_those_above_are_not_computed(bilm, monkeypatch, n_sentences):
+    embedder = Embedder(bilm, n_threads=2)
+    sentences = make_sentences(3, n_sentences)
+    arrays = embedder.embed(sentences)
+    computed = []
+
+    def count(self, *args, call=stack.InferenceStack.__call__):
+        for output in call(self, *args):
+            computed.append(output)
+            yield output
+
+    monkeypatch.setattr(stack.InferenceStack, "__call__", count)
+    n_layers = bilm.config.n_layers
+    for layer in range(-n_layers, n_layers):
+        found = embedder.embed_layer(sentences, layer)
+
+        assert len(found) == len(sentences)
+        for W, layers in zip(found, arrays):
+            np.testing.assert_array_equal(W, layers[layer])
+        assert len(computed) == 2 * (layer % n_layers) * (n_sentences > 0)
+        computed.clear()
+    assert embedder.embed_layer([[]], 0)[0].shape == (0, bilm.config.width)
+    for layer in (n_layers, -n_layers - 1):
+        with pytest.raises(ValueError, match="EL017.*layer"):
+            embedder.embed_layer(sentences, layer)

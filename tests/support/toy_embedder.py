@@ -28,6 +28,9 @@ class ToyEmbedder:
             arrays.append(np.array(rows).reshape(-1, N_LAYERS, WIDTH).transpose(1, 0, 2))
         return arrays
 
+    def embed_layer(self, sentences, layer):
+        return [array[layer] for array in self.embed(sentences)]
+
     def _draw(self, word):
         rng = np.random.default_rng([self.seed, zlib.crc32(word.encode())])
         return rng.standard_normal((N_LAYERS, WIDTH)).astype("float32")
