@@ -1,7 +1,7 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Dict, List
 
 import typer
 
@@ -13,8 +13,11 @@ from .options import QUIET, WEIGHTS, WEIGHTS_LANG
 from .outputs import writing
 
 if TYPE_CHECKING:
-    from ..search.search_index import SearchIndex
+    from ..search.search_index import NewSource, SearchIndex
     from .index_sources import Sources
+
+# Of a batch, at least.
+_N_SENTENCES = 1024
 
 
 def index(
@@ -71,20 +74,54 @@ def _remove(index: "SearchIndex", sources: "Sources", console: Console) -> None:
 
 def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
     """Add what is new or has changed. A file is the same by whatever path."""
+    from ..search.search_index import NewSource
+
     origins = {path: sources.get_origin(path) for path in sources.paths}
     names = {path: show_path(path.resolve()) for path in sources.paths}
     changed = [path for path in sources.paths if not index.has(names[path], origins[path])]
     if len(changed) > 1:
         sources.prepare(index, changed)
-    for path in sources.paths:
-        if index.has(names[path], origins[path]):
-            console.inform(f"{path.name} is there already")
-            continue
-        sentences = list(console.track(sources.read(path), unit="sentences", desc=path.name))
-        if not sentences:
-            index.remove(names[path])
-            console.warn(f"{path.name} has no text")
-            continue
-        known = sources.read_known(path, sentences, index)
-        index.add(names[path], sentences, origin=origins[path], known=known)
-        console.inform(f"{path.name}: {count_things(len(sentences), 'sentence')}")
+    batch = _Batch(index, console)
+    try:
+        for path in sources.paths:
+            if names[path] in batch.sources or index.has(names[path], origins[path]):
+                console.inform(f"{path.name} is there already")
+                continue
+            sentences = list(console.track(sources.read(path), unit="sentences", desc=path.name))
+            if not sentences:
+                index.remove(names[path])
+                console.warn(f"{path.name} has no text")
+                continue
+            known = sources.read_known(path, sentences, index)
+            batch.put(path.name, NewSource(names[path], sentences, origins[path], known))
+    finally:
+        # A file that cannot be read does not undo those before it.
+        batch.write()
+
+
+class _Batch:
+    """Sources that are written together: index.json names all, so that each time it is written
+    takes longer."""
+
+    def __init__(self, index: "SearchIndex", console: Console) -> None:
+        self.index, self.console = index, console
+        self.sources: Dict[str, NewSource] = {}
+        self.lines: List[str] = []
+        self.n_sentences = 0
+
+    def put(self, shown: str, source: "NewSource") -> None:
+        """shown (str): its name for a person. source (NewSource): to add."""
+        self.sources[source.name] = source
+        self.lines.append(f"{shown}: {count_things(len(source.sentences), 'sentence')}")
+        self.n_sentences += len(source.sentences)
+        if self.n_sentences >= _N_SENTENCES:
+            self.write()
+
+    def write(self) -> None:
+        """RAISES: as `SearchIndex.add_all`."""
+        sources, lines = self.sources, self.lines
+        self.sources, self.lines, self.n_sentences = {}, [], 0
+        if sources:
+            self.index.add_all(sources.values())
+        for line in lines:
+            self.console.inform(line)

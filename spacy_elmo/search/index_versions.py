@@ -4,16 +4,17 @@ from collections import Counter
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
+from ..util.digests import digest
 from .index_contents import read_sentences, write_encoder
 from .index_files import to_npy, write_content
 from .index_meta import IndexMeta, Part
-from .sentence_encoder import SentenceEncoder, count_needed, fit_transform
+from .sentence_encoder import Averages, SentenceEncoder, count_needed, fit_transform
 
 _N_SENTENCES = 1024
 # Transforms are fitted on so many sentences.
@@ -30,12 +31,31 @@ class Version(NamedTuple):
 class Source(NamedTuple):
     """name (str): what it is called. origin (Optional[str]): digest of its file. sentences
     (List[List[str]]): at least one, at least one word in each. content (bytes): the same, as
-    they are stored."""
+    they are stored. known (Averages): see `SentenceEncoder`."""
 
     name: str
     origin: Optional[str]
     sentences: List[List[str]]
     content: bytes
+    known: Averages
+
+
+def update_source(folder: Path, version: Version, source: Source) -> Tuple[Version, int]:
+    """Write a source, unless it is there unchanged.
+
+    folder (Path): of the index, locked.
+    version (Version): before.
+    source (Source): what to add.
+    RETURNS (Tuple[Version, int]): with the source, and the sentences added.
+    """
+    part = version.meta.find(source.name)
+    if part is None or part.words != digest(source.content):
+        return put_source(folder, version, source), len(source.sentences)
+    if part.origin != source.origin:
+        others = drop_source(version, source.name).meta
+        parts = (*others.parts, replace(part, origin=source.origin))
+        version = version._replace(meta=replace(others, parts=parts))
+    return version, 0
 
 
 def put_source(folder: Path, version: Version, source: Source) -> Version:
@@ -49,6 +69,7 @@ def put_source(folder: Path, version: Version, source: Source) -> Version:
     """
     sentences = source.sentences
     version = drop_source(version, source.name)
+    version = version._replace(encoder=replace(version.encoder, known=source.known))
     if version.meta.n_sentences + len(sentences) >= _count_wanted(version):
         version = fit(folder, version, sentences)
     meta, encoder = version

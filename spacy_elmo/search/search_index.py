@@ -22,6 +22,7 @@ from typing import (
     List,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
     Tuple,
     TypeVar,
@@ -33,7 +34,6 @@ from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..text.corpus import TOKENIZER
 from ..util.checks import require_layer
-from ..util.digests import digest
 from ..util.locks import lock_folder
 from .backends import search_arrays
 from .index_checks import make_meta, require_empty, require_same
@@ -47,7 +47,7 @@ from .index_files import (
     remove_others,
 )
 from .index_meta import IndexMeta, get_stamp, read_meta
-from .index_versions import Source, Version, drop_source, fit, put_source
+from .index_versions import Source, Version, drop_source, fit, update_source
 from .sentence_encoder import Averages, SentenceEncoder
 
 Answer = TypeVar("Answer")
@@ -63,6 +63,15 @@ class Hit(NamedTuple):
     number: int
     words: List[str]
     nearest: int
+
+
+class NewSource(NamedTuple):
+    """What is added to an index, see `SearchIndex.add`."""
+
+    name: str
+    sentences: Sequence[List[str]]
+    origin: Optional[str] = None
+    known: Optional[Averages] = None
 
 
 class _Held(NamedTuple):
@@ -187,21 +196,25 @@ class SearchIndex:
         RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
         RAISES (OSError): if it cannot be written; it is unchanged then.
         """
-        listed = [list(words) for words in sentences if words]
-        if not listed:
-            raise ValueError(Errors.EL094.format(path=source))
-        content = to_jsonl(listed)
-        with self._writing(known) as version:
-            part = version.meta.find(source)
-            if part is None or part.words != digest(content):
-                new = Source(source, origin, listed, content)
-                self._commit(put_source(self.folder, version, new))
-                return len(listed)
-            if part.origin != origin:
-                others = drop_source(version, source).meta
-                parts = (*others.parts, replace(part, origin=origin))
-                self._commit(version._replace(meta=replace(others, parts=parts)))
-            return 0
+        return self.add_all([NewSource(source, list(sentences), origin, known)])[0]
+
+    def add_all(self, sources: Iterable[NewSource]) -> List[int]:
+        """As `add`, several sources with one index.json: many small ones take much less time.
+
+        sources (Iterable[NewSource]): what to add; of two of one name, the second.
+        RETURNS (List[int]): for each the sentences added.
+        RAISES: as `add`; none is added then.
+        """
+        prepared = [_prepare(source) for source in sources]
+        counts: List[int] = []
+        with self._writing() as before:
+            version = before
+            for source in prepared:
+                version, n = update_source(self.folder, version, source)
+                counts.append(n)
+            if version.meta != before.meta:
+                self._commit(version)
+        return counts
 
     def remove(self, source: str) -> None:
         """source (str): whose sentences go, if it is there. RAISES: as `add`."""
@@ -321,3 +334,12 @@ class SearchIndex:
             has_meta = (self.folder / META_FILE).exists()
             names = read_meta(self.folder).list_names() if has_meta else set()
             remove_others(self.folder, names)
+
+
+def _prepare(source: NewSource) -> Source:
+    """RAISES (ValueError): EL094 if there is no sentence."""
+    sentences = [list(words) for words in source.sentences if words]
+    if not sentences:
+        raise ValueError(Errors.EL094.format(path=source.name))
+    content = to_jsonl(sentences)
+    return Source(source.name, source.origin, sentences, content, source.known or {})

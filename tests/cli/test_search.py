@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from spacy_elmo.search.index_meta import IndexMeta
 from spacy_elmo.text.cutting import Cutter
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
@@ -98,6 +99,28 @@ def test_one_tokenizer_cuts_all_files(weights, text, tmp_path, monkeypatch):
         (text / f"{i}.txt").write_text(f"Text {i}.\n")
     run("elmo", "index", text, tmp_path / "index", "--weights", weights)
     assert len(n_made) == 1
+
+
+def test_small_files_are_written_together(weights, text, tmp_path, monkeypatch):
+    n_written = []
+
+    def count(self, folder, call=IndexMeta.write):
+        n_written.append(len(self.parts))
+        call(self, folder)
+
+    monkeypatch.setattr(IndexMeta, "write", count)
+    for i in range(5):
+        (text / f"{i}.txt").write_text(f"Text {i}.\n")
+    (text / "same.txt").symlink_to(text / "0.txt")
+    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
+    printed = run(*command, "--weighting", "mean")
+    assert n_written == [7] and "3.txt: 1 sentence" in printed
+    assert printed.count("is there already") == 1
+    # What comes before a file that cannot be read stays.
+    for path in sorted(text.iterdir())[3:]:
+        path.write_text("Other.\n") if path.name != "b.txt" else path.write_bytes(b"\xff\xfe\xff")
+    printed = run(*command, "--weighting", "mean", exit_code=1)
+    assert "3.txt: 1 sentence" in printed and n_written == [7, 7]
 
 
 def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch):
