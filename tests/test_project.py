@@ -190,11 +190,27 @@ def test_table_1_has_every_config_and_every_data_set():
     assert [name for name in workflow if name.startswith("table1-")] == list(scripts)
 
 
-def test_the_two_configs_of_coreference_differ_in_single_mentions_alone():
-    folder = ROOT / "projects/table1"
-    with_singletons = load_base(str(folder / "coreference_singletons.cfg"))
-    assert with_singletons["components"]["elmo_coref"].pop("singletons") is True
-    assert with_singletons == load_base(str(folder / "coreference.cfg"))
+@pytest.mark.parametrize(
+    ("name", "changed", "component", "setting", "values"),
+    [
+        ("coreference", "coreference_singletons", "elmo_coref", "singletons", (None, True)),
+        ("answers", "answers_or_none", "elmo_qa", "threshold", (1.0, 0.5)),
+    ],
+)
+def test_two_configs_of_a_task_differ_in_one_setting(name, changed, component, setting, values):
+    configs = [load_base(str(ROOT / "projects/table1" / f"{each}.cfg")) for each in (name, changed)]
+    found = tuple(config["components"][component].pop(setting, None) for config in configs)
+    assert found == values
+    assert configs[0] == configs[1]
+
+
+def test_questions_without_an_answer_may_have_none():
+    """With the threshold of SQuAD 1.1's config, each has one."""
+    commands = {
+        c["name"]: " ".join(c["script"]) for c in srsly.read_yaml(ROOT / "project.yml")["commands"]
+    }
+    assert "answers_or_none.cfg" in commands["table1-unanswered"]
+    assert "answers.cfg" in commands["table1-answers"]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ CONFIGS = {
     "coreference": ("elmo_coref", "coref_f"),
     "coreference_singletons": ("elmo_coref", "coref_f"),
     "answers": ("elmo_qa", "qa_f1"),
+    "answers_or_none": ("elmo_qa", "qa_f1"),
 }
 
 
