@@ -13,7 +13,8 @@ from .options import QUIET, WEIGHTS, WEIGHTS_LANG
 from .outputs import writing
 
 if TYPE_CHECKING:
-    from ..search.search_index import NewSource, SearchIndex
+    from ..search.index_versions import Source
+    from ..search.search_index import SearchIndex
     from .index_sources import Sources
 
 # Of a batch, at least.
@@ -74,7 +75,7 @@ def _remove(index: "SearchIndex", sources: "Sources", console: Console) -> None:
 
 def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
     """Add what is new or has changed. A file is the same by whatever path."""
-    from ..search.search_index import NewSource
+    from ..search.index_versions import Source
 
     origins = {path: sources.get_origin(path) for path in sources.paths}
     names = {path: show_path(path.resolve()) for path in sources.paths}
@@ -93,7 +94,7 @@ def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
                 console.warn(f"{path.name} has no text")
                 continue
             known = sources.read_known(path, sentences, index)
-            batch.put(path.name, NewSource(names[path], sentences, origins[path], known))
+            batch.put(path.name, Source(names[path], sentences, origins[path], known))
     finally:
         # A file that cannot be read does not undo those before it.
         batch.write()
@@ -105,12 +106,12 @@ class _Batch:
 
     def __init__(self, index: "SearchIndex", console: Console) -> None:
         self.index, self.console = index, console
-        self.sources: Dict[str, NewSource] = {}
+        self.sources: Dict[str, Source] = {}
         self.lines: List[str] = []
         self.n_sentences = 0
 
-    def put(self, shown: str, source: "NewSource") -> None:
-        """shown (str): its name for a person. source (NewSource): to add."""
+    def put(self, shown: str, source: "Source") -> None:
+        """shown (str): its name for a person. source (Source): to add."""
         self.sources[source.name] = source
         self.lines.append(f"{shown}: {count_things(len(source.sentences), 'sentence')}")
         self.n_sentences += len(source.sentences)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 
 from ..util.digests import digest
-from .index_contents import read_sentences, write_encoder
+from .index_contents import read_sentences, to_jsonl, write_encoder
 from .index_files import to_npy, write_content
 from .index_meta import IndexMeta, Part
 from .sentence_encoder import Averages, SentenceEncoder, count_needed, fit_transform
@@ -29,15 +29,12 @@ class Version(NamedTuple):
 
 
 class Source(NamedTuple):
-    """name (str): what it is called. origin (Optional[str]): digest of its file. sentences
-    (List[List[str]]): at least one, at least one word in each. content (bytes): the same, as
-    they are stored. known (Averages): see `SentenceEncoder`."""
+    """What is added to an index, see `SearchIndex.add`."""
 
     name: str
-    origin: Optional[str]
-    sentences: List[List[str]]
-    content: bytes
-    known: Averages
+    sentences: Sequence[List[str]]
+    origin: Optional[str] = None
+    known: Optional[Averages] = None
 
 
 def update_source(folder: Path, version: Version, source: Source) -> Tuple[Version, int]:
@@ -45,12 +42,13 @@ def update_source(folder: Path, version: Version, source: Source) -> Tuple[Versi
 
     folder (Path): of the index, locked.
     version (Version): before.
-    source (Source): what to add.
+    source (Source): what to add: at least one sentence, at least one word in each.
     RETURNS (Tuple[Version, int]): with the source, and the sentences added.
     """
+    content = to_jsonl(source.sentences)
     part = version.meta.find(source.name)
-    if part is None or part.words != digest(source.content):
-        return put_source(folder, version, source), len(source.sentences)
+    if part is None or part.words != digest(content):
+        return _put_source(folder, version, source, content), len(source.sentences)
     if part.origin != source.origin:
         others = drop_source(version, source.name).meta
         parts = (*others.parts, replace(part, origin=source.origin))
@@ -58,22 +56,19 @@ def update_source(folder: Path, version: Version, source: Source) -> Tuple[Versi
     return version, 0
 
 
-def put_source(folder: Path, version: Version, source: Source) -> Version:
+def _put_source(folder: Path, version: Version, source: Source, content: bytes) -> Version:
     """Write a source, which takes the place of one of the same name. The encoder is fitted
     first, if there is enough text by now.
 
-    folder (Path): of the index, locked.
-    version (Version): before.
-    source (Source): what to add.
-    RETURNS (Version): with the source.
+    content (bytes): the sentences as they are stored. RETURNS (Version): with the source.
     """
     sentences = source.sentences
     version = drop_source(version, source.name)
-    version = version._replace(encoder=replace(version.encoder, known=source.known))
+    version = version._replace(encoder=replace(version.encoder, known=source.known or {}))
     if version.meta.n_sentences + len(sentences) >= _count_wanted(version):
         version = fit(folder, version, sentences)
     meta, encoder = version
-    words = write_content(folder, "words", [source.content])
+    words = write_content(folder, "words", [content])
     vectors = next((part.vectors for part in meta.parts if part.words == words), None)
     if vectors is None:
         vectors = write_content(folder, "vectors", to_npy(_encode(encoder, sentences)))

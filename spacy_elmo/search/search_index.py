@@ -22,7 +22,6 @@ from typing import (
     List,
     NamedTuple,
     Optional,
-    Sequence,
     Set,
     Tuple,
     TypeVar,
@@ -37,7 +36,7 @@ from ..util.checks import require_layer
 from ..util.locks import lock_folder
 from .backends import search_arrays
 from .index_checks import make_meta, require_empty, require_same
-from .index_contents import read_encoder, read_sentence, to_jsonl
+from .index_contents import read_encoder, read_sentence
 from .index_files import (
     META_FILE,
     check_content,
@@ -63,15 +62,6 @@ class Hit(NamedTuple):
     number: int
     words: List[str]
     nearest: int
-
-
-class NewSource(NamedTuple):
-    """What is added to an index, see `SearchIndex.add`."""
-
-    name: str
-    sentences: Sequence[List[str]]
-    origin: Optional[str] = None
-    known: Optional[Averages] = None
 
 
 class _Held(NamedTuple):
@@ -196,20 +186,20 @@ class SearchIndex:
         RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
         RAISES (OSError): if it cannot be written; it is unchanged then.
         """
-        return self.add_all([NewSource(source, list(sentences), origin, known)])[0]
+        return self.add_all([Source(source, list(sentences), origin, known)])[0]
 
-    def add_all(self, sources: Iterable[NewSource]) -> List[int]:
+    def add_all(self, sources: Iterable[Source]) -> List[int]:
         """As `add`, several sources with one index.json: many small ones take much less time.
 
-        sources (Iterable[NewSource]): what to add; of two of one name, the second.
+        sources (Iterable[Source]): what to add; of two of one name, the second.
         RETURNS (List[int]): for each the sentences added.
         RAISES: as `add`; none is added then.
         """
-        prepared = [_prepare(source) for source in sources]
+        cleared = [_leave_out_empty(source) for source in sources]
         counts: List[int] = []
         with self._writing() as before:
             version = before
-            for source in prepared:
+            for source in cleared:
                 version, n = update_source(self.folder, version, source)
                 counts.append(n)
             if version.meta != before.meta:
@@ -336,10 +326,9 @@ class SearchIndex:
             remove_others(self.folder, names)
 
 
-def _prepare(source: NewSource) -> Source:
-    """RAISES (ValueError): EL094 if there is no sentence."""
+def _leave_out_empty(source: Source) -> Source:
+    """RAISES (ValueError): EL094 if there is no other sentence."""
     sentences = [list(words) for words in source.sentences if words]
     if not sentences:
         raise ValueError(Errors.EL094.format(path=source.name))
-    content = to_jsonl(sentences)
-    return Source(source.name, source.origin, sentences, content, source.known or {})
+    return source._replace(sentences=sentences)

@@ -11,7 +11,8 @@ import pytest
 from spacy_elmo.search import index_files
 from spacy_elmo.search import search_index as index_module
 from spacy_elmo.search.backends import search_arrays
-from spacy_elmo.search.search_index import NewSource, SearchIndex
+from spacy_elmo.search.index_versions import Source
+from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.util.digests import digest_file
 from spacy_elmo.util.locks import lock_folder
 
@@ -28,9 +29,9 @@ CHANGES = {
     "much content": lambda index: index.add("c", MANY),
     "several": lambda index: index.add_all(
         [
-            NewSource("c", [["tea"]]),
-            NewSource("a", MANY),
-            NewSource("b", [["ham", "tea"]], "1" * 32),
+            Source("c", [["tea"]]),
+            Source("a", MANY),
+            Source("b", [["ham", "tea"]], "1" * 32),
         ]
     ),
     "none": lambda index: index.remove("a"),

@@ -9,7 +9,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.search import backends
 from spacy_elmo.search.index_meta import read_meta
-from spacy_elmo.search.search_index import NewSource, SearchIndex
+from spacy_elmo.search.index_versions import Source
+from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.search.sentence_encoder import WEIGHTINGS
 
 from ..support.helpers import SHAPE
@@ -52,11 +53,11 @@ def test_a_sentence_finds_itself(embedder, tmp_path, backend, weighting):
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_several_sources_are_as_one_after_the_other(tmp_path, weighting):
     sources = [
-        NewSource("a", SENTENCES[:2]),
-        NewSource("b", SENTENCES, "1" * 32),
-        NewSource("a", [["ham"], [], ["tea"]]),
-        NewSource("c", SENTENCES, "2" * 32),
-        NewSource("b", SENTENCES, "3" * 32),
+        Source("a", SENTENCES[:2]),
+        Source("b", SENTENCES, "1" * 32),
+        Source("a", [["ham"], [], ["tea"]]),
+        Source("c", SENTENCES, "2" * 32),
+        Source("b", SENTENCES, "3" * 32),
     ]
     together, one_by_one = (create(tmp_path / x, ToyEmbedder(), weighting=weighting) for x in "xy")
     counts = [one_by_one.add(*source[:2], origin=source.origin) for source in sources]
@@ -67,7 +68,7 @@ def test_several_sources_are_as_one_after_the_other(tmp_path, weighting):
         assert index.search(["ham"], n=99) == one_by_one.search(["ham"], n=99)
     before = sorted(path.name for path in (tmp_path / "x").iterdir())
     with pytest.raises(ValueError, match="EL094.* in e:"):
-        together.add_all([NewSource("d", [["eggs"]]), NewSource("e", [[]])])
+        together.add_all([Source("d", [["eggs"]]), Source("e", [[]])])
     assert together.meta == one_by_one.meta
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == before
     assert together.add_all([]) == []
