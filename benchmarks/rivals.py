@@ -41,6 +41,7 @@ def run(
     rows: str = typer.Option("", help="Names with commas; all if left out"),
     seeds: str = typer.Option("0,1,2"),
     n_jobs: int = typer.Option(2, help="Runs at once, of one thread each"),
+    gpu_id: int = typer.Option(-1, help="Train on this GPU, -1 for none; speed is of processors"),
     max_steps: int = typer.Option(0, help="Of all tasks, to try things out"),
     renew: bool = typer.Option(False, help="Replace results of other settings"),
 ) -> None:
@@ -62,6 +63,7 @@ def run(
         Inputs(work.resolve(), weights),
         corpora.resolve(),
         n_jobs=n_jobs,
+        gpu_id=gpu_id,
         renew=renew,
     )
     if failed:

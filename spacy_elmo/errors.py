@@ -829,6 +829,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "The lines of '{path}' end with \\r alone, as on old Macs: \\n or \\r\\n is read. "
         "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
     )
+    EL330 = (
+        "'{path}' has no softmax row for {n_missing} of the {n_words} words to predict, and with "
+        '[training] train_part = "lstms" none is learned. Predict the words that it has: '
+        "`--corpus.vocabulary` with its vocab.txt."
+    )
     EL328 = (
         "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
         "are kept: start the same command again with `--resume`, and with fewer processes "

@@ -60,6 +60,7 @@ def run_all(
     corpora: Path,
     *,
     n_jobs: int,
+    gpu_id: int,
     renew: bool,
 ) -> list[Run]:
     """Make the runs that have no result: the first seed of all rows, then the others of those
@@ -72,7 +73,7 @@ def run_all(
         kept = [ROWS[name] for name in rows if not explain_missing(ROWS[name], inputs)]
         _note_skipped(inputs)
         first = [Run(row, task, seeds[0]) for task in tasks for row in kept]
-        failed = _make(first, tasks, inputs, corpora, n_jobs, renew)
+        failed = _make(first, tasks, inputs, corpora, n_jobs, gpu_id, renew)
         later = [
             Run(row, task, seed)
             for task in tasks
@@ -81,7 +82,7 @@ def run_all(
             and choose(row, task, seeds[0], inputs.work) == row.name
             for seed in seeds[1:]
         ]
-        return failed + _make(later, tasks, inputs, corpora, n_jobs, renew)
+        return failed + _make(later, tasks, inputs, corpora, n_jobs, gpu_id, renew)
 
 
 def is_quick(run: Run, work: Path) -> bool:
@@ -114,6 +115,7 @@ def _make(
     inputs: Inputs,
     corpora: Path,
     n_jobs: int,
+    gpu_id: int,
     renew: bool,
 ) -> list[Run]:
     jobs = []
@@ -124,7 +126,7 @@ def _make(
             jobs.append((run, config, settings))
     typer.echo(f"{len(runs)} runs, {len(jobs)} of them to be made")
     prepared = {
-        _write_job(run, config, settings, inputs.work, corpora / run.task): run
+        _write_job(run, config, settings, inputs.work, corpora / run.task, gpu_id): run
         for run, config, settings in jobs
     }
     ended = run_processes(list(prepared), n_jobs)
@@ -156,7 +158,7 @@ def _is_done(run: Run, settings: dict[str, Any], work: Path, renew: bool) -> boo
 
 
 def _write_job(
-    run: Run, config: Config, settings: dict[str, Any], work: Path, corpus: Path
+    run: Run, config: Config, settings: dict[str, Any], work: Path, corpus: Path, gpu_id: int
 ) -> Path:
     """RETURNS (Path): Folder with all that a process needs."""
     folder = run.find(work)
@@ -170,6 +172,7 @@ def _write_job(
         "row": run.row.name,
         "task": run.task,
         "seed": run.seed,
+        "gpu_id": gpu_id,
         "score": TASKS[run.task].score,
         "settings": settings,
         "test": str(splits["test"]),

@@ -11,7 +11,7 @@ import torch
 from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
-from thinc.api import NumpyOps, set_current_ops
+from thinc.api import NumpyOps, require_gpu, set_current_ops, set_gpu_allocator
 
 from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
@@ -29,12 +29,11 @@ def run_job(folder: Path) -> None:
 
     folder (Path): the run's own, with job.json: "result", the file to write; "row", "task",
         "seed" and "settings", which are copied; "score", the key; "test", a .spacy file;
-        "keep", folder for the best pipeline, or None.
+        "keep", folder for the best pipeline, or None; "gpu_id", or -1.
     """
     torch.set_num_threads(1)
-    # NumPy's products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
-    set_current_ops(NumpyOps(use_blis=False))
     job = read_checked_json(folder / JOB)
+    device = choose_device(job["gpu_id"])
     start, cpu_start = time.perf_counter(), time.process_time()
     log = RunLog(folder.name, job["score"], print_new)
     config = load_config(folder / CONFIG, interpolate=False)
@@ -48,6 +47,7 @@ def run_job(folder: Path) -> None:
         "curve": log.curve,
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - cpu_start, 1),
+        "device": device,
         **get_origin(),
     }
     with suppress(PackageNotFoundError):
@@ -57,6 +57,17 @@ def run_job(folder: Path) -> None:
         shutil.move(folder / "out" / "model-best", job["keep"])
     # Last: what has a result is done.
     write_checked_json(Path(job["result"]), result)
+
+
+def choose_device(gpu_id: int) -> str:
+    """gpu_id (int): -1 for none. RETURNS (str): what is trained on."""
+    if gpu_id < 0:
+        # NumPy's products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
+        set_current_ops(NumpyOps(use_blis=False))
+        return "cpu"
+    set_gpu_allocator("pytorch")
+    require_gpu(gpu_id)
+    return torch.cuda.get_device_name(gpu_id)
 
 
 def print_new(progress: RunProgress) -> None:

@@ -39,6 +39,13 @@ class LanguageModel(nn.Module):
         self.teachers = nn.ModuleDict(teachers or {})
         self.dropout = nn.Dropout(dropout)
 
+    def train_lstms_alone(self) -> None:
+        """Leave the word encoder and the softmax as they are: no gradient is computed for
+        them."""
+        self.requires_grad_(False)
+        for trained in (self.bilm.forward_lstm, self.bilm.backward_lstm, self.teachers):
+            trained.requires_grad_(True)
+
     def forward(
         self, batch: LMBatch, state: Optional[BiLMState] = None
     ) -> Tuple[Tensor, BiLMState]:

@@ -1,6 +1,6 @@
 """`softmax_loss`: log-likelihood against many words without their matrix of logits."""
 
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -14,11 +14,12 @@ _GPU_ROWS = 4096
 
 
 class _Gradients(NamedTuple):
-    """Of the loss, each in the shape of its argument of `softmax_loss`."""
+    """Of the loss, each in the shape of its argument of `softmax_loss`; None where the words are
+    not trained."""
 
     hidden: Tensor
-    weight: Tensor
-    offsets: Tensor
+    weight: Optional[Tensor]
+    offsets: Optional[Tensor]
     true: Tensor
 
 
@@ -40,8 +41,8 @@ class _SoftmaxLoss(torch.autograd.Function):
         W_t = W.t().contiguous()  # (width, n_words)
         gradients = _Gradients(
             torch.empty_like(hidden),
-            torch.zeros_like(weight),
-            torch.zeros_like(offsets),
+            torch.zeros_like(weight) if ctx.needs_input_grad[1] else None,
+            torch.zeros_like(offsets) if ctx.needs_input_grad[2] else None,
             torch.empty_like(true),
         )
         n = _rows_at_a_time(len(W), hidden.device)
@@ -63,7 +64,8 @@ class _SoftmaxLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor) -> Tuple[Any, ...]:
-        return (*(gradient * d_loss for gradient in ctx.saved_tensors), None, None)
+        scaled = (None if g is None else g * d_loss for g in ctx.saved_tensors)
+        return (*scaled, None, None)
 
 
 def _rows_at_a_time(n_words: int, device: torch.device) -> int:
@@ -108,16 +110,21 @@ def _add_gradients(
     """h (Tensor): (n, width). W (Tensor): (n_words, width). exps (Tensor): from
     `_exponentiate`, (n, n_words); overwritten. product (Tensor): scratch in the type of h,
     (n, n_words). factor (Tensor): exps * factor are probabilities, (n, 1)."""
-    if h.dtype == gradients.weight.dtype == exps.dtype:
+    d_weight, d_offsets = gradients.weight, gradients.offsets
+    if h.dtype == exps.dtype and (d_weight is None or h.dtype == d_weight.dtype):
         # Scaling what is narrow saves a pass over the logits.
         gradients.hidden[rows] = torch.mm(exps, W) * factor  # (n, width)
-        gradients.weight.addmm_(exps.t(), h * factor)  # (n_words, width)
-        gradients.offsets.addmv_(exps.t(), factor[:, 0])  # (n_words,)
+        if d_weight is not None:
+            d_weight.addmm_(exps.t(), h * factor)  # (n_words, width)
+        if d_offsets is not None:
+            d_offsets.addmv_(exps.t(), factor[:, 0])  # (n_words,)
     else:
         probabilities = product.copy_(exps.mul_(factor))  # (n, n_words)
         gradients.hidden[rows] = torch.mm(probabilities, W)  # (n, width)
-        gradients.weight.add_(torch.mm(probabilities.t(), h))  # (n_words, width)
-        gradients.offsets.add_(exps.sum(dim=0))  # (n_words,)
+        if d_weight is not None:
+            d_weight.add_(torch.mm(probabilities.t(), h))  # (n_words, width)
+        if d_offsets is not None:
+            d_offsets.add_(exps.sum(dim=0))  # (n_words,)
 
 
 def softmax_loss(

@@ -58,12 +58,14 @@ class TeacherContext(NamedTuple):
     vocabulary (Vocabulary): the words that the softmax predicts, the most frequent first.
     batch_tokens (int): predictions of a direction in a step.
     state_steps (int): 0 if a batch holds whole sequences.
+    train_part (str): what of the biLM is trained, see `TrainingSettings`.
     """
 
     shape: BiLMConfig
     vocabulary: Vocabulary
     batch_tokens: int
     state_steps: int = 0
+    train_part: str = "all"
 
 
 def require_number(
@@ -92,18 +94,18 @@ def make_teachers(blocks: Mapping[str, Any], context: TeacherContext) -> Dict[st
 
 
 def describe_teachers(
-    blocks: Mapping[str, Any], depth: int = 1, state_steps: int = 0
+    blocks: Mapping[str, Any], depth: int = 1, state_steps: int = 0, train_part: str = "all"
 ) -> Dict[str, Any]:
     """Make the teachers of a config for a small biLM, to see whether they can be made.
 
     blocks (Mapping[str, Any]): as for `make_teachers`.
     depth (int): of the biLM that is trained.
-    state_steps (int): as for `TeacherContext`.
+    state_steps, train_part (int, str): as for `TeacherContext`.
     RETURNS (Dict[str, Any]): what they are, by name, in JSON's types.
     RAISES (ValueError): as `make_teachers`.
     """
     shape = BiLMConfig(width=2, depth=depth, cell_width=1, filters=((1, 1),))
-    context = TeacherContext(shape, Vocabulary(SPECIAL_WORDS), 1, state_steps)
+    context = TeacherContext(shape, Vocabulary(SPECIAL_WORDS), 1, state_steps, train_part)
     teachers = make_teachers(blocks, context)
     return {name: {"kind": blocks[name]["kind"], **t.describe()} for name, t in teachers.items()}
 

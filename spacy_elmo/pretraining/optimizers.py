@@ -16,7 +16,7 @@ _AMSGRAD_STATE = _STATE | {"max_exp_avg_sq"}
 
 
 def make_optimizer(module: nn.Module, block: Mapping[str, Any]) -> torch.optim.Optimizer:
-    """Make the optimizer for all weights of a module.
+    """Make the optimizer for the weights of a module that have a gradient.
 
     module (nn.Module): what to train.
     block (Mapping[str, Any]): [training.optimizer]: "name", and arguments of torch's class,
@@ -33,7 +33,8 @@ def make_optimizer(module: nn.Module, block: Mapping[str, Any]) -> torch.optim.O
     if "foreach" not in arguments:
         arguments.setdefault("fused", True)
     try:
-        return torch.optim.Adam(module.parameters(), lr=0.0, **arguments)
+        trained = [weight for weight in module.parameters() if weight.requires_grad]
+        return torch.optim.Adam(trained, lr=0.0, **arguments)
     except (TypeError, ValueError, RuntimeError) as err:
         raise ValueError(Errors.EL092.format(name=NAME, error=err)) from err
 

@@ -48,7 +48,7 @@ class RunConfig:
         """config (Dict[str, Any]): all sections, interpolated. RETURNS (RunConfig): the
         same, checked. RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong
         value, EL073 for the softmax, EL092 for the optimizer, EL160 for a model that the
-        machine cannot hold, EL161 for an unknown language, EL180 to EL182 for a teacher."""
+        machine cannot hold, EL161 for an unknown language, EL180 to EL184 for a teacher."""
         _check_paths(config["paths"])
         _check_language(config["nlp"])
         training = make_settings(TrainingSettings, config["training"], "training")
@@ -61,10 +61,15 @@ class RunConfig:
             raise invalid("training", "patience", training.patience, expected)
         shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
         require_memory(shape, len(SPECIAL_WORDS))
+        if training.train_part != "all" and not config["paths"].get("init"):
+            expected = '"all" without weights to start from (paths.init)'
+            raise invalid("training", "train_part", training.train_part, expected)
         # Some mistakes show only when these are made: now, not after hours of counting.
         _try_softmax(training.softmax, corpus)
         try_optimizer(training.optimizer)
-        teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
+        teachers = describe_teachers(
+            training.teachers, shape.depth, training.state_steps, training.train_part
+        )
         return cls(config["paths"], config["nlp"], config["bilm"], corpus, training, teachers)
 
     def require_device(self, device: str) -> None:
@@ -113,6 +118,7 @@ class RunConfig:
             "n_words": n_words,
             # Rows of unequal length were another text for the same numbers.
             "rows": "equal" if self.training.state_steps else "",
+            "train_part": "" if self.training.train_part == "all" else self.training.train_part,
         }
         return json.loads(json.dumps(identity))
 

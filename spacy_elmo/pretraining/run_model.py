@@ -80,7 +80,8 @@ def make_model(
     (Optional[StaticVectors]): the given ones. weights (Optional[CheckpointFiles]): what to
     start from; None for random weights, always the same ones. part (str): which of them, one
     of `INIT_PARTS`. RETURNS (LanguageModel): the model. RAISES (ValueError): EL160 as
-    `require_memory`, EL097 for weights of another shape."""
+    `require_memory`, EL097 for weights of another shape, EL330 for weights without the rows of
+    the softmax that are not trained."""
     require_memory(shape, len(vocabulary))
     torch.manual_seed(training.seed)
     bilm = BiLM(shape)
@@ -90,11 +91,21 @@ def make_model(
         bilm.word_table.fill(vocabulary.words[len(SPECIAL_WORDS) :])
     kind, arguments = split_softmax(training.softmax)
     softmax = make_softmax(kind, shape.direction_width, len(vocabulary), **arguments)
-    context = TeacherContext(shape, vocabulary, training.batch_tokens, training.state_steps)
+    context = TeacherContext(
+        shape, vocabulary, training.batch_tokens, training.state_steps, training.train_part
+    )
     teachers = make_teachers(training.teachers, context)
     model = LanguageModel(bilm, softmax, training.dropout, teachers)
+    n_known = 0
     if weights is not None:
-        _load_weights(model, vocabulary, weights, part)
+        n_known = _load_weights(model, vocabulary, weights, part)
+    if training.train_part == "lstms":
+        if weights is not None and n_known < len(vocabulary):
+            n_missing, n_words = len(vocabulary) - n_known, len(vocabulary)
+            raise ValueError(
+                Errors.EL330.format(path=weights.path, n_missing=n_missing, n_words=n_words)
+            )
+        model.train_lstms_alone()
     return model
 
 
@@ -125,9 +136,9 @@ def find_init(
 
 def _load_weights(
     model: LanguageModel, vocabulary: Vocabulary, files: CheckpointFiles, part: str
-) -> None:
+) -> int:
     """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
-    the words that both have."""
+    the words that both have. RETURNS (int): how many words these are."""
     starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
     starts[part](model.bilm, files)
     stored = find_reader(files).read_softmax(files)
@@ -135,6 +146,7 @@ def _load_weights(
     if stored is not None:
         n_words = copy_softmax_rows(model.softmax, vocabulary.words, stored)
     logger.info("Started from %s, softmax rows of %d words", files, n_words)
+    return n_words
 
 
 def read_n_tokens_before(checkpoint: Optional[Path], init: Optional[CheckpointFiles]) -> int:

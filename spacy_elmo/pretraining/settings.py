@@ -24,6 +24,7 @@ from ..inference.packed_linear import DTYPES
 from .schedule import SCHEDULES, learn_rate_factor
 
 INIT_PARTS = ("all", "cells", "words")
+TRAIN_PARTS = ("all", "lstms")
 # What no run needs, and what no machine can hold or do.
 _MOST_EPOCHS = 1_000_000
 _MOST_TOKENS = 1_000_000_000
@@ -43,6 +44,8 @@ class TrainingSettings:
         "all"; "cells": all, for LSTMs with more cells and a projection, which begin with what
         those of the weights compute; or "words": the word encoder and the softmax, for other
         LSTMs behind them.
+    train_part (str): what is trained: "all"; or "lstms", which leaves the word encoder and the
+        softmax as the weights in [paths] init have them.
     accumulate (int): pieces in which each process computes its share, to save memory.
     learn_rate (float): the highest one.
     warmup_steps (int): until the highest rate.
@@ -72,6 +75,7 @@ class TrainingSettings:
     max_epochs: float = 1.0
     batch_tokens: int = 8192
     init_part: str = "all"
+    train_part: str = "all"
     accumulate: int = 1
     learn_rate: float = 0.002
     warmup_steps: int = 200
@@ -112,7 +116,12 @@ class TrainingSettings:
             "eval_sequences",
         ):
             _require(section, key, getattr(self, key), 0, "at least 0")
-        choices = {"schedule": SCHEDULES, "precision": tuple(DTYPES), "init_part": INIT_PARTS}
+        choices = {
+            "schedule": SCHEDULES,
+            "precision": tuple(DTYPES),
+            "init_part": INIT_PARTS,
+            "train_part": TRAIN_PARTS,
+        }
         for key, known in choices.items():
             if getattr(self, key) not in known:
                 raise invalid(section, key, getattr(self, key), f"one of {known}")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..errors import Errors
 from ..language_model.teacher import Lesson, Teacher, TeacherContext, require_number
 from ..language_model.vocabulary import SPECIAL_WORDS
 from .vector_table import VectorTable, read_vector_table
@@ -26,12 +27,17 @@ class StaticVectorsTeacher(Teacher):
     context (TeacherContext): what it is made for.
     path (str): a pipeline's folder with static vectors, or its vocab folder.
     weight (float): of this loss beside the language model's.
-    RAISES (ValueError): EL182 if there are no usable vectors, EL181 for a wrong setting.
+    RAISES (ValueError): EL182 if there are no usable vectors, EL181 for a wrong setting, or if the
+        word layer is not trained.
     """
 
     def __init__(self, context: TeacherContext, *, path: str = "", weight: float = 1.0) -> None:
         super().__init__()
         require_number(KIND, "weight", weight)
+        if context.train_part != "all":
+            part = context.train_part
+            problem = f'[training] train_part = "{part}" leaves the word layer as it is'
+            raise ValueError(Errors.EL181.format(kind=KIND, problem=problem))
         self.weight = weight
         self.table = read_vector_table(path)
         self.shares = expect_shares(self.table, context)

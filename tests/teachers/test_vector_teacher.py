@@ -256,6 +256,14 @@ def test_wrong_teachers_are_refused_before_the_text_is_read(tmp_path, texts, tea
     assert not (tmp_path / "run").exists()
 
 
+def test_a_teacher_of_the_word_layer_is_refused_where_that_is_not_trained(vectors):
+    context = TeacherContext(BiLMConfig(**SHAPE), VOCABULARY, 12, train_part="lstms")
+    block = {"kind": "static_vectors", "path": str(vectors)}
+
+    with pytest.raises(ValueError, match='EL181.*train_part = "lstms" leaves the word layer'):
+        make_teachers({"words": block}, context)
+
+
 @pytest.mark.parametrize(
     "key2row, data",
     [
