@@ -1,6 +1,7 @@
 """benchmarks/rivals.py: rows, runs, speed and report, on toy data."""
 
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -194,6 +195,9 @@ def test_the_report_shows_what_the_files_say(tmp_path):
     ]:  # fmt: skip
         result = make_result(row, "ewt", seed, score)
         write_checked_json(Run(ROWS[row], "ewt", seed).find_result(tmp_path), result)
+    on_gpu = {**make_result("minilm_tuned_0.0001", "ewt", 0, 0.4), "device": "toy GPU"}
+    path = Run(ROWS["minilm_tuned_0.0001"], "ewt", 0).find_result(tmp_path)
+    write_checked_json(path, {**on_gpu, "cpu_seconds": 1e9})
     rates = {"tokens_per_second": 12345.6, "rates": [9000.0, 12345.6, 13000], "latency": 0.0021}
     timed = dict.fromkeys(ROWS, rates)
     speed = {
@@ -216,12 +220,16 @@ def test_the_report_shows_what_the_files_say(tmp_path):
     assert "Still better at the last update allowed: tok2vec; tok2vec, vectors of" in text
     assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text
     assert "| MiniLM-L6 frozen, 2 layers" not in text
-    assert "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features." in text
+    chosen_from = "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features, MiniLM-L6"
+    assert chosen_from in text
     assert (
         "floret vectors (no floret)" in text
         and "spacy pretrain (not run yet)" in text
         and "biLM: abc" in text
     )
+    assert "GPU (toy GPU): UD English EWT, XPOS, MiniLM-L6 fine-tuned, rate 0.0001.\n" in text
+    # A GPU's time is not that of a core.
+    assert re.search(r"; 0\.\d hours of one core", text)
     assert (tmp_path / "docs/figures/rivals.png").exists()
 
 

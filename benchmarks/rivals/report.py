@@ -145,10 +145,26 @@ def _format_effort(task: str, lines: list[Line]) -> str:
     results = [result for line in lines for result in line.results]
     limits = {(r["settings"]["max_steps"], r["settings"]["patience"]) for r in results}
     effort = " or ".join(f"{n:,} updates at most, patience {p:,}" for n, p in sorted(limits))
-    hours = sum(r["cpu_seconds"] for r in results) / 3600
+    # On a GPU, a processor only waits.
+    hours = sum(r["cpu_seconds"] for r in results if not is_of_gpu(r)) / 3600
     dates = sorted({r["date"] for r in results})
     period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     return f"({effort}; {period}; {hours:.1f} hours of one core)"
+
+
+def is_of_gpu(result: dict[str, Any]) -> bool:
+    """RETURNS (bool): Whether a GPU trained it; results of before do not say what did."""
+    return result.get("device", "cpu") != "cpu"
+
+
+def _list_gpu_rows(lines: dict[str, list[Line]]) -> list[str]:
+    """RETURNS (list[str]): A fact on the rows that were trained on a GPU, if there are any."""
+    found: dict[str, list[str]] = {}
+    for task, own in lines.items():
+        for line in own:
+            for device in {r["device"] for r in line.results if is_of_gpu(r)}:
+                found.setdefault(device, []).append(f"{TASKS[task].title}, {line.row.title}")
+    return [f"Trained on a GPU ({device}): {'; '.join(rows)}." for device, rows in found.items()]
 
 
 def _list_choices(work: Path, lines: dict[str, list[Line]]) -> str:
@@ -182,6 +198,7 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         f"{_list_choices(work, lines)}.",
         f"One seed where a run takes more than {LONGEST / 60:g} minutes of a core, or is not "
         "repeated yet.",
+        *_list_gpu_rows(lines),
         "Versions: "
         + ", ".join(f"{name} {' or '.join(sorted(own))}" for name, own in versions.items())
         + ".",
