@@ -59,11 +59,9 @@ class RunConfig:
         if training.patience and not corpus.dev:
             expected = "0 without a held-out text (paths.dev)"
             raise invalid("training", "patience", training.patience, expected)
+        _check_part(training.train_part, config["paths"], corpus)
         shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
         require_memory(shape, len(SPECIAL_WORDS))
-        if training.train_part != "all" and not config["paths"].get("init"):
-            expected = '"all" without weights to start from (paths.init)'
-            raise invalid("training", "train_part", training.train_part, expected)
         # Some mistakes show only when these are made: now, not after hours of counting.
         _try_softmax(training.softmax, corpus)
         try_optimizer(training.optimizer)
@@ -121,6 +119,18 @@ class RunConfig:
             "train_part": "" if self.training.train_part == "all" else self.training.train_part,
         }
         return json.loads(json.dumps(identity))
+
+
+def _check_part(part: str, paths: Mapping[str, Any], corpus: CorpusSettings) -> None:
+    """What is not trained has to be there, and words that were counted would have no row in the
+    softmax. RAISES (ValueError): EL091 without either."""
+    if part == "all":
+        return
+    if not paths.get("init"):
+        raise invalid("training", "train_part", part, '"all" without weights in paths.init')
+    if not corpus.vocabulary:
+        expected = f'the vocab.txt of these weights with train_part = "{part}"'
+        raise invalid("corpus", "vocabulary", corpus.vocabulary, expected)
 
 
 def _try_softmax(block: Dict[str, Any], corpus: CorpusSettings) -> None:

@@ -45,7 +45,7 @@ def test_lstms_alone_are_trained_if_that_is_asked_for(tmp_path, texts):
 
 def test_lstms_alone_need_the_rest_of_the_weights(tmp_path, texts):
     training = {**SMALL["training"], "train_part": "lstms"}
-    with pytest.raises(ValueError, match='EL091.*train_part.*"all" without weights'):
+    with pytest.raises(ValueError, match='EL091.*train_part.*"all" without weights in'):
         train(tmp_path, texts, "w", training=training)
     with pytest.raises(ValueError, match="EL091.*train_part.*half"):
         train(tmp_path, texts, "w", training={**training, "train_part": "half"})
@@ -56,6 +56,8 @@ def test_lstms_alone_need_the_rest_of_the_weights(tmp_path, texts):
         "dev": None,
         "init": str(tmp_path / "first" / "model-last"),
     }
+    with pytest.raises(ValueError, match="EL091.*vocabulary.*vocab.txt of these weights"):
+        train(tmp_path, texts, "w", paths=paths, training=training)
     words = tmp_path / "words.txt"
     words.write_text("<S>\n</S>\n<UNK>\nI\nzyzzyva\n", "utf-8")
     corpus = {**SMALL["corpus"], "vocabulary": str(words)}
