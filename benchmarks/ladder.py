@@ -1,5 +1,5 @@
-"""A ladder of recipes: pretraining runs of equal processor time that differ in one thing, each
-probed in the same way (`probe_biLM.py`).
+"""A ladder of recipes: pretraining runs of equal processor time (on a GPU: of equal time by the
+clock) that differ in one thing, each probed in the same way (`probe_biLM.py`).
 
 A run gets so many steps as fit into the budget, so its learning rate has fallen to zero at
 the end. The budget is processor time of one thread, which busy neighbours trouble less than
@@ -50,18 +50,22 @@ def train(
     text: Path = typer.Argument(..., help="Folder with text to train on"),
     vocabulary: Path = typer.Argument(..., help="File with the words to predict"),
     work: Path = typer.Argument(..., help="Folder for the runs"),
-    budget: float = typer.Option(600.0, help="Seconds of processor time"),
+    budget: float = typer.Option(600.0, help="Seconds of processor time; of a GPU, by the clock"),
+    device: str = typer.Option("cpu", help="cpu or cuda"),
+    workers: int = typer.Option(0, help="Processes that cut text; a GPU needs some"),
 ) -> None:
     """Train a variant; write WORK/NAME/ladder.json."""
     torch.set_num_threads(1)
     keep_memory()
     changes = srsly.read_json(variants)[name]
     folder = work / name
-    rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS)["rate"]
+    changes = {**changes, "corpus": {**changes.get("corpus", {}), "n_workers": workers}}
+    rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
     shutil.rmtree(work / f"{name}.trial")
-    steps = int(budget * rate)
-    found = run(changes, text, vocabulary, folder, steps)
-    found.update(name=name, changes=changes, budget=budget, machine=describe_machine())
+    steps = max(1, int(budget * rate))
+    found = run(changes, text, vocabulary, folder, steps, device)
+    machine = describe_machine() if device == "cpu" else torch.cuda.get_device_name()
+    found.update(name=name, changes=changes, budget=budget, machine=machine)
     srsly.write_json(folder / "ladder.json", found)
     print(found, flush=True)
 
@@ -85,9 +89,14 @@ def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
 
 
 def run(
-    changes: dict[str, dict[str, Any]], text: Path, vocabulary: Path, folder: Path, steps: int
+    changes: dict[str, dict[str, Any]],
+    text: Path,
+    vocabulary: Path,
+    folder: Path,
+    steps: int,
+    device: str,
 ) -> dict[str, Any]:
-    """RETURNS (dict[str, Any]): "rate", steps a second of processor time, "cpu_seconds",
+    """RETURNS (dict[str, Any]): "rate", steps a second of the budget's time, "seconds" of it,
     "n_tokens" and the last "loss"."""
     config = read_template("pretrain")
     config["paths"]["train"] = str(text)
@@ -99,19 +108,20 @@ def run(
     config.to_disk(folder / "run.cfg", interpolate=False)
     times: list[tuple[int, float]] = []
     last: list[Report] = []
+    clock = time.process_time if device == "cpu" else time.perf_counter
 
     def report(current: Report, total_steps: int) -> None:
-        times.append((current.step, time.process_time()))
+        times.append((current.step, clock()))
         last[:] = [current]
         if current.step % 100 == 0:
             print(f"{current.step}/{total_steps} {current.loss:.3f}", flush=True)
 
-    pretrain(load_config(folder / "run.cfg"), folder, on_report=report)
+    pretrain(load_config(folder / "run.cfg"), folder, device=device, on_report=report)
     (first_step, start), (last_step, end) = times[0], times[-1]
     rate = (last_step - first_step) / (end - start)
     return {
         "rate": rate,
-        "cpu_seconds": steps / rate,
+        "seconds": steps / rate,
         "steps": steps,
         "n_tokens": last[0].n_tokens,
         "loss": last[0].loss,

@@ -11,7 +11,10 @@ import srsly
 import torch
 from spacy.tokens import Doc, Span
 
-from .support.helpers import ROOT
+from spacy_elmo import load_embedder
+
+from .support.helpers import ROOT, SHAPE
+from .support.runs import SMALL
 
 pytest.importorskip("typer")
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -63,6 +66,26 @@ def test_the_probe_counts_whole_entities():
         (["O", "O", "O"], 0),
     ):
         assert probe_biLM.score([tags], [doc]) == expected
+
+
+def test_a_rung_trains_as_long_as_its_budget(tmp_path, texts):
+    settings = {"warmup_steps": 1, "precision": "fp32", "softmax": SMALL["training"]["softmax"]}
+    training = {**settings, "batch_tokens": SMALL["training"]["batch_tokens"]}
+    variants, words = tmp_path / "variants.json", tmp_path / "words.txt"
+    srsly.write_json(variants, {"small": {"bilm": SHAPE, "training": training}})
+    words.write_text("<S>\n</S>\n<UNK>\nlike\neggs\n", "utf-8")
+    n_threads = torch.get_num_threads()
+    try:
+        ladder.train(
+            variants, "small", texts / "train", words, tmp_path / "work", 0.5, "cpu", workers=0
+        )
+    finally:
+        torch.set_num_threads(n_threads)
+
+    found = srsly.read_json(tmp_path / "work" / "small" / "ladder.json")
+    assert found["steps"] > 1 and found["n_tokens"] > 40 * found["steps"]
+    assert load_embedder(tmp_path / "work" / "small" / "model-last").bilm.config.width == 8
+    assert [folder.name for folder in (tmp_path / "work").iterdir()] == ["small"]
 
 
 def test_the_ladder_s_table_has_what_each_run_knows(tmp_path, capsys):
