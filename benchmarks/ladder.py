@@ -62,7 +62,8 @@ def train(
     changes = {**changes, "corpus": {**changes.get("corpus", {}), "n_workers": workers}}
     rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
     shutil.rmtree(work / f"{name}.trial")
-    steps = max(1, int(budget * rate))
+    # In fewer steps, there is no time to measure.
+    steps = max(TRIAL_STEPS, int(budget * rate))
     found = run(changes, text, vocabulary, folder, steps, device)
     machine = describe_machine() if device == "cpu" else torch.cuda.get_device_name()
     found.update(name=name, changes=changes, budget=budget, machine=machine)

@@ -830,8 +830,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
     )
     EL330 = (
-        "'{path}' has no softmax row for {n_missing} of the {n_words} words to predict, and with "
-        '[training] train_part = "lstms" none is learned. Predict the words that it has: '
+        "'{path}' has no softmax row for each word to predict (missing: {n_missing} of {n_words}), "
+        'and with [training] train_part = "lstms" none is learned. Predict the words that it has: '
         "`--corpus.vocabulary` with its vocab.txt."
     )
     EL328 = (
