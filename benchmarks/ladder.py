@@ -58,8 +58,8 @@ def train(
     torch.set_num_threads(1)
     keep_memory()
     changes = srsly.read_json(variants)[name]
+    changes["corpus"] = {"n_workers": workers, **changes.get("corpus", {})}
     folder = work / name
-    changes = {**changes, "corpus": {**changes.get("corpus", {}), "n_workers": workers}}
     rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
     shutil.rmtree(work / f"{name}.trial")
     # In fewer steps, there is no time to measure.

@@ -83,7 +83,7 @@ def test_a_rung_trains_as_long_as_its_budget(tmp_path, texts):
         torch.set_num_threads(n_threads)
 
     found = srsly.read_json(tmp_path / "work" / "small" / "ladder.json")
-    assert found["steps"] > 1 and found["n_tokens"] > 40 * found["steps"]
+    assert found["steps"] >= ladder.TRIAL_STEPS and found["n_tokens"] > 40 * found["steps"]
     assert load_embedder(tmp_path / "work" / "small" / "model-last").bilm.config.width == 8
     assert [folder.name for folder in (tmp_path / "work").iterdir()] == ["small"]
 

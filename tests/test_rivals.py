@@ -220,8 +220,8 @@ def test_the_report_shows_what_the_files_say(tmp_path):
     assert "Still better at the last update allowed: tok2vec; tok2vec, vectors of" in text
     assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text
     assert "| MiniLM-L6 frozen, 2 layers" not in text
-    chosen_from = "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features, MiniLM-L6"
-    assert chosen_from in text
+    frozen = "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features"
+    assert f"{frozen}, MiniLM-L6 fine-tuned, rate 0.0001.\n" in text
     assert (
         "floret vectors (no floret)" in text
         and "spacy pretrain (not run yet)" in text

@@ -96,15 +96,13 @@ def make_model(
     )
     teachers = make_teachers(training.teachers, context)
     model = LanguageModel(bilm, softmax, training.dropout, teachers)
-    n_known = 0
     if weights is not None:
-        n_known = _load_weights(model, vocabulary, weights, part)
+        n_words = len(vocabulary)
+        n_missing = n_words - _load_weights(model, vocabulary, weights, part)
+        if n_missing and training.train_part == "lstms":
+            message = Errors.EL330.format(path=weights.path, n_missing=n_missing, n_words=n_words)
+            raise ValueError(message)
     if training.train_part == "lstms":
-        if weights is not None and n_known < len(vocabulary):
-            n_missing, n_words = len(vocabulary) - n_known, len(vocabulary)
-            raise ValueError(
-                Errors.EL330.format(path=weights.path, n_missing=n_missing, n_words=n_words)
-            )
         model.train_lstms_alone()
     return model
 
