@@ -274,7 +274,7 @@ def test_a_run_that_fails_is_named_and_others_go_on(tmp_path, corpora):
     tasks = {"ewt": TASKS["ewt"]._replace(max_steps=1)}
     rows = ["plain_pretrained", "plain"]
 
-    failed = run_all(tasks, rows, [0], Inputs(tmp_path), corpora, n_jobs=2, renew=False)
+    failed = run_all(tasks, rows, [0], Inputs(tmp_path), corpora, n_jobs=2, gpu_id=-1, renew=False)
 
     assert [run.row.name for run in failed] == ["plain_pretrained"]
     assert (tmp_path / "results/ewt/plain_0.json").exists()
