@@ -297,10 +297,11 @@ from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.util.atomic import find_folder
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
 from tests.support import faults
-from tests.support.runs import SMALL, all_bytes, train, write_texts
+from tests.support.runs import SMALL, all_bytes, prepare_forks, train, write_texts
 
 folder, first, every, eval_frequency, save_frequency = Path(sys.argv[1]), *map(int, sys.argv[2:6])
 torch.set_num_threads(1)
+prepare_forks()
 texts = write_texts(folder / "texts")
 training = {**SMALL["training"], "max_steps": 4}
 training.update(eval_frequency=eval_frequency, save_frequency=save_frequency)
@@ -381,12 +382,13 @@ from spacy.cli._util import app, registry
 from spacy_elmo.pretraining.run_folder import has_checkpoints
 from tests.support import faults
 from spacy_elmo.pretraining import run_log
-from tests.support.runs import SMALL, all_bytes, write_config, write_texts
+from tests.support.runs import SMALL, all_bytes, prepare_forks, write_config, write_texts
 
 run_log.has_matplotlib = lambda: False  # drawing takes longer than the run
 folder, seed, n_signals = Path(sys.argv[1]), *map(int, sys.argv[2:4])
 torch.set_num_threads(1)
 registry.cli.get_all()
+prepare_forks()
 config = write_config(folder, write_texts(folder / "texts"), training={**SMALL["training"]})
 
 def start(name):

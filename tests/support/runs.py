@@ -7,6 +7,7 @@ import srsly
 
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.text import corpus
 
 from .helpers import SHAPE
 
@@ -52,6 +53,15 @@ def write_config(folder, texts, **changes):
     folder.mkdir(parents=True, exist_ok=True)
     config.to_disk(folder / "pretrain.cfg", interpolate=False)
     return folder / "pretrain.cfg"
+
+
+def prepare_forks():
+    """Load and make, for the runs of all forked children, what takes longer than such a run:
+    what optimizers import, spaCy's registry and a tokenizer. Nothing here starts threads."""
+    import torch._dynamo  # noqa: F401
+
+    tokenizer = corpus.make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
+    corpus.make_tokenizer = lambda lang, block: tokenizer
 
 
 def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
