@@ -4,7 +4,8 @@ clock) that differ in one thing, each probed in the same way (`probe_biLM.py`).
 A run gets so many steps as fit into the budget, so its learning rate has fallen to zero at
 the end. The budget is processor time of one thread, which busy neighbours trouble less than
 the clock. Short runs favour what learns fast: look at large differences, and mind that
-text is never repeated.
+text is never repeated. From nothing, minutes of a processor teach little: with --init, all runs
+go on from the same weights. `ladder.json` has the variants of docs/pretraining-ladder.md.
 """
 
 import shutil
@@ -17,19 +18,19 @@ import torch
 import typer
 from common import describe_machine, print_table, show_mean
 from probe_biLM import ENTITIES
+from thinc.api import Config
 
-from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.checkpoints.loaders import read_config
+from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_progress import Report
 from spacy_elmo.util.memory import keep_memory
-from spacy_elmo.util.templates import read_template
 
 # Steps that show how fast a variant is; the first are not counted.
 TRIAL_STEPS, FIRST_STEPS = 30, 10
 BASE: dict[str, dict[str, Any]] = {
     "training": {
         "learn_rate": 0.003,
-        "precision": "bf16",
         # Short runs: more steps, and few in which the rate rises.
         "batch_tokens": 4096,
         "warmup_steps": 40,
@@ -50,7 +51,12 @@ def train(
     text: Path = typer.Argument(..., help="Folder with text to train on"),
     vocabulary: Path = typer.Argument(..., help="File with the words to predict"),
     work: Path = typer.Argument(..., help="Folder for the runs"),
+    init: str = typer.Option("", help="Weights that all runs go on from; new ones if left out"),
+    vectors: str = typer.Option("", help="Pipeline with static vectors, for variants that have it"),
+    word_vectors: str = typer.Option("", help="The same, of projects/pretrain/word_vectors.py"),
+    transformer: str = typer.Option("", help="Folder with a transformer, likewise"),
     budget: float = typer.Option(600.0, help="Seconds of processor time; of a GPU, by the clock"),
+    precision: str = typer.Option("fp32", help="fp32 or bf16, which some processors have"),
     device: str = typer.Option("cpu", help="cpu or cuda"),
     workers: int = typer.Option(0, help="Processes that cut text; a GPU needs some"),
 ) -> None:
@@ -59,12 +65,16 @@ def train(
     keep_memory()
     changes = srsly.read_json(variants)[name]
     changes["corpus"] = {"n_workers": workers, **changes.get("corpus", {})}
-    folder = work / name
-    rate = run(changes, text, vocabulary, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
+    given = {"vectors": vectors, "word_vectors": word_vectors, "transformer": transformer}
+    paths = {"train": str(text), **{key: path for key, path in given.items() if path}}
+    config = make_config(changes, paths, vocabulary, init)
+    config["training"]["precision"] = precision
+    rate = run(config, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
     shutil.rmtree(work / f"{name}.trial")
     # In fewer steps, there is no time to measure.
     steps = max(TRIAL_STEPS, int(budget * rate))
-    found = run(changes, text, vocabulary, folder, steps, device)
+    folder = work / name
+    found = run(config, folder, steps, device)
     machine = describe_machine() if device == "cpu" else torch.cuda.get_device_name()
     found.update(name=name, changes=changes, budget=budget, machine=machine)
     srsly.write_json(folder / "ladder.json", found)
@@ -89,21 +99,24 @@ def tabulate(work: Path = typer.Argument(..., help="Folder with runs")) -> None:
     print_table(header, sorted(rows, key=lambda row: float(row[2])))
 
 
-def run(
-    changes: dict[str, dict[str, Any]],
-    text: Path,
-    vocabulary: Path,
-    folder: Path,
-    steps: int,
-    device: str,
-) -> dict[str, Any]:
-    """RETURNS (dict[str, Any]): "rate", steps a second of the budget's time, "seconds" of it,
-    "n_tokens" and the last "loss"."""
-    config = read_template("pretrain")
-    config["paths"]["train"] = str(text)
+def make_config(
+    changes: dict[str, dict[str, Any]], paths: dict[str, str], vocabulary: Path, init: str
+) -> Config:
+    """RETURNS (Config): the base, with the changes of a variant."""
+    if init:
+        config = make_pretraining_config(shape=read_config(init), init=Path(init))
+    else:
+        config = make_pretraining_config()
+    config["paths"].update(paths)
     config["corpus"]["vocabulary"] = str(vocabulary)
     for section, values in [*BASE.items(), *changes.items()]:
         config[section].update(values)
+    return config
+
+
+def run(config: Config, folder: Path, steps: int, device: str) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): "rate", steps a second of the budget's time, "seconds" of it,
+    "n_tokens" and the last "loss"."""
     config["training"].update(max_steps=steps, log_frequency=FIRST_STEPS)
     folder.mkdir(parents=True)
     config.to_disk(folder / "run.cfg", interpolate=False)

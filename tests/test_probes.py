@@ -3,6 +3,7 @@
 import random
 import sys
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import torch
 from spacy.tokens import Doc, Span
 
 from spacy_elmo import load_embedder
+from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.run_config import RunConfig
 
 from .support.helpers import ROOT, SHAPE
 from .support.runs import SMALL
@@ -72,20 +75,53 @@ def test_a_rung_trains_as_long_as_its_budget(tmp_path, texts):
     settings = {"warmup_steps": 1, "precision": "fp32", "softmax": SMALL["training"]["softmax"]}
     training = {**settings, "batch_tokens": SMALL["training"]["batch_tokens"]}
     variants, words = tmp_path / "variants.json", tmp_path / "words.txt"
-    srsly.write_json(variants, {"small": {"bilm": SHAPE, "training": training}})
+    srsly.write_json(
+        variants,
+        {
+            "small": {"bilm": SHAPE, "training": training},
+            "still": {"training": {**training, "learn_rate": 1e-12}},
+        },
+    )
     words.write_text("<S>\n</S>\n<UNK>\nlike\neggs\n", "utf-8")
     n_threads = torch.get_num_threads()
-    try:
+
+    def climb(name, init):
         ladder.train(
-            variants, "small", texts / "train", words, tmp_path / "work", 0.5, "cpu", workers=0
-        )
+            variants, name, texts / "train", words, tmp_path / "work", init=init, vectors="",
+            word_vectors="", transformer="", budget=0.5, precision="fp32", device="cpu", workers=0,
+        )  # fmt: skip
+        return load_embedder(tmp_path / "work" / name / "model-last").bilm
+
+    try:
+        first = climb("small", "")
+        second = climb("still", str(tmp_path / "work" / "small" / "model-last"))
     finally:
         torch.set_num_threads(n_threads)
 
     found = srsly.read_json(tmp_path / "work" / "small" / "ladder.json")
     assert found["steps"] >= ladder.TRIAL_STEPS and found["n_tokens"] > 40 * found["steps"]
-    assert load_embedder(tmp_path / "work" / "small" / "model-last").bilm.config.width == 8
-    assert [folder.name for folder in (tmp_path / "work").iterdir()] == ["small"]
+    assert first.config == second.config and first.config.width == 8
+    # It went on from the first, and stood still.
+    for name, tensor in first.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], tensor, atol=1e-5, rtol=0)
+    assert {folder.name for folder in (tmp_path / "work").iterdir()} == {"small", "still"}
+
+
+def test_all_variants_of_the_ladder_are_configs(tmp_path):
+    paths = dict.fromkeys(("train", "vectors", "word_vectors", "transformer"), "somewhere")
+    configs = {}
+    for name, changes in srsly.read_json(ROOT / "benchmarks/ladder.json").items():
+        config = ladder.make_config(changes, paths, Path("words.txt"), "")
+        config.to_disk(tmp_path / "run.cfg", interpolate=False)
+        configs[name] = load_config(tmp_path / "run.cfg")
+        teachers = configs[name]["training"].pop("teachers")
+        assert all(teacher["path"] == "somewhere" for teacher in teachers.values())
+        configs[name]["training"]["teachers"] = {}
+        RunConfig.check(configs[name])
+        configs[name]["training"]["teachers"] = teachers
+
+    assert all(configs[name] != configs["base"] for name in configs if name != "base")
+    assert {*configs["all_three"]["training"]["teachers"]} == {"words", "pieces", "context"}
 
 
 def test_the_ladder_s_table_has_what_each_run_knows(tmp_path, capsys):
