@@ -16,8 +16,9 @@ from .pretraining import make_pretraining_block
 Make = Callable[[str, Inputs], Config]
 
 
-def make_elmo(preset: str) -> Make:
-    """RETURNS (Make): With a preset of ELMo; its layers are cached where it is frozen."""
+def make_elmo(preset: str, factor: float = 0.0) -> Make:
+    """RETURNS (Make): With a preset of ELMo. With a factor, the biLM is trained, too, at this part
+    of the learning rate; its layers are cached where it is frozen."""
 
     def make(component: str, inputs: Inputs) -> Config:
         shape: BiLMConfig | None = None
@@ -29,7 +30,10 @@ def make_elmo(preset: str) -> Make:
         config = make_config(preset, [component], shape=shape, loader=loader)
         config["paths"]["weights"] = inputs.weights or None
         config["paths"]["cache"] = str(inputs.work / "cache")
-        if config["components"]["elmo"]["model"]["frozen"]:
+        elmo = config["components"]["elmo"]
+        if factor:
+            elmo["learn_rate_factor"], elmo["model"]["frozen"] = factor, False
+        if elmo["model"]["frozen"]:
             config["initialize"]["components"]["elmo"]["activation_cache"] = {
                 "@misc": "spacy-elmo.ActivationCache.v1",
                 "path": "${paths.cache}",
@@ -38,18 +42,6 @@ def make_elmo(preset: str) -> Make:
         return config
 
     return make
-
-
-def make_tuned_elmo(factor: float) -> Make:
-    """RETURNS (Make): With a biLM that is trained, too, at this part of the learning rate."""
-    make = make_elmo("fine_tune")
-
-    def make_tuned(component: str, inputs: Inputs) -> Config:
-        config = make(component, inputs)
-        config["components"]["elmo"]["learn_rate_factor"] = factor
-        return config
-
-    return make_tuned
 
 
 def make_plain(component: str, inputs: Inputs | None = None) -> Config:
