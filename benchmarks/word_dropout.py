@@ -10,6 +10,8 @@ from common import describe_machine, print_table, train_config
 from spacy.training import Corpus
 from thinc.api import Config, NumpyOps, set_current_ops
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.experiments.variants import get_score
 from spacy_elmo.pipeline.presets import make_config
 
@@ -55,6 +57,8 @@ def main(
     max_steps: int = typer.Option(2000, help="Updates"),
     patience: int = typer.Option(800, help="Updates without a better dev score"),
     seed: int = typer.Option(0),
+    weights: str = typer.Option("", help="Folder of a biLM; the bundled one if left out"),
+    choices: str = typer.Option("", help="Rows, counted from 1, with commas; all if left out"),
     cache: Path = typer.Option(..., help="Folder for the biLM's layers"),
 ) -> None:
     """Print a table."""
@@ -62,19 +66,29 @@ def main(
     set_current_ops(NumpyOps(use_blis=False))
     print(describe_machine())
     rows = []
-    for choice in CHOICES:
-        if choice.preset == "word_features" or vectors:
-            config = make_choice(choice, component, vectors, cache)
+    numbers = [int(number) for number in choices.split(",") if number]
+    for number, choice in enumerate(CHOICES, 1):
+        if number in (numbers or [number]) and (choice.preset == "word_features" or vectors):
+            config = make_choice(choice, component, vectors, cache, weights)
             config["training"].update(max_steps=max_steps, patience=patience)
             config["system"]["seed"] = seed
             rows.append([choice.title, *train_one(config, corpus, component)])
     print_table(["", f"{get_score(component)}, dev", "test", "updates"], rows)
 
 
-def make_choice(choice: Choice, component: str, vectors: str, cache: Path) -> Config:
+def make_choice(
+    choice: Choice, component: str, vectors: str, cache: Path, weights: str = ""
+) -> Config:
     """RETURNS (Config): The preset's, changed, without the paths of a corpus."""
     paths = {"vectors": vectors} if choice.preset == "static_vectors" else {}
-    config = make_config(choice.preset, [component], paths=paths, cache=str(cache))
+    shape: BiLMConfig | None = None
+    loader: dict[str, Any] | None = None
+    if weights:
+        shape = read_config(weights)
+        loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": weights}
+    config = make_config(
+        choice.preset, [component], shape=shape, loader=loader, paths=paths, cache=str(cache)
+    )
     tok2vec = config["components"][component]["model"]["tok2vec"]
     changed = Config(tok2vec).merge(choice.tok2vec or {})
     changed["input"].update(choice.mix or {})
