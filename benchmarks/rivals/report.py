@@ -211,7 +211,7 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
             f"{made['minutes']:g} minutes of a core."
         )
         if (work / "inputs" / "floret").exists():
-            facts.append(f"floret read all of our English text {made['epochs']} times.")
+            facts.append(f"floret read all of our English text (epochs: {made['epochs']}).")
     if speed:
         facts.append(
             "Speed, which does not depend on what a pipeline has learned: "
