@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from thinc.api import Config
 
+from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.experiments.progress import RunLog
 from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.text.cutting import split_words
@@ -94,6 +95,15 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
     """Print a table in Markdown."""
     for line in (header, ["---"] * len(header), *rows):
         print(f"| {' | '.join(line)} |")
+
+
+def set_weights(weights: str, path: str) -> dict[str, Any]:
+    """weights (str): folder of a biLM; "" for the bundled one. path (str): that folder, as a config
+    says it. RETURNS (dict[str, Any]): arguments of `make_config` for these weights."""
+    if not weights:
+        return {}
+    loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": path}
+    return {"shape": read_config(weights), "loader": loader}
 
 
 def train_config(config: Config, score: str) -> tuple[Language, list[dict[str, Any]]]:

@@ -20,7 +20,7 @@ from common import describe_machine, print_table, show_mean
 from probe_biLM import ENTITIES
 from thinc.api import Config
 
-from spacy_elmo.checkpoints.loaders import read_config
+from spacy_elmo.checkpoints.loaders import load_embedder, read_config
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_progress import Report
@@ -65,9 +65,8 @@ def train(
     keep_memory()
     changes = srsly.read_json(variants)[name]
     changes["corpus"] = {"n_workers": workers, **changes.get("corpus", {})}
-    given = {"vectors": vectors, "word_vectors": word_vectors, "transformer": transformer}
-    paths = {"train": str(text), **{key: path for key, path in given.items() if path}}
-    config = make_config(changes, paths, vocabulary, init)
+    paths = {"train": str(text), "vectors": vectors, "word_vectors": word_vectors}
+    config = make_config(changes, {**paths, "transformer": transformer}, vocabulary, init)
     config["training"]["precision"] = precision
     rate = run(config, work / f"{name}.trial", TRIAL_STEPS, device)["rate"]
     shutil.rmtree(work / f"{name}.trial")
@@ -77,6 +76,7 @@ def train(
     found = run(config, folder, steps, device)
     machine = describe_machine() if device == "cpu" else torch.cuda.get_device_name()
     found.update(name=name, changes=changes, budget=budget, machine=machine)
+    found["init"] = load_embedder(init).hash_weights().hex()[:16] if init else ""
     srsly.write_json(folder / "ladder.json", found)
     print(found, flush=True)
 
@@ -107,7 +107,7 @@ def make_config(
         config = make_pretraining_config(shape=read_config(init), init=Path(init))
     else:
         config = make_pretraining_config()
-    config["paths"].update(paths)
+    config["paths"].update({key: path or None for key, path in paths.items()})
     config["corpus"]["vocabulary"] = str(vocabulary)
     for section, values in [*BASE.items(), *changes.items()]:
         config[section].update(values)

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import torch
 import typer
-from common import describe_machine, print_table, train_config
+from common import describe_machine, print_table, set_weights, train_config
 from spacy.training import Corpus
 from thinc.api import Config, NumpyOps, set_current_ops
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.experiments.variants import get_score
 from spacy_elmo.pipeline.presets import make_config
 
@@ -81,14 +79,8 @@ def make_choice(
 ) -> Config:
     """RETURNS (Config): The preset's, changed, without the paths of a corpus."""
     paths = {"vectors": vectors} if choice.preset == "static_vectors" else {}
-    shape: BiLMConfig | None = None
-    loader: dict[str, Any] | None = None
-    if weights:
-        shape = read_config(weights)
-        loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": weights}
-    config = make_config(
-        choice.preset, [component], shape=shape, loader=loader, paths=paths, cache=str(cache)
-    )
+    settings = set_weights(weights, weights)
+    config = make_config(choice.preset, [component], paths=paths, cache=str(cache), **settings)
     tok2vec = config["components"][component]["model"]["tok2vec"]
     changed = Config(tok2vec).merge(choice.tok2vec or {})
     changed["input"].update(choice.mix or {})

@@ -100,6 +100,8 @@ def test_a_rung_trains_as_long_as_its_budget(tmp_path, texts):
 
     found = srsly.read_json(tmp_path / "work" / "small" / "ladder.json")
     assert found["steps"] >= ladder.TRIAL_STEPS and found["n_tokens"] > 40 * found["steps"]
+    again = srsly.read_json(tmp_path / "work" / "still" / "ladder.json")
+    assert found["init"] == "" and len(again["init"]) == 16
     assert first.config == second.config and first.config.width == 8
     # It went on from the first, and stood still.
     for name, tensor in first.state_dict().items():

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from common import set_weights
 from thinc.api import Config
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.pipeline.presets import make_config
 
 from .inputs import DEPTHS, Inputs
@@ -21,13 +20,8 @@ def make_elmo(preset: str, factor: float = 0.0) -> Make:
     of the learning rate; its layers are cached where it is frozen."""
 
     def make(component: str, inputs: Inputs) -> Config:
-        shape: BiLMConfig | None = None
-        loader: dict[str, Any] | None = None
-        if inputs.weights:
-            shape = read_config(inputs.weights)
-            path = "${paths.weights}"
-            loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": path}
-        config = make_config(preset, [component], shape=shape, loader=loader)
+        settings = set_weights(inputs.weights, "${paths.weights}")
+        config = make_config(preset, [component], **settings)
         config["paths"]["weights"] = inputs.weights or None
         config["paths"]["cache"] = str(inputs.work / "cache")
         elmo = config["components"]["elmo"]

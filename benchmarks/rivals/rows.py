@@ -6,6 +6,7 @@ from typing import NamedTuple
 from thinc.api import Config
 
 from spacy_elmo.text.corpus import TOKENIZER
+from spacy_elmo.util.templates import read_template
 
 from .configs import (
     Make,
@@ -24,7 +25,7 @@ RATES = (5e-5, 1e-4, 4e-4)
 # Parts of the tasks' learning rate that the fine-tuned biLM chooses from.
 FACTORS = (0.02, 0.1, 0.3)
 # The one that the preset has.
-FACTOR = 0.1
+FACTOR = read_template("fine_tune")["components"]["elmo"]["learn_rate_factor"]
 TUNED_ELMO = "fine-tuned ELMo"
 
 

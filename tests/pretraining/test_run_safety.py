@@ -20,11 +20,10 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
-from spacy_elmo.text.corpus import make_tokenizer
 from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
 
 from ..support.helpers import DATA, ROOT
-from ..support.runs import SMALL, all_bytes, train, write_config
+from ..support.runs import SMALL, all_bytes, share_tokenizer, train, write_config
 
 OLD_RUN = DATA / "run_0_1_0"
 # A file of more bytes has numbers alone: any bit of it is as good as another.
@@ -122,9 +121,7 @@ def describe(run, config):
 def test_a_flipped_bit_anywhere_is_told_or_changes_nothing(
     stopped, texts, tmp_path, caplog, monkeypatch
 ):
-    # Making it takes longer than all that is tested here.
-    tokenizer = make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
-    monkeypatch.setattr("spacy_elmo.text.corpus.make_tokenizer", lambda *args: tokenizer)
+    share_tokenizer(monkeypatch.setattr)
     # The length follows from counts.json.
     training = {**SMALL["training"], "max_steps": 0, "max_epochs": 1.0}
     config = RunConfig.check(load_config(write_config(tmp_path, texts, training=training)))

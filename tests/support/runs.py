@@ -60,8 +60,14 @@ def prepare_forks():
     what optimizers import, spaCy's registry and a tokenizer. Nothing here starts threads."""
     import torch._dynamo  # noqa: F401
 
+    share_tokenizer(setattr)
+
+
+def share_tokenizer(set_attribute):
+    """Make one tokenizer for all runs: that takes longer than a run. set_attribute: `setattr`, or
+    that of a monkeypatch."""
     tokenizer = corpus.make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
-    corpus.make_tokenizer = lambda lang, block: tokenizer
+    set_attribute(corpus, "make_tokenizer", lambda lang, block: tokenizer)
 
 
 def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
