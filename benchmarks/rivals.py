@@ -23,13 +23,15 @@ def prepare(
         "", help="Folder with MiniLM-L6; its rows are left out without"
     ),
     vectors: str = typer.Option("", help="Pipeline with static vectors; likewise"),
+    medium: str = typer.Option("", help="Folder with the larger biLM; likewise"),
     minutes: float = typer.Option(40.0, help="Processor time of `spacy pretrain`"),
     epochs: int = typer.Option(3, help="Passes of floret over the text"),
 ) -> None:
     """Make what the rows start from: floret vectors, pretrained weights, cut transformers."""
     from rivals.preparation import prepare_all
 
-    prepare_all(text, transformer, vectors, work / "inputs", minutes=minutes, epochs=epochs)
+    inputs = work / "inputs"
+    prepare_all(text, transformer, vectors, medium, inputs, minutes=minutes, epochs=epochs)
 
 
 @app.command()

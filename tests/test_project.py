@@ -266,14 +266,18 @@ def test_the_rivals_run_on_toy_data(papers):
     (text / "a.txt").write_text("Eat ham in New York .\nDo eat eggs .\n" * 30)
     options = ["--vars.english_text", "text", "--vars.weights", "weights", "--vars.seeds", "0"]
     options += ["--vars.rivals_minutes", "0.01", "--vars.rivals_epochs", "1"]
-    options += ["--vars.rivals_rows", "plain,elmo_task_mix", "--vars.rivals_steps", "1"]
+    rows = "plain,elmo_task_mix,medium_word_features"
+    options += ["--vars.rivals_medium", "weights", "--vars.rivals_rows", rows]
+    options += ["--vars.rivals_steps", "1"]
     options += ["--vars.rivals_turns", "1", "--vars.rivals_tokens", "4"]
 
     run(papers, "rivals", *options)
 
     page = (papers / "docs/rivals.md").read_text("utf-8")
     tables, _, shorter = page.partition("## Shorter products")
-    assert tables.count("| ELMo, task_mix | ") == 4 and "without vectors" in tables
+    for title in ("ELMo, task_mix", "ELMo en_medium, word_features"):
+        assert tables.count(f"| {title} | ") == 4
+    assert "without vectors" in tables and "static_vectors, vectors" in tables
     assert shorter.count("| ELMo, task_mix | fp32 | ") == 2
     vocab = spacy.blank("en").vocab
     for task in ("gum", "uner_ewt"):

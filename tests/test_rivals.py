@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from .support.toy_corpora import make_docs
-from .support.toy_rivals import has, write_corpora, write_transformer, write_vectors
+from .support.toy_rivals import has, write_bilm, write_corpora, write_transformer, write_vectors
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from rivals.inputs import DEPTHS, Inputs  # noqa: E402
+from rivals.inputs import DEPTHS, MEDIUM, Inputs  # noqa: E402
 from rivals.report import write_report  # noqa: E402
 from rivals.rows import ROWS, explain_missing, make_training_config  # noqa: E402
 from rivals.runs import Run  # noqa: E402
@@ -46,6 +46,7 @@ def work(tmp_path_factory):
     inputs.mkdir()
     write_vectors(inputs / "vectors")
     write_vectors(inputs / "floret", floret=True)
+    write_bilm(inputs / MEDIUM)
     text = inputs / "text.txt"
     text.write_text("".join(f"{doc.text}\n" for doc in make_docs(200)))
     ops, n_threads = get_current_ops(), torch.get_num_threads()
@@ -183,7 +184,7 @@ def test_parts_that_are_there_were_made_with_the_same_options(tmp_path):
 
     write_checked_json(tmp_path / "made.json", {"minutes": 40.0, "epochs": 5, "words": 3})
     with pytest.raises(typer.BadParameter, match="--minutes 40, not 7"):
-        prepare_all(tmp_path, "", "", tmp_path, minutes=7, epochs=5)
+        prepare_all(tmp_path, "", "", "", tmp_path, minutes=7, epochs=5)
     assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
 
 

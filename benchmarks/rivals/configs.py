@@ -15,14 +15,14 @@ from .pretraining import make_pretraining_block
 Make = Callable[[str, Inputs], Config]
 
 
-def make_elmo(preset: str, factor: float = 0.0) -> Make:
-    """RETURNS (Make): With a preset of ELMo. With a factor, the biLM is trained, too, at this part
-    of the learning rate; its layers are cached where it is frozen."""
+def make_elmo(preset: str, factor: float = 0.0, bilm: str = "biLM") -> Make:
+    """RETURNS (Make): With a preset of ELMo and one of the biLMs. With a factor, this is trained,
+    too, at this part of the learning rate; its layers are cached where it is frozen."""
 
     def make(component: str, inputs: Inputs) -> Config:
-        settings = set_weights(inputs.weights, "${paths.weights}")
-        config = make_config(preset, [component], **settings)
-        config["paths"]["weights"] = inputs.weights or None
+        weights = inputs.find_weights(bilm)
+        config = make_config(preset, [component], **set_weights(weights, "${paths.weights}"))
+        config["paths"]["weights"] = weights or None
         config["paths"]["cache"] = str(inputs.work / "cache")
         elmo = config["components"]["elmo"]
         if factor:

@@ -9,6 +9,8 @@ from spacy_elmo.util.digests import digest, digest_file
 
 # Layers of the transformer that frozen rows choose from.
 DEPTHS = (2, 3, 6)
+# The larger biLM, beside the one that is compared.
+MEDIUM = "en_medium"
 # How they were made, in their folder.
 MADE = "made.json"
 
@@ -24,9 +26,13 @@ class Inputs(NamedTuple):
     weights: str = ""
 
     def find(self, name: str) -> Path:
-        """name (str): "vectors", "floret", "pretrained" or "minilm_2". RETURNS (Path): its
-        folder, or its file."""
+        """name (str): "vectors", "floret", "pretrained", "en_medium" or "minilm_2".
+        RETURNS (Path): its folder, or its file."""
         return self.work / "inputs" / name
+
+    def find_weights(self, name: str) -> str:
+        """name (str): "biLM" or "en_medium". RETURNS (str): its folder; "" for the bundled one."""
+        return self.weights if name == "biLM" else str(self.find(name))
 
     def has(self, name: str) -> bool:
         """RETURNS (bool): Whether it is there."""
@@ -34,7 +40,9 @@ class Inputs(NamedTuple):
 
     def hash(self, name: str) -> str:
         """RETURNS (str): Digest of its content, which may change under the same path."""
-        return _hash_bilm(self.weights) if name == "biLM" else _hash_files(self.find(name))
+        if name in ("biLM", MEDIUM):
+            return _hash_bilm(self.find_weights(name))
+        return _hash_files(self.find(name))
 
 
 @cache

@@ -21,7 +21,7 @@ from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 from spacy_elmo.util.atomic import atomic_file, atomic_folder
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
-from .inputs import DEPTHS, MADE
+from .inputs import DEPTHS, MADE, MEDIUM
 from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
 
@@ -42,13 +42,21 @@ TRANSFORMER = {
 
 
 def prepare_all(
-    text: Path, transformer: str, vectors: str, output: Path, *, minutes: float, epochs: int
+    text: Path,
+    transformer: str,
+    vectors: str,
+    medium: str,
+    output: Path,
+    *,
+    minutes: float,
+    epochs: int,
 ) -> None:
     """Make each part that is not there and can be made.
 
     text (Path): folder with English text.
     transformer (str): folder with MiniLM-L6; "" for none.
     vectors (str): pipeline with static vectors; "" for none.
+    medium (str): folder with the larger biLM; "" for none.
     output (Path): folder to write.
     minutes (float): processor time of `spacy pretrain`.
     epochs (int): of floret.
@@ -57,6 +65,8 @@ def prepare_all(
     parts: dict[str, Callable[[Path], None]] = {}
     if vectors:
         parts["vectors"] = partial(copy_vectors, Path(vectors))
+    if medium:
+        parts[MEDIUM] = partial(copy_bilm, Path(medium))
     if transformer and find_spec("spacy_transformers"):
         for depth in DEPTHS:
             parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
@@ -97,6 +107,12 @@ def copy_vectors(source: Path, output: Path) -> None:
     nlp = spacy.blank("en", vocab=Vocab().from_disk(source / "vocab"))
     with atomic_folder(output) as folder:
         nlp.to_disk(folder)
+
+
+def copy_bilm(source: Path, output: Path) -> None:
+    """Write a folder with a biLM's files."""
+    with atomic_folder(output) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
 def write_text(source: Path, path: Path) -> None:

@@ -8,7 +8,7 @@ from spacy_elmo.experiments.summary import is_rising
 from spacy_elmo.util.atomic import write_file
 from spacy_elmo.util.checked_json import read_checked_json
 
-from .inputs import MADE
+from .inputs import MADE, MEDIUM
 from .picture import Point, plot_speed
 from .precision_table import format_precisions
 from .precisions import RESULT as PRECISIONS
@@ -184,7 +184,8 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
     for result in results:
         for name, version in result["versions"].items():
             versions.setdefault(name, set()).add(version)
-    bilms = {r["settings"]["inputs"].get("biLM") for r in results} - {None}
+    inputs = [result["settings"]["inputs"] for result in results]
+    bilms = {name: {own[name] for own in inputs if name in own} for name in ("biLM", MEDIUM)}
     facts = [
         "All sides train in one thread with NumPy's matrix products, in batches of about 1,000 "
         "words, with early stopping on dev. The rows without ELMo or a transformer have spaCy's "
@@ -202,7 +203,8 @@ def format_conditions(work: Path, lines: dict[str, list[Line]], speed: dict[str,
         "Versions: "
         + ", ".join(f"{name} {' or '.join(sorted(own))}" for name, own in versions.items())
         + ".",
-        f"biLM: {', '.join(sorted(bilms)) or 'none'}.",
+        "; ".join(f"{name}: {', '.join(sorted(own)) or 'none'}" for name, own in bilms.items())
+        + ".",
     ]
     made = read_optional(work / "inputs" / MADE)
     if "words" in made:

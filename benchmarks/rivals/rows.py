@@ -17,7 +17,7 @@ from .configs import (
     make_tuned_transformer,
     with_vectors,
 )
-from .inputs import DEPTHS, Inputs
+from .inputs import DEPTHS, MEDIUM, Inputs
 from .tasks import EVAL_FREQUENCY, Task
 
 # Learning rates that the fine-tuned transformer chooses from; spaCy's template has the first.
@@ -106,6 +106,11 @@ def _list_rows() -> list[Row]:
     make = with_vectors(make_elmo("static_vectors", FACTOR), "vectors")
     title = f"ELMo, static_vectors, {static}, fine-tuned"
     rows.append(Row("elmo_tuned_vectors", title, "ELMo", make, needs))
+    make, title = make_elmo("word_features", bilm=MEDIUM), f"ELMo {MEDIUM}, word_features"
+    rows.append(Row("medium_word_features", title, "ELMo", make, (MEDIUM,)))
+    make = with_vectors(make_elmo("static_vectors", bilm=MEDIUM), "vectors")
+    title = f"ELMo {MEDIUM}, static_vectors, {static}"
+    rows.append(Row("medium_vectors", title, "ELMo", make, (MEDIUM, "vectors")))
     for depth in DEPTHS:
         title = f"MiniLM-L6 frozen, {depth} layers, word features"
         name = f"minilm_{depth}"

@@ -7,6 +7,11 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.vectors import Vectors
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.checkpoints.native import write_native
+
+from .helpers import SHAPE
 from .toy_bert import write_bert
 from .toy_corpora import make_docs
 
@@ -39,6 +44,11 @@ def write_vectors(folder, floret=False):
         keys = [f"w{i}" for i in range(20)]
         nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=data, keys=keys)
     nlp.to_disk(folder)
+
+
+def write_bilm(folder):
+    """A tiny random biLM."""
+    write_native(BiLM(BiLMConfig(**SHAPE)), folder)
 
 
 def write_transformer(folder):
