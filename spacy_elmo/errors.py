@@ -317,6 +317,10 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL094 = "There is no text in {path}: all files are empty. Check its paths."
     EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
+    EL333 = (
+        "'{path}' was there before, and no run has written it, so it is not replaced. Give a new "
+        "or empty folder for the run, or move the file."
+    )
     EL304 = (
         "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
         "Give another folder for the output."
@@ -557,6 +561,12 @@ class Errors(metaclass=ErrorsWithCodes):
         "`include_static_vectors = true`), but the pipeline has none. Give a pipeline that has "
         "them in [paths] vectors, such as `--paths.vectors en_core_web_md`, or take the preset "
         "word_features."
+    )
+    EL332 = (
+        "A component reads static vectors, but its pipeline has none: it was added to another "
+        "pipeline than it was trained in, or loaded without its vectors. Give the pipeline those, "
+        'such as `nlp.vocab.vectors = spacy.load("en_core_web_md").vocab.vectors`, before it '
+        "runs or is initialized."
     )
     EL187 = (
         "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
@@ -834,6 +844,12 @@ class Errors(metaclass=ErrorsWithCodes):
         'and with [training] train_part = "lstms" none is learned. Predict the words that it has: '
         "`--corpus.vocabulary` with its vocab.txt."
     )
+    EL331 = (
+        "The vector of '{text}' was asked for by what merges tokens (`doc.retokenize`, as "
+        "`merge_entities` does), or after it: with `vector_hooks`, spaCy would write ELMo's vector "
+        "into the table of static ones. Merge tokens before elmo runs, or turn `vector_hooks` off "
+        "and read `span._.elmo`."
+    )
     EL328 = (
         "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
         "are kept: start the same command again with `--resume`, and with fewer processes "
@@ -1049,8 +1065,9 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL051 = "A process that computed shard {task} was killed; another one computes it again."
     WL052 = (
-        "No worker could be started for {seconds} seconds: the cluster has no room for one. "
-        "Waiting; `ray status` shows what it has."
+        "No worker has started for {seconds} seconds. Waiting. Processes on this machine are still "
+        "loading the pipeline: fewer of them (`--n-process`) load faster. A cluster may have no "
+        "room for one: `ray status` shows what it has."
     )
     WL054 = (
         "The preset {preset} reads static vectors, and none are named: add `--vectors PIPELINE`, "

@@ -1,17 +1,20 @@
 """The files of a job, and whether they are the same as when it began."""
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
+from ..errors import Errors
 from ..search.index_files import is_index_folder
+from ..text.file_formats import ends_with_returns
 from ..text.stdin import STDIN
-from ..text.text_files import find_files, get_format, is_hidden, open_binary
+from ..text.text_files import DAMAGED, find_files, get_format, is_hidden, open_binary
 from ..util.showing import show_path
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns
-from .record_readers import Item, Keys, read_json_lines, read_text_lines
+from .record_readers import MOST_BYTES, Item, Keys, read_json_lines, read_text_lines
 from .records import GIVEN_UP, Place
 from .saved_stdin import save_stdin
 
@@ -62,14 +65,18 @@ def require_readable(files: List[Path], keys: Keys) -> None:
     files (List[Path]): of a job.
     keys (Keys): of texts and ids.
     RAISES (ValueError): EL250 and EL296 for Parquet without fitting columns, EL302 if it is
-        compressed as a whole, EL240 and EL082 if a package is missing.
+        compressed as a whole, EL240 and EL082 if a package is missing, EL329 for text whose lines
+        end with carriage returns alone.
     RAISES (OSError): if a file cannot be opened.
     """
     for path in files:
         if get_format(path) == "parquet":
             require_columns(path, keys)
         else:
-            open_binary(path).close()
+            # What is damaged becomes a bad record.
+            with open_binary(path) as file, suppress(*DAMAGED):
+                if get_format(path) == "txt" and ends_with_returns(file.readline(MOST_BYTES)):
+                    raise ValueError(Errors.EL329.format(path=path))
 
 
 def read_all(

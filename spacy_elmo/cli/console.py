@@ -36,16 +36,9 @@ class Console:
     # ---- results
 
     def show(self, text: str) -> None:
-        """text (str): of a result. Once its reader has gone (`| head`), it is dropped, and the
-        command goes on: it may have files to write."""
+        """text (str): of a result."""
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        try:
-            _write(text.encode(encoding, "backslashreplace").decode(encoding), sys.stdout)
-        except OSError as err:
-            # What is buffered would fail once more when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if not isinstance(err, BrokenPipeError):
-                raise
+        _write(text.encode(encoding, "backslashreplace").decode(encoding), sys.stdout)
 
     def show_title(self, title: str) -> None:
         """title (str): of the results that follow."""
@@ -101,7 +94,7 @@ class Console:
     @property
     def has_bars(self) -> bool:
         """Whether progress is drawn: on a terminal, if it is wanted."""
-        return not self.is_quiet and sys.stderr.isatty()
+        return not self.is_quiet and _is_terminal(sys.stderr)
 
     def track(
         self, items: Any = None, *, unit: str, total: Optional[int] = None, **more: Any
@@ -164,20 +157,34 @@ def format_table(rows: Sequence[Sequence[Any]], header: Sequence[str], max_width
     return table(cells, header=header, divider=True, max_col=max_width, aligns=aligns)
 
 
-def _write(text: str, file: IO[str]) -> None:
-    """Above the bars, if there are any."""
+def _write(text: str, file: Optional[IO[str]]) -> None:
+    """Above the bars, if there are any. Once the reader has gone (`| head`), and where there never
+    was one (`2>&-`), the text is dropped, and the command goes on: it may have files to write."""
     from tqdm import tqdm
 
-    # tqdm's own way to its lock hides an interrupt behind an error.
-    with tqdm.get_lock():
-        tqdm.write(text, file=file, nolock=True)
-    file.flush()
+    if file is None:
+        return
+    try:
+        # tqdm's own way to its lock hides an interrupt behind an error.
+        with tqdm.get_lock():
+            tqdm.write(text, file=file, nolock=True)
+        file.flush()
+    except OSError as err:
+        # What is buffered would fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+        if not isinstance(err, BrokenPipeError):
+            raise
 
 
-def _make_printer(file: IO[str]) -> Printer:
+def _is_terminal(file: Optional[IO[str]]) -> bool:
+    """file (Optional[IO[str]]): None if it was closed before Python began."""
+    return file is not None and file.isatty()
+
+
+def _make_printer(file: Optional[IO[str]]) -> Printer:
     """RETURNS (Printer): wasabi's, which returns text: in colours where they can be seen."""
     printer = Printer(no_print=True)
-    printer.show_color = printer.show_color and file.isatty() and not os.getenv("NO_COLOR")
+    printer.show_color = printer.show_color and _is_terminal(file) and not os.getenv("NO_COLOR")
     return printer
 
 

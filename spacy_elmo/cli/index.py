@@ -96,7 +96,8 @@ def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
             known = sources.read_known(path, sentences, index)
             batch.put(path.name, Source(names[path], sentences, origins[path], known))
     finally:
-        # A file that cannot be read does not undo those before it.
+        # Where no words are counted beforehand (`sources.prepare`), a file that cannot be read does
+        # not undo those before it.
         batch.write()
 
 

@@ -1,5 +1,6 @@
 """Results of experiments, as JSON files that say how they came about."""
 
+import json
 import platform
 import time
 from datetime import date
@@ -9,7 +10,7 @@ from typing import Any, Dict
 
 from ..errors import Errors
 from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.reading import read_json
+from ..util.reading import JSON_BYTES, read_file, read_json
 
 # Of a run or an experiment: what its file has.
 Result = Dict[str, Any]
@@ -49,20 +50,39 @@ def read_results(folder: Path) -> Dict[Path, Result]:
 
     folder (Path): with results, however deep.
     RETURNS (Dict[Path, Dict[str, Any]]): by file, in the order of their names.
-    RAISES (ValueError): EL047 if there is nothing, EL100 to EL103 or EL142 if a file cannot
-        be read or is not what was written.
+    RAISES (ValueError): EL047 if there is nothing, EL100 to EL103 or EL142 if a file of ours
+        cannot be read or is not what was written.
     """
     results = {}
     for path in sorted(folder.rglob("*.json")):
         if any(parent.suffix == ".partial" for parent in path.relative_to(folder).parents):
             continue
-        content = read_json(path)
-        # Other programs use this key, too; our digests have 32 characters.
-        is_ours = isinstance(content, dict) and len(str(content.get("digest"))) == 32
-        if is_ours or (isinstance(content, dict) and "experiment" in content):
+        try:
+            is_ours = _is_ours(read_json(path))
+        except ValueError:
+            if _is_of_python(path):
+                continue
+            raise
+        if is_ours:
             content = read_checked_json(path)
             if "experiment" in content:
                 results[path] = content
     if not results:
         raise ValueError(Errors.EL047.format(path=folder))
     return results
+
+
+def _is_ours(content: Any) -> bool:
+    # Other programs use this key, too; our digests have 32 characters.
+    return isinstance(content, dict) and (
+        len(str(content.get("digest"))) == 32 or "experiment" in content
+    )
+
+
+def _is_of_python(path: Path) -> bool:
+    """Whether a file that is no JSON is what Python's `json.dump` wrote of other things: it writes
+    NaN for a number."""
+    try:
+        return not _is_ours(json.loads(read_file(path, JSON_BYTES)))
+    except (ValueError, RecursionError):
+        return False

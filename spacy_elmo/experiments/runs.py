@@ -85,7 +85,8 @@ def run_one(
     # Of what is trained, not of what the files say when it is done.
     config_hash = hash_config(run, settings)
     splits = find_splits(Path(settings.corpus))
-    score = get_score(settings.component)
+    block = make_run_config(run, settings)["components"][settings.component]
+    score = get_score(settings.component, block)
     log = RunLog(run.title, score, report)
     path = get_workplace(output, run)
     shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
 """What the experiments compare: where ELMo stands, and how its layers are weighted."""
 
-from typing import Any, Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from spacy.language import Language
 
@@ -9,6 +9,8 @@ from ..errors import Errors
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
+# What spaCy calls a group of spans where nobody says it.
+_SPANS_KEY = "sc"
 
 
 class Variant(NamedTuple):
@@ -87,13 +89,17 @@ def _name_layer(i: int) -> str:
     return f"LSTM layer {i} only" if i else "word layer only"
 
 
-def get_score(component: str) -> str:
-    """component (str): a factory. RETURNS (str): The score that it is chosen by, such as
-    "tag_acc". RAISES (ValueError): EL061 if it has none."""
+def get_score(component: str, block: Optional[Mapping[str, Any]] = None) -> str:
+    """component (str): a factory. block (Optional[Mapping[str, Any]]): what its config says of it.
+    RETURNS (str): the score that it is chosen by, such as "tag_acc". RAISES (ValueError): EL061 if
+    it has none."""
     nlp = Language()
     known = nlp.has_factory(component)
     weights = nlp.get_factory_meta(component).default_score_weights if known else None
     scores = {key: weight for key, weight in (weights or {}).items() if weight}
     if not scores:
         raise ValueError(Errors.EL061.format(name=component))
-    return max(scores, key=lambda key: scores[key])
+    best = max(scores, key=lambda key: scores[key])
+    # spaCy names those of spans by their key, and the default ones by its own.
+    spans_key = (block or {}).get("spans_key", _SPANS_KEY)
+    return best.replace(f"spans_{_SPANS_KEY}_", f"spans_{spans_key}_")

@@ -10,14 +10,13 @@ from typing import Any, Dict, Optional, Union, cast
 
 import numpy as np
 from spacy.tokens import Doc, Span, Token
-from thinc.api import to_numpy
 from thinc.types import Floats1d, Floats2d, Floats3d
 
 from ..errors import Errors
 from .doc_arrays import get_arrays, register_arrays, set_arrays
 from .extensions import add_extension
 from .live_mixes import find_layers, is_part_of_mix, note_mix
-from .token_keys import has_key, make_key, require_key
+from .token_keys import find_rows, get_own_rows, make_key, require_key
 
 Item = Union[Doc, Span, Token]
 _NAME = "elmo"
@@ -49,7 +48,9 @@ def store(
     weights (Optional[str]): of the biLM, as `identify` says; None if nobody asks.
     """
     note_mix(mix, name, layers)
-    entry: Dict[str, Any] = {"mix": mix, "key": make_key(doc)}
+    # On a GPU, spaCy's retokenizer moves the rows of `doc.tensor` in place.
+    kept = mix if isinstance(mix, np.ndarray) else mix.copy()
+    entry: Dict[str, Any] = {"mix": kept, "key": make_key(doc)}
     if layers is not None:
         entry["layers"] = layers
     if weights is not None:
@@ -84,37 +85,39 @@ def read_layers(doc: Doc, name: str, item: Optional[Item] = None) -> Optional[Fl
     return entry["layers"]
 
 
-def get_vectors(doc: Doc, item: Item) -> Floats2d:
-    """Find the vectors of the elmo component that ran last.
+def get_vectors(item: Item) -> Floats2d:
+    """Find vectors of the elmo component that ran last.
 
-    doc (Doc): the doc.
-    item (Item): what of the doc they are wanted for; checking a token takes constant time.
-    RETURNS (Floats2d): of the doc, shape (n_tokens, width), from `doc._.elmo`; what
-        `Span.as_doc` made of a doc has them in `doc.tensor` alone.
-    RAISES (ValueError): EL050 if the tokens of `item` were changed since, EL051 if there are
+    item (Item): a doc, or the part of it that is asked for; a token takes constant time, if no
+        tokens were merged since.
+    RETURNS (Floats2d): of its tokens, shape (n_tokens, width), from `doc._.elmo`; where tokens
+        were merged, of those that they are made of. What `Span.as_doc` made of a doc has them in
+        `doc.tensor` alone.
+    RAISES (ValueError): EL050 if its tokens were cut in other ways since, EL051 if there are
         no vectors.
     """
+    doc = item if isinstance(item, Doc) else item.doc
     entries = get_entries(doc)
     name = next(reversed(entries), "elmo")
     entry = entries.get(name)
-    if entry is not None and has_key(item, entry["key"]):
-        return entry["mix"]
+    rows = None if entry is None else find_rows(item, entry["key"])
+    if entry is not None and rows is not None:
+        return entry["mix"][rows]
     if is_part_of_mix(doc):
-        return cast(Floats2d, doc.tensor)
+        return cast(Floats2d, doc.tensor[get_own_rows(item)])
     error = Errors.EL051 if entry is None else Errors.EL050
     raise ValueError(error.format(text=doc.text[:50], name=name))
 
 
 def get_token_vector(token: Token) -> Floats1d:
     """token._.elmo: shape (width,). Errors as `get_vectors`."""
-    return get_vectors(token.doc, token)[token.i]
+    return _average(get_vectors(token))
 
 
 def get_span_vector(span: Span) -> Floats1d:
     """span._.elmo: the mean over the tokens, zeros if there are none, shape (width,).
     Errors as `get_vectors`."""
-    vectors = get_vectors(span.doc, span)[span.start : span.end]
-    return vectors.sum(axis=0) / max(1, len(vectors))
+    return _average(get_vectors(span))
 
 
 def get_token_layers(token: Token) -> Floats2d:
@@ -133,39 +136,6 @@ def get_token_layers(token: Token) -> Floats2d:
     return layers[token.i]
 
 
-def set_hooks(doc: Doc) -> None:
-    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors,
-    also where the pipeline has static vectors.
-
-    doc (Doc): the doc. spaCy drops hooks in `to_bytes` and with `n_process`.
-    """
-    for hooks, get_vector in (
-        (doc.user_hooks, _get_doc_vector),
-        (doc.user_span_hooks, get_span_vector),
-        (doc.user_token_hooks, get_token_vector),
-    ):
-        hooks["vector"] = get_vector
-        hooks["has_vector"] = _has_vector
-        hooks["similarity"] = _get_similarity
-
-
-def _get_doc_vector(doc: Doc) -> Floats1d:
-    return get_span_vector(doc[:])
-
-
-def _has_vector(item: Union[Doc, Span, Token]) -> bool:
-    return True
-
-
-def _get_similarity(item: Union[Doc, Span, Token], other: Any) -> float:
-    """The cosine, 0 if one of the vectors is zero. RAISES (ValueError): EL305 for vectors of
-    different widths."""
-    # One of them may be of a GPU.
-    a, b = to_numpy(item.vector), to_numpy(other.vector)
-    if a.shape != b.shape:
-        texts = [getattr(each, "text", "")[:50] for each in (item, other)]
-        raise ValueError(
-            Errors.EL305.format(item=texts[0], other=texts[1], width=len(a), other_width=len(b))
-        )
-    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norms if norms else 0.0
+def _average(vectors: Floats2d) -> Floats1d:
+    """vectors (Floats2d): shape (n, width). RETURNS (Floats1d): their mean; zeros of none."""
+    return vectors[0] if len(vectors) == 1 else vectors.sum(axis=0) / max(1, len(vectors))

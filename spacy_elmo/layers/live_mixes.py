@@ -55,10 +55,14 @@ def find_layers(doc: Doc, name: Optional[str] = None) -> Optional[Floats3d]:
 
 def _find(doc: Doc) -> Optional[_Made]:
     tensor: Any = doc.tensor
+    # spaCy's `doc_cleaner` sets None.
+    if tensor is None:
+        return None
     whole = tensor if tensor.base is None else tensor.base
     made = _made.get(id(whole))
     if made is None or made.mix() is not whole:
         return None
+    # A view, on a GPU even after retokenising: spaCy moves rows in place there.
     are_rows = tensor.strides == whole.strides and len(tensor) == len(doc)
     return made if are_rows else None
 

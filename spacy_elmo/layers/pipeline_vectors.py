@@ -9,6 +9,7 @@ from spacy.vectors import Mode, Vectors
 from thinc.api import Model, ragged2list
 from thinc.types import Floats2d, Ints1d
 
+from ..errors import Errors
 from ..util.checks import require_least
 from .elmo_layers import no_backprop
 from .elmo_tok2vec import Tok2VecModel
@@ -37,10 +38,14 @@ def pipeline_vectors_forward(
     """docs (List[Doc]): any docs, empty ones too.
     RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
         backprop to the map from vectors to them.
+    RAISES (ValueError): EL332 if the pipeline has no static vectors.
     """
     if not any(len(doc) for doc in docs):
         # spaCy's layer does not say how many docs there were.
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], no_backprop
+    if not len(docs[0].vocab.vectors):
+        # spaCy's layer would say that an index is out of bounds.
+        raise ValueError(Errors.EL332)
     table, as_list = model.layers
     rows, backprop_table = table(docs, is_train)
     Xs, backprop_list = as_list(rows, is_train)

@@ -42,7 +42,7 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
     RAISES (ValueError): EL314 if there is none, or if there are several; EL032 for a config that
         cannot be read; EL020 to EL022 for weights of another shape; else as `read_pipeline_state`.
     """
-    folder = _find_component(files.folder)
+    folder = find_component(files.folder)
     block = _read_components(folder.parent)[folder.name]["model"]
     known = {field.name for field in fields(BiLMConfig)}
     try:
@@ -64,7 +64,7 @@ def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     RAISES (ValueError): EL116 for a file that is none of ours, EL033 if its weights cannot be read,
         EL100 to EL104 if it is no file or not what was written.
     """
-    state = _read_state(_find_component(files.folder))
+    state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
 
 
@@ -74,8 +74,10 @@ def read_pipeline_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     return None
 
 
-def _find_component(folder: Path) -> Path:
-    """RETURNS (Path): The folder of the only "elmo"."""
+def find_component(folder: Path) -> Path:
+    """folder (Path): of a saved pipeline, or of its component. RETURNS (Path): the folder of the
+    only "elmo". RAISES (ValueError): EL314 if there is none, or if there are several; EL032 for a
+    config that cannot be read."""
     is_component = not (folder / CONFIG_FILE).is_file()
     pipeline = folder.parent if is_component else folder
     names = _list_elmos(_read_components(pipeline))

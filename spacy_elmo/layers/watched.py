@@ -84,7 +84,8 @@ def stock_listener_forward(
     if is_sent:
         note_sent(model)
     for doc in () if is_sent else docs:
-        if doc.tensor.size:
+        # spaCy's `doc_cleaner` sets None.
+        if doc.tensor is not None and doc.tensor.size:
             require_width(model, doc, doc.tensor.shape[-1])
             compare_weights(model, doc, is_train)
         elif not is_train:

@@ -18,11 +18,12 @@ from ..errors import Errors
 from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..inference.identity import identify
-from ..layers.doc_store import ASSIGNS, register_extensions, set_hooks, store
+from ..layers.doc_store import ASSIGNS, register_extensions, store
 from ..layers.elmo_layers import LAYERS_NAME, get_embedder, is_frozen, no_backprop
 from ..layers.in_parts import predict_in_parts
 from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
+from ..layers.vector_hooks import set_hooks
 from ..layers.watched import send_weights, stock_listener_forward, watch
 from ..util.checks import require_least
 from .first_use import FirstUse

@@ -51,5 +51,8 @@ class FirstUse:
     def _make(self, key: str) -> Any:
         """RETURNS (Any): What a block of [initialize] makes; None if there is none."""
         config = self._nlp.config.interpolate().get("initialize") or {}
-        block = ((config.get("components") or {}).get(self._component.name) or {}).get(key)
+        # Where another pipeline has taken it, it may have another name by now.
+        own = (name for name, pipe in self._nlp.components if pipe is self._component)
+        name = next(own, self._component.name)
+        block = ((config.get("components") or {}).get(name) or {}).get(key)
         return registry.resolve({key: block})[key] if block else None

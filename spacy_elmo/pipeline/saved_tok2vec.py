@@ -10,9 +10,16 @@ from ..checkpoints.loaders import BundledLoader
 from ..layers.elmo_layers import get_embedder
 from ..layers.saved_model import get_most_bytes, load_model
 from .saved_pipe import SavedPipe
-from .weights_language import CFG_BYTES, find_language, read_cfg, warn_language, write_cfg
+from .weights_language import (
+    CFG_BYTES,
+    CFG_FILE,
+    find_language,
+    read_cfg,
+    warn_language,
+    write_cfg,
+)
 
-_CFG, _MODEL = "cfg", "model"
+_MODEL = "model"
 
 
 class SavedTok2Vec(SavedPipe, Tok2Vec):
@@ -51,15 +58,15 @@ class SavedTok2Vec(SavedPipe, Tok2Vec):
             warn_language(self.name, how, lang, docs)
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        writers = {_CFG: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}
+        writers = {CFG_FILE: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}
         return {name: write() for name, write in writers.items() if name not in exclude}
 
     def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
-        limits = {_CFG: CFG_BYTES, _MODEL: get_most_bytes(self.model)}
+        limits = {CFG_FILE: CFG_BYTES, _MODEL: get_most_bytes(self.model)}
         return {name: most for name, most in limits.items() if name not in exclude}
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        lang = read_cfg(files[_CFG], source) if _CFG in files else None
+        lang = read_cfg(files[CFG_FILE], source) if CFG_FILE in files else None
         if _MODEL in files:
             load_model(self.model, files[_MODEL], source)
             # Of these weights.

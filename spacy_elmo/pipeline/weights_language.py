@@ -9,11 +9,14 @@ import srsly
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.native import META_FILE
 from ..errors import Errors, Warnings
+from ..layers.pipeline_weights import find_component, matches_pipeline
 from ..util.atomic import find_folder
-from ..util.reading import read_json_object
+from ..util.reading import read_file, read_json_object
 
 # spaCy's code for no language in particular.
 _ANY = "xx"
+# Of a component, in its folder.
+CFG_FILE = "cfg"
 # Bytes that a component's cfg can have.
 CFG_BYTES = 10_000
 
@@ -27,6 +30,10 @@ def read_language(files: CheckpointFiles) -> Optional[str]:
     if files.weights_path is not None:
         return None
     try:
+        if matches_pipeline(files):
+            # A pipeline may be of another language than the weights in it.
+            path = find_component(files.folder) / CFG_FILE
+            return read_cfg(read_file(path, CFG_BYTES), str(path))
         lang = read_json_object(find_folder(files.path) / META_FILE).get("lang")
     except ValueError:
         return None

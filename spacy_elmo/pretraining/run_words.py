@@ -10,7 +10,7 @@ from ..checkpoints.formats import read_words, write_words
 from ..errors import Errors, Warnings
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from ..text.corpus import Corpus
-from ..util.checked_json import read_checked_json, write_checked_json
+from ..util.checked_json import has_digest, read_checked_json, write_checked_json
 from ..util.digests import digest_file
 from .run_config import RunConfig
 from .run_folder import find_words, has_checkpoints
@@ -53,8 +53,8 @@ def count_targets(corpus: Corpus, most: int) -> int:
     """corpus (Corpus): text. most (int): where to stop. RETURNS (int): its tokens and ends of
     sequences, or `most` if there are more. RAISES (ValueError): as `Corpus.read_in_order`."""
     n_targets = 0
-    for words in corpus.read_in_order():
-        n_targets += len(words) + 1
+    for sequences in corpus.read_in_order():
+        n_targets += sum(len(words) + 1 for words in sequences)
         if n_targets >= most:
             return most
     return n_targets
@@ -136,9 +136,9 @@ def _prepare_to_start(
     """Choose the words. The text is not counted if both they and the number of steps are
     given; then each file is opened, so that training does not end in the middle at one that
     is no text."""
-    counts = _read_whole_counts(output)
-    if counts.get("text") != text or not _has_words(output, counts):
-        counts = {"text": text}
+    before = _read_whole_counts(output)
+    is_same = before.get("text") == text and _has_words(output, before)
+    counts: Dict[str, Any] = before if is_same else {"text": text}
     given = read_given_words(config.corpus)
     is_given, is_counted = given.vocabulary is not None, "n_tokens" in counts
     counter = WordCounter()
@@ -150,6 +150,7 @@ def _prepare_to_start(
             source.require_readable()
     if is_given or not is_counted:
         words = choose_vocabulary(counter, config.corpus, given).words
+        _require_own(output / VOCAB_FILE, words, before)
         counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, words, is_trained=False)
     return counts
 
@@ -171,10 +172,21 @@ def read_counts(output: Path) -> Dict[str, Any]:
     return read_checked_json(output / COUNTS_FILE)
 
 
+def _require_own(path: Path, words: List[str], counts: Dict[str, Any]) -> None:
+    """RAISES (ValueError): EL333 for a vocab.txt that no run has begun with."""
+    # One that was killed may have written its words and no counts.
+    if path.exists() and not counts and _read_words(path) != words:
+        raise ValueError(Errors.EL333.format(path=path))
+
+
 def _read_whole_counts(output: Path) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): What counts.json says; empty if there is none, or if it is damaged.
+    RAISES (ValueError): EL333 if it is none of ours."""
     path = output / COUNTS_FILE
     if not path.exists():
         return {}
+    if not has_digest(path) and not has_checkpoints(output):
+        raise ValueError(Errors.EL333.format(path=path))
     try:
         return read_counts(output)
     except ValueError as err:
@@ -197,13 +209,17 @@ def _has_words(output: Path, counts: Dict[str, Any]) -> bool:
 
 def _write_vocabulary(path: Path, words: List[str], is_trained: bool) -> str:
     """Write vocab.txt unless it is there. RETURNS (str): its digest."""
-    try:
-        before = read_words(path) if path.exists() else None
-    except ValueError:
-        before = None
-    if before != words:
+    if _read_words(path) != words:
         if is_trained:
             problem = "it is not that of the checkpoints"
             logger.warning(Warnings.WL027.format(path=path, problem=problem))
         write_words(path, words)
     return digest_file(path)
+
+
+def _read_words(path: Path) -> Optional[List[str]]:
+    """RETURNS (Optional[List[str]]): Of vocab.txt; None if there is none, or if it is damaged."""
+    try:
+        return read_words(path) if path.exists() else None
+    except ValueError:
+        return None

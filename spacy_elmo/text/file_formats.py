@@ -40,9 +40,15 @@ def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     """
     for line, end in _lines(path, offset, _MAX_LINE):
         text = decode(line, path, end - len(line)).strip(f"\r\n{_MARK}")
-        if end == len(line) and not line.endswith(b"\n") and "\r" in text:
+        if end == len(line) and ends_with_returns(line):
             raise ValueError(Errors.EL329.format(path=path))
         yield text, end
+
+
+def ends_with_returns(line: bytes) -> bool:
+    """line (bytes): the first one of a file. RETURNS (bool): Whether it is all of it, as lines end
+    with carriage returns alone."""
+    return not line.endswith(b"\n") and b"\r" in line.strip(b"\r\n")
 
 
 def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:

@@ -40,9 +40,13 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(path)
+    # None if it was closed before Python began.
+    stdin = stdin or getattr(sys.stdin, "buffer", None)
+    if stdin is None:
+        raise ValueError(Errors.EL157)
     with atomic_file(path) as partial:
         with partial.open("wb") as file:
-            shutil.copyfileobj(stdin or sys.stdin.buffer, file)
+            shutil.copyfileobj(stdin, file)
         if not partial.stat().st_size:
             raise ValueError(Errors.EL157)
         # Before the text: one without a digest would be taken for that of an older run.

@@ -36,6 +36,12 @@ def _dump(content: Dict[str, Any], indent: Optional[int]) -> bytes:
         return json.dumps(content, indent=indent, allow_nan=False).encode("ascii")
 
 
+def has_digest(path: Path) -> bool:
+    """path (Path): a file. RETURNS (bool): Whether it begins as what `write_checked_json` wrote.
+    RAISES (ValueError): EL100 to EL103 if it cannot be read."""
+    return _HEAD.match(read_file(path, JSON_BYTES)) is not None
+
+
 def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
     """Read what `write_checked_json` wrote, without the digest.
 

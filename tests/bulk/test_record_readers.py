@@ -303,3 +303,18 @@ def test_parquet_that_is_compressed_as_a_whole_is_refused(tmp_path, compression)
     path.write_bytes(gzip.compress(write(tmp_path / "x.parquet").read_bytes()))
     with pytest.raises(ValueError, match="EL302.*Decompress it to 'x.parquet'"):
         require_readable([path], KEYS)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_lines_of_old_macs_are_refused_beforehand(tmp_path, suffix):
+    path = tmp_path / f"x.txt{suffix}"
+    pack = gzip.compress if suffix else bytes
+    path.write_bytes(pack(b"One line.\rTwo lines.\r"))
+    with pytest.raises(ValueError, match="EL329.*x.txt"):
+        require_readable([path], KEYS)
+    for content in (b"One line.\r", b"One\rline.\nTwo lines.", b""):
+        path.write_bytes(pack(content))
+        require_readable([path], KEYS)
+    # What is damaged becomes a bad record later.
+    path.write_bytes(pack(b"One line.")[:-3])
+    require_readable([path], KEYS)

@@ -114,23 +114,40 @@ def test_an_error_of_ours_has_no_traceback(kind, capsys):
 
 
 @pytest.mark.slow
-def test_a_reader_may_go(tmp_path):
+@pytest.mark.parametrize("method, stream", [("show", "stdout"), ("tell", "stderr")])
+def test_a_reader_may_go(tmp_path, method, stream):
     code = (
         "import sys, pathlib\n"
         "from spacy_elmo.cli.common import exit_on_error\n"
         "with exit_on_error() as console:\n"
-        "    for i in range(100_000): console.show('result')\n"
+        f"    for i in range(100_000): console.{method}('result')\n"
         f"    pathlib.Path({str(tmp_path / 'x')!r}).touch()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert process.stdout.readline() == b"result" + os.linesep.encode()
-        process.stdout.close()
-        error = process.stderr.read().decode()
+        left, kept = process.stdout, process.stderr
+        if stream == "stderr":
+            left, kept = kept, left
+        assert left.readline() == b"result" + os.linesep.encode()
+        left.close()
+        rest = kept.read().decode()
 
     # The files are still written.
-    assert (process.returncode, error) == (0, "") and (tmp_path / "x").exists()
+    assert (process.returncode, rest) == (0, "") and (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_stream_that_was_closed_is_no_mistake(monkeypatch, stream):
+    """Python has None for what a shell closes (`2>&-`)."""
+    monkeypatch.setattr(sys, stream, None)
+    console = Console()
+    console.show("result")
+    console.show_title("title")
+    console.inform("note")
+    console.fail("error")
+    assert console.mark("word") == "[word]" and not console.has_bars
+    console.finish()
 
 
 @pytest.mark.slow

@@ -30,6 +30,8 @@ def folder(tmp_path):
         write_result(tmp_path / "results" / title[:3] / "gain.json", "gain", title, GAIN)
     srsly.write_json(tmp_path / "results" / "other.json", {"digest": "sha256:1", "a": 1})
     srsly.write_json(tmp_path / "results" / "list.json", [1])
+    # As Python's `json.dump` writes it.
+    (tmp_path / "results" / "nan.json").write_text('{"loss": NaN}')
     return tmp_path / "results"
 
 

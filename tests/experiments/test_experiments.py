@@ -261,6 +261,11 @@ def test_the_score_is_the_component_s_own(component):
     assert get_score(component) == COMPONENTS[component]
 
 
+def test_the_score_of_spans_has_their_key():
+    assert get_score("spancat", {"spans_key": "nested"}) == "spans_nested_f"
+    assert get_score("spancat", {}) == "spans_sc_f"
+
+
 @given(st.floats(0.001, 1), st.integers(0, 9))
 def test_subsets_are_nested_and_chosen_by_the_seed(tmp_path, share, seed):
     DocBin(docs=make_docs(40)).to_disk(tmp_path / "all.spacy")

@@ -31,6 +31,16 @@ def test_words_without_a_vector_are_zeros(docs):
         assert [bool(row.any()) for row in Y] == [word in "ab" for word in words]
 
 
+def test_a_pipeline_without_vectors_is_told(docs):
+    model = pipeline_vectors(2)
+    model.initialize(X=docs)
+    others = [Doc(spacy.blank("en").vocab, words=words) for words in WORDS]
+    for is_train in (False, True):
+        with pytest.raises(ValueError, match="EL332.*nlp.vocab.vectors"):
+            model(others, is_train)
+    assert [Y.shape for Y in model.predict(others[1:2])] == [(0, 2)]
+
+
 def test_gradients_match_finite_differences(docs):
     model = pipeline_vectors(2)
     model.initialize(X=docs)

@@ -86,6 +86,52 @@ def test_vector_hooks_serve_pipelines_with_static_vectors():
         doc.to_bytes()
 
 
+def test_hooks_and_static_vectors_bear_merges():
+    """spaCy writes the vector of what it merges into the table of static ones."""
+    nlp = make_nlp(vector_hooks=True)
+    for word, number in (("green", 1.0), ("eggs", 3.0)):
+        nlp.vocab.set_vector(word, np.full(8, number, dtype="float32"))
+    doc = nlp("green eggs and green ham")
+    before = doc.tensor.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        # Known, so spaCy writes nothing.
+        retokenizer.merge(doc[3:4])
+
+    np.testing.assert_array_equal(nlp.vocab.get_vector("green eggs"), np.full(8, 2.0))
+    two, three = (before[:n].mean(axis=0) for n in (2, 3))
+    assert_close([doc[0].vector, doc[0:2].vector, doc.vector], [two, three, before.mean(axis=0)])
+    assert doc[0:2].as_doc().text == "green eggs and "
+    with pytest.raises(ValueError, match="EL331.*'ham'.*vector_hooks"), doc.retokenize() as again:
+        again.merge(doc[3:4])
+    doc.tensor = np.zeros((4, 8), dtype="float32")
+    assert_close([doc[3:4].vector], [before[4]])
+
+
+def test_hooks_of_docs_without_a_tensor_read_what_was_kept():
+    nlp = make_nlp(vector_hooks=True)
+    nlp.vocab.set_vector("eggs", np.ones(3, dtype="float32"))
+    doc = nlp("green ham")
+    expected = doc.vector.copy()
+    doc.tensor = None
+    assert_close([doc[:].vector, doc[0:1].vector], [expected, doc[0]._.elmo])
+
+
+@pytest.mark.parametrize("attrs", [{"tensor": None}, {"tensor": None, "_.elmo": None}])
+def test_cleaned_docs_are_told_from_others(attrs):
+    nlp = make_nlp(store_layers=True)
+    nlp.add_pipe("doc_cleaner", config={"attrs": attrs})
+    doc = nlp("green eggs .")
+    if "_.elmo" not in attrs:
+        assert doc[0]._.elmo.shape == (8,) and doc[0]._.elmo_layers.shape == (3, 8)
+        with doc.retokenize() as retokenizer:
+            retokenizer.split(doc[1], ["eg", "gs"], heads=[doc[0], doc[0]])
+    error = "EL051" if "_.elmo" in attrs else "EL050"
+    for read in ("elmo", "elmo_layers"):
+        with pytest.raises(ValueError, match=error):
+            getattr(doc[1]._, read)
+
+
 def test_layers_are_kept_when_asked_for(nlp):
     doc = nlp("green eggs")
     with pytest.raises(ValueError, match=r"EL052.*'elmo'.*store_layers"):
@@ -118,16 +164,35 @@ def test_no_vectors_is_an_error():
         doc[0]._.elmo
 
 
-def test_retokenised_docs_are_an_error_until_run_again(nlp):
+@pytest.mark.parametrize("n_bytes", [0, 1])
+def test_merged_tokens_have_the_mean_of_their_parts(nlp, n_bytes):
     doc = nlp("I like green eggs .")
+    before = doc.tensor.copy()
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[2:4])
+    doc = Doc(nlp.vocab).from_bytes(doc.to_bytes()) if n_bytes else doc
 
-    for read in (lambda: doc[2]._.elmo, lambda: doc[1:3]._.elmo):
-        with pytest.raises(ValueError, match="EL050"):
-            read()
+    for i, rows in enumerate(([0], [1], [2, 3], [4])):
+        assert_close([doc[i]._.elmo], [before[rows].mean(axis=0)], 1e-6)
+    assert_close([doc[1:3]._.elmo, doc[:]._.elmo], [before[1:4].mean(axis=0), before.mean(axis=0)])
+    assert not doc[2:2]._.elmo.any()
+    # Layers of a merged token are none of those that were kept.
+    with pytest.raises(ValueError, match="EL05"):
+        doc[2]._.elmo_layers
     with pytest.warns(UserWarning, match="WL061.*span"):
         assert nlp.get_pipe("elmo")(doc)[2]._.elmo.shape == (8,)
+
+
+def test_a_part_of_a_doc_is_no_merge_of_it(nlp):
+    """Its text begins as that of the whole doc does, with other tokens."""
+    doc = nlp("na na na na na")
+    expected = doc.tensor[2:4].copy()
+    part = doc[2:4].as_doc(copy_user_data=True)
+    assert_close([token._.elmo for token in part], list(expected), 0)
+    stored = Doc(nlp.vocab).from_bytes(part.to_bytes())
+    for read in (lambda: stored[0]._.elmo, lambda: stored[:]._.elmo):
+        with pytest.raises(ValueError, match="EL05"):
+            read()
 
 
 @pytest.mark.parametrize("hooks", [False, True])
@@ -151,17 +216,27 @@ def test_tokens_cut_anew_are_told_where_their_number_stays(read):
     words = ["na", "na", "na", "batman", "!"]
     doc = Doc(nlp.vocab, words=words, spaces=[True, True, True, False, False])
     expected = getattr(nlp(doc)[4]._, read).copy()
+    mix = doc.tensor.copy()
+    first, third = mix[0:2].mean(axis=0), mix[2]
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
         retokenizer.split(doc[3], ["bat", "man"], heads=[doc[2], doc[2]])
     assert [token.text for token in doc] == ["na na", "na", "bat", "man", "!"]
 
     for i in range(4):
+        if (i, read) == (0, "elmo"):
+            assert_close([doc[0]._.elmo], [first])
+            continue
+        if (i, read) == (1, "elmo"):
+            assert_close([doc[1]._.elmo], [third])
+            continue
         with pytest.raises(ValueError, match="EL050"):
             getattr(doc[i]._, read)
     # This one is where it was.
     np.testing.assert_array_equal(getattr(doc[4]._, read), expected)
-    for span in (doc[0:2], doc[1:5], doc[:]):
+    assert_close([doc[0:2]._.elmo, doc[:]._.elmo], [mix[0:3].mean(axis=0), mix.mean(axis=0)])
+    assert_close([doc[2:4]._.elmo], [mix[3]])
+    for span in (doc[1:3], doc[3:5]):
         with pytest.raises(ValueError, match="EL050"):
             span._.elmo
 

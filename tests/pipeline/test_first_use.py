@@ -93,3 +93,16 @@ def test_the_configured_weights_are_taken_behind_a_forgotten_pipeline(config, ex
     other.add_pipe("elmo", source=load_model_from_config(config, auto_fill=True))
     gc.collect()
     assert_close([other(TEXT).tensor], [expected])
+
+
+@pytest.mark.parametrize("rename", [False, True])
+def test_another_name_has_the_same_weights(config, expected, rename):
+    config["nlp"]["pipeline"] = ["elmo"]
+    del config["components"]["tagger"]
+    source = nlp = load_model_from_config(config, auto_fill=True)
+    if rename:
+        nlp.rename_pipe("elmo", "other")
+    else:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", source=source, name="other")
+    assert_close([nlp(TEXT).tensor], [expected])

@@ -152,3 +152,13 @@ def test_copies_do_not_tell_again(embedder, tmp_path):
         warnings.simplefilter("error", UserWarning)
         docs = list(nlp.pipe([TEXT] * 2, n_process=2))
     assert len(docs) == 2
+
+
+@pytest.mark.parametrize("place", ["", "elmo"])
+def test_weights_of_a_pipeline_have_their_own_language(embedder, tmp_path, place):
+    nlp = make_elmo("en", make_weights(embedder, tmp_path / "weights", lang="de"))
+    nlp.to_disk(tmp_path / "pipeline")
+    other = make_elmo("en", tmp_path / "pipeline" / place)
+    assert other.get_pipe("elmo").lang == "de" and is_told(other) == [True]
+    (tmp_path / "pipeline/elmo/cfg").write_text("no JSON")
+    assert make_elmo("en", tmp_path / "pipeline" / place).get_pipe("elmo").lang is None

@@ -200,12 +200,42 @@ def test_a_run_that_is_too_short_is_told_before_it_starts(
     assert "[WL029]" in at_start[0]
 
 
-def test_a_run_that_is_long_enough_is_not_warned_of(tmp_path, texts, caplog):
-    config = RunConfig.check(load_config(write_config(tmp_path, texts)))
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_run_that_is_long_enough_is_not_warned_of(tmp_path, texts, caplog, is_given):
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\nham\n")
+    words = {"vocabulary": str(tmp_path / "vocab.txt")} if is_given else {}
+    # Half of the text has fewer sequences than this.
+    training = {**SMALL["training"], "batch_tokens": 1000}
+    corpus = {**SMALL["corpus"], "buffer_tokens": 1000, **words}
+    path = write_config(tmp_path, texts, corpus=corpus, training=training)
+    config = RunConfig.check(load_config(path))
     with caplog.at_level(logging.WARNING):
-        train(tmp_path, texts, stop_at=1)
+        pretrain(load_config(path), tmp_path / "run", should_stop=lambda: True)
         describe_corpus(config, tmp_path)
-    assert "[WL02" not in caplog.text
+    assert "[WL029]" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name, content, is_refused",
+    [
+        ("vocab.txt", "my own words\n", True),
+        ("counts.json", '{"mine": 1}', True),
+        ("counts.json", "", True),
+        ("notes.txt", "mine", False),
+    ],
+)
+def test_files_of_others_are_not_replaced(tmp_path, texts, name, content, is_refused):
+    config = load_config(write_config(tmp_path, texts))
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / name).write_text(content)
+    if is_refused:
+        with pytest.raises(ValueError, match=f"EL333.*{name}.*empty folder"):
+            pretrain(config, run, should_stop=lambda: True)
+        assert {path.name for path in run.iterdir()} == {".lock", name}
+    else:
+        pretrain(config, run, should_stop=lambda: True)
+    assert (run / name).read_text() == content
 
 
 def test_debug_corpus_tells_of_a_run_that_is_too_short(tmp_path, texts, caplog):

@@ -192,6 +192,12 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
 
 
+def test_a_standard_input_that_was_closed_has_no_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="EL157"):
+        spool_stdin(tmp_path)
+
+
 def test_lines_of_old_macs_are_not_one_line(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"The Harbour\rShips come in\r")

@@ -58,8 +58,8 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
     client reads nothing (Linux).
 
     port (int): 0 for any that is free.
-    RETURNS (socket): bound. RAISES (OSError, UnicodeError): if there is no such host, or if the
-        address is in use.
+    RETURNS (socket): that accepts connections. RAISES (OSError, UnicodeError): if there is no such
+        host, or if the address is in use.
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # asyncio sends without delay only on sockets that say that they are TCP; else an answer of two
@@ -75,6 +75,8 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     try:
         opened.bind(address)
+        # Whoever reads the address may connect before the server answers.
+        opened.listen(_BACKLOG)
     except OSError:
         opened.close()
         raise
