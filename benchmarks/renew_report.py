@@ -47,6 +47,8 @@ ALL = (
     Compared("vectors", "korean/ko_gsd", "UD Korean GSD, XPOS"),
     Compared("weighting", "paper/ewt", TAGS),
     Compared("weighting", "paper/wnut17", NAMES),
+    Compared("samples", "paper/ewt", TAGS),
+    Compared("samples", "paper/wnut17", NAMES),
     Compared("placement", "paper/ewt", TAGS),
     Compared("placement", "paper/wnut17", NAMES),
     Compared("placement", "table1/table3_snli", PAIRS),
@@ -81,17 +83,19 @@ def main(
 
 def summarise(compared: Compared) -> dict[str, Any] | None:
     """RETURNS (dict[str, Any] | None): As `experiment` writes it, of the seeds that all variants
-    have; None if there is none."""
+    have (in `samples`, with all parts of the training docs); None if there is none."""
     folder = RESULTS / compared.folder
     if not folder.is_dir():
         return None
     variants = choose_variants(compared.suite, DEPTH)
     runs = [read_checked_json(p) for p in sorted(folder.glob("*.json")) if p.stem != "settings"]
-    seeds = set.intersection(
-        *({run["seed"] for run in runs if run["variant"] == each.name} for each in variants)
-    )
-    known = {each.name for each in variants}
-    chosen = [run for run in runs if run["variant"] in known and run["seed"] in seeds]
+    # Parts of the training docs are compared by one suite alone.
+    shares = {run["share"] for run in runs} if compared.suite == "samples" else {1.0}
+    groups = {(each.name, share): set[int]() for each in variants for share in shares}
+    for run in runs:
+        groups.get((run["variant"], run["share"]), set()).add(run["seed"])
+    seeds = set.intersection(*groups.values())
+    chosen = [r for r in runs if (r["variant"], r["share"]) in groups and r["seed"] in seeds]
     if not chosen:
         return None
     summary = describe_suite(compared.title, variants, chosen, read_settings(folder))
