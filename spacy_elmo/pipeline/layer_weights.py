@@ -1,6 +1,7 @@
 """What each task learned to take from the layers (Peters et al. 2018, figure 2)."""
 
 import sys
+from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import srsly
@@ -80,8 +81,8 @@ def build_weights_logger_v1(
 
     logger (Optional[SetupLogger]): logs the rest; null for spaCy's own, in the console.
     path (Optional[str]): a JSONL file with a line for each evaluation: "step", "epoch",
-        "score" and "mixes"; it is begun anew. null to leave the mixes to `logger`,
-        which finds them under "elmo_weights" in what it is told.
+        "score" and "mixes"; it is begun anew, and its folder is made. null to leave the mixes to
+        `logger`, which finds them under "elmo_weights" in what it is told.
     RETURNS (SetupLogger): for [training.logger].
     """
     inner = console_logger_v3() if logger is None else logger
@@ -89,9 +90,10 @@ def build_weights_logger_v1(
     def setup(
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> Tuple[LogStep, Callable[[], None]]:
-        log_inner, finalize = inner(nlp, stdout, stderr)
         if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
             srsly.write_jsonl(path, [])
+        log_inner, finalize = inner(nlp, stdout, stderr)
 
         def log_step(info: Optional[Dict[str, Any]]) -> None:
             if info is not None:

@@ -110,7 +110,7 @@ def test_components_may_have_other_numbers_of_layers(tmp_path):
 
 @pytest.mark.parametrize("wrapped", [None, "spacy.ConsoleLogger.v1"])
 def test_training_logs_the_mixes(tmp_path, toy_folder, corpus, wrapped):  # noqa: F811
-    path, log, output = tmp_path / "config.cfg", tmp_path / "mixes.jsonl", tmp_path / "output"
+    path, log, output = (tmp_path / name for name in ("config.cfg", "new/mixes.jsonl", "output"))
     weights = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
     run("elmo", "init-config", path, "--preset", "task_mix", "--pipeline", "tagger", *weights)
     run("init", "fill-config", path, path)
