@@ -808,7 +808,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
     EL198 = (
         "The label '{label}' is none of those that the component '{name}' was initialized with: "
-        "{labels}. Initialize it with data that has all labels, or give them in "
+        "{labels}. Make it anew and initialize it with data that has all labels, or give them in "
         "[initialize.components.{name}] labels."
     )
     EL303 = (

@@ -1,4 +1,4 @@
-"""`BiLSTM`: two stacks of LSTM layers, one for each reading direction."""
+"""A stack of LSTM layers for one reading direction, of which the biLM has two."""
 
 from typing import List, NamedTuple, Optional, Tuple
 
