@@ -50,8 +50,9 @@ def _has_last_row(doc: Doc) -> bool:
     """Whether the last row of a doc's tensor is that of ELMo's vectors, which `doc.retokenize`
     keeps."""
     entries = list(get_entries(doc).values())
-    rows = [to_numpy(X[-1]) for X in (doc.tensor, *(entry["mix"] for entry in entries[-1:]))]
-    return len(rows) == 2 and np.array_equal(*rows)
+    if not entries:
+        return False
+    return np.array_equal(to_numpy(doc.tensor[-1]), to_numpy(entries[-1]["mix"][-1]))
 
 
 def _get_static_vector(span: Span) -> Floats1d:

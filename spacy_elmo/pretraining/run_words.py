@@ -24,6 +24,8 @@ COUNTS_FILE = "counts.json"
 _LONG_BYTES, _MANY = 48, 0.1
 # In counts.json, the digest of vocab.txt.
 _WORDS_KEY = "vocabulary"
+# Of what counts.json has, one at least.
+_COUNTS_KEYS = {"text", "n_tokens", _WORDS_KEY}
 
 
 def count_words(corpus: Corpus) -> WordCounter:
@@ -185,13 +187,17 @@ def _read_whole_counts(output: Path) -> Dict[str, Any]:
     path = output / COUNTS_FILE
     if not path.exists():
         return {}
-    if not has_digest(path) and not has_checkpoints(output):
-        raise ValueError(Errors.EL333.format(path=path))
     try:
-        return read_counts(output)
+        counts = read_counts(output)
     except ValueError as err:
+        if not has_digest(path) and not has_checkpoints(output):
+            raise ValueError(Errors.EL333.format(path=path)) from err
         logger.warning(Warnings.WL027.format(path=path, problem=err))
         return {}
+    # Those of older versions have no digest.
+    if not counts.keys() & _COUNTS_KEYS and not has_checkpoints(output):
+        raise ValueError(Errors.EL333.format(path=path))
+    return counts
 
 
 def _has_words(output: Path, counts: Dict[str, Any]) -> bool:
