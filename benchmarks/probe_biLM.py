@@ -46,7 +46,7 @@ def main(
     sentences: int = typer.Option(2000, help="Held-out sentences to score"),
     train_sentences: int = typer.Option(6000, help="Most training sentences of a task"),
     updates: int = typer.Option(800, help="Of the biLSTM, by 32 sentences"),
-    seeds: int = typer.Option(3),
+    seeds: int = typer.Option(3, help="Of the biLSTM; 0: no entities"),
     name: str = typer.Option("", help="To print; the folder's if left out"),
     output: Path = typer.Option(None, help="JSON file to write"),
 ) -> None:
@@ -58,7 +58,7 @@ def main(
     found["perplexity"] = score_text(checkpoint, heldout, vocab, sentences)
     found["xpos"] = probe_tags(embedder, corpora, train_sentences)
     table = None if vectors is None else read_table(vectors)
-    for task in ENTITIES:
+    for task in ENTITIES if seeds else ():
         data = read_docs(corpora, task, train_sentences)
         inputs = {split: embed(embedder, part) for split, part in data.items()}
         found[task] = fit_all(inputs, data, updates, seeds)

@@ -209,6 +209,9 @@ def test_the_report_shows_what_the_files_say(tmp_path):
         "tasks": {"ewt": timed},
     }
     write_checked_json(tmp_path / "results/speed.json", speed)
+    slower = {name: {**rates, "tokens_per_second": 1000.0} for name in ("plain", "onnx_int8")}
+    elsewhere = {**speed, "machine": "other, 2 threads", "tasks": {"ewt": slower}}
+    write_checked_json(tmp_path / "results/speed_other.json", elsewhere)
     write_checked_json(tmp_path / "results/skipped.json", {"rows": {"plain_floret": "no floret"}})
 
     write_report(tmp_path, tmp_path / "docs/rivals.md")
@@ -217,10 +220,15 @@ def test_the_report_shows_what_the_files_say(tmp_path):
     assert (
         "| tok2vec | 60.00 ± 14.14 | 59.00 ± 14.14 | 2 | 12,346 (9,000 to 13,000) | 2.1 |" in text
     )
+    assert (
+        "| UD English EWT, XPOS | toy, 2026-01-01 | other, 2026-01-01 |" in text
+        and "| tok2vec | 12,346 (1.0) | 1,000 |" in text
+        and "onnxruntime, vectors alone | - | 1,000 |" in text
+    )
     # plain's second seed, and the first of plain_vectors.
     assert "Still better at the last update allowed: tok2vec; tok2vec, vectors of" in text
     assert "3 layers, word features | 90.00 | 89.00 | 1 |" in text
-    assert "| MiniLM-L6 frozen, 2 layers" not in text
+    assert "| MiniLM-L6 frozen, 2 layers" not in text.partition("## On several machines")[0]
     frozen = "2 layers, word features, MiniLM-L6 frozen, 3 layers, word features"
     assert f"{frozen}, MiniLM-L6 fine-tuned, rate 0.0001.\n" in text
     assert (

@@ -14,7 +14,8 @@ from .precision_table import format_precisions
 from .precisions import RESULT as PRECISIONS
 from .rows import ROWS, Row
 from .runs import LONGEST, RESULTS, SKIPPED, Run, choose, read_result
-from .speed import ONNX, RESULT
+from .speed import ONNX
+from .speed_table import ONNX_TITLE, format_speeds, read_speeds
 from .tasks import TASKS
 
 _HEAD = """# ELMo and its rivals
@@ -25,7 +26,6 @@ Speed is that of the whole pipeline, raw text in, tags or entities out; latency 
 one sentence at a time.
 
 """
-_ONNX_TITLE = "MiniLM-L6 int8, onnxruntime, vectors alone"
 _HEADER = ["", "dev", "test", "seeds", "tokens/s", "latency, ms"]
 
 
@@ -52,7 +52,8 @@ def write_report(work: Path, path: Path) -> None:
     work (Path): folder of the runs.
     path (Path): the page.
     """
-    speed = read_optional(work / RESULTS / RESULT)
+    speeds = read_speeds(work / RESULTS)
+    speed = speeds[0] if speeds else {}
     skipped = read_optional(work / RESULTS / SKIPPED).get("rows", {})
     lines = {task: collect_lines(work, task, speed) for task in TASKS}
     lines = {task: found for task, found in lines.items() if any(x.results for x in found)}
@@ -65,6 +66,7 @@ def write_report(work: Path, path: Path) -> None:
         parts.append(f"![Accuracy against speed](figures/{picture.name})\n\n")
     for task, found in lines.items():
         parts.append(format_task(task, found, skipped, speed))
+    parts.append(format_speeds(speeds))
     parts.append(format_precisions(read_optional(work / RESULTS / PRECISIONS)))
     parts.append(format_conditions(work, lines, speed))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +116,7 @@ def format_task(
         else:
             missing.append(f"{line.row.title} ({skipped.get(line.row.name, 'not run yet')})")
     if onnx := speed.get("tasks", {}).get(task, {}).get(ONNX):
-        rows.append([_ONNX_TITLE, "-", "-", "-", *_format_speed(onnx)])
+        rows.append([ONNX_TITLE, "-", "-", "-", *_format_speed(onnx)])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     left_out = f"Not measured: {'; '.join(missing)}.\n\n" if missing else ""
     rising = [line.row.title for line in lines if any(map(_is_rising, line.results))]
