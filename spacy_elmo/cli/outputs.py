@@ -23,6 +23,9 @@ def require_output(*paths: Optional[Path]) -> None:
 def _require_file(path: Path) -> None:
     if path.is_dir():
         raise ValueError(Errors.EL145.format(path=path, error="it is a folder"))
+    if str(path) == "-":
+        error = "it is no name of a file; for the standard output, give /dev/stdout"
+        raise ValueError(Errors.EL145.format(path=path, error=error))
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file() or not path.exists():

@@ -22,7 +22,7 @@ def test_a_place_that_can_be_written_stays_as_it_is(tmp_path):
 
 def test_a_place_that_cannot_is_told(tmp_path):
     (tmp_path / "file").touch()
-    for path in (tmp_path, tmp_path / "file" / "x.json", Path("/proc/x.json")):
+    for path in (tmp_path, tmp_path / "file" / "x.json", Path("/proc/x.json"), Path("-")):
         with pytest.raises(ValueError, match=f"EL145.*{path}"):
             require_output(path)
 
