@@ -321,6 +321,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' was there before, and no run has written it, so it is not replaced. Give a new "
         "or empty folder for the run, or move the file."
     )
+    EL334 = (
+        "'V' is no role: it marks the predicate itself, which the component '{name}' knows without "
+        "a label. Leave it out of the labels; the span groups srl_N keep it."
+    )
     EL304 = (
         "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
         "Give another folder for the output."

@@ -15,12 +15,13 @@ from ..errors import Errors
 _LISTS = (Sequence, np.ndarray)
 
 
-def require_words(sentences: Any) -> None:
-    """sentences (Any): should be lists of words. RAISES (ValueError): EL013 if one of them is a
-    string, EL119 for whatever else is no list or no word."""
+def require_words(sentences: Any, first: int = 0) -> None:
+    """sentences (Any): should be lists of words. first (int): number of the first one. RAISES
+    (ValueError): EL013 if one of them is a string, EL119 for whatever else is no list or no
+    word."""
     if not isinstance(sentences, _LISTS):
         raise _make_error("What is to be embedded", sentences, "a list")
-    for i, words in enumerate(sentences):
+    for i, words in enumerate(sentences, first):
         if isinstance(words, str):
             raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
         if not isinstance(words, _LISTS):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
+from ..inference.arguments import require_words
 from ..util.digests import digest
 from .index_contents import read_sentences, to_jsonl, write_encoder
 from .index_files import to_npy, write_content
@@ -90,12 +91,13 @@ def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Versi
     version (Version): before.
     sentences (Iterable[List[str]]): to be added; not read if nothing is to be fitted.
     RETURNS (Version): the same if nothing was fitted.
+    RAISES (ValueError): EL013 and EL119 for what is no list of words.
     """
     meta, encoder = version
     n_wanted = _count_wanted(version)
     if n_wanted > N_FITTED:
         return version
-    rest = chain(_read_all(folder, meta), (list(words) for words in sentences if words))
+    rest = chain(_read_all(folder, meta), _read_words(sentences))
     first = list(islice(rest, N_FITTED))
     if len(first) < n_wanted:
         return version
@@ -107,6 +109,13 @@ def fit(folder: Path, version: Version, sentences: Iterable[List[str]]) -> Versi
     transform = fit_transform(np.concatenate(averages), meta.weighting)
     encoder = replace(encoder, transform=transform)
     return _encode_again(folder, Version(replace(meta, n_fitted=len(first)), encoder))
+
+
+def _read_words(sentences: Iterable[List[str]]) -> Iterator[List[str]]:
+    for i, words in enumerate(sentences):
+        require_words([words], i)
+        if words:
+            yield list(words)
 
 
 def _count_wanted(version: Version) -> float:

@@ -30,9 +30,10 @@ from typing import (
 from numpy.typing import NDArray
 
 from ..errors import Errors
+from ..inference.arguments import require_words
 from ..inference.embedder import Embedder
 from ..text.corpus import TOKENIZER
-from ..util.checks import require_layer
+from ..util.checks import require_layer, require_least
 from ..util.locks import lock_folder
 from .backends import search_arrays
 from .index_checks import make_meta, require_empty, require_same
@@ -183,7 +184,8 @@ class SearchIndex:
         known (Optional[Averages]): means of the vectors of sentences, by this embedder and layer,
             each sentence read alone.
         RETURNS (int): sentences added; 0 if the source is there unchanged.
-        RAISES (ValueError): EL094 if there is no sentence, EL140 if the index is damaged.
+        RAISES (ValueError): EL094 if there is no sentence, EL013 for one that is a string, EL140 if
+            the index is damaged.
         RAISES (OSError): if it cannot be written; it is unchanged then.
         """
         return self.add_all([Source(source, list(sentences), origin, known)])[0]
@@ -232,9 +234,10 @@ class SearchIndex:
         words (List[str]): of the query.
         n (int): how many.
         RETURNS (List[Hit]): the best first.
-        RAISES (ValueError): EL046 for a query without words, EL045 without faiss, EL140 if
-            the index is damaged.
+        RAISES (ValueError): EL046 for a query without words, EL012 for no sentence, EL045 without
+            faiss, EL140 if the index is damaged.
         """
+        require_least("n", n, 1)
         if not words:
             raise ValueError(Errors.EL046)
         return self._read(lambda version: self._search(version, words, n))
@@ -327,7 +330,9 @@ class SearchIndex:
 
 
 def _leave_out_empty(source: Source) -> Source:
-    """RAISES (ValueError): EL094 if there is no other sentence."""
+    """RAISES (ValueError): EL094 if there is no other sentence, EL013 and EL119 for what is no
+    list of words."""
+    require_words(source.sentences)
     sentences = [list(words) for words in source.sentences if words]
     if not sentences:
         raise ValueError(Errors.EL094.format(path=source.name))

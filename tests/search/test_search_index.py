@@ -248,6 +248,23 @@ def test_another_writer_s_settings_hold(embedder, tmp_path, changes):
     assert len(SearchIndex.open(tmp_path, embedder).search(["ham"], n=99)) == 5
 
 
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_a_string_is_not_added_letter_by_letter(tmp_path, weighting):
+    # In the narrow one, few sentences are enough to fit to.
+    embedder = ToyEmbedder()
+    index = create(tmp_path, embedder, weighting=weighting, layer=0)
+    with pytest.raises(ValueError, match="EL013.*Sentence 1 .*green eggs"):
+        index.add("a", [["ham"], "green eggs"])
+    with pytest.raises(ValueError, match="EL013"):
+        index.add("a", "green eggs")
+    if weighting != "mean":
+        with pytest.raises(ValueError, match="EL013.*Sentence 100 "):
+            index.prepare([*SENTENCES * 20, "green eggs"])
+    assert not index.meta.parts and index.meta.n_fitted == 0
+    with pytest.raises(ValueError, match="EL012.*n = 0"):
+        index.search(["ham"], 0)
+
+
 def test_what_cannot_be_searched_is_said(embedder, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="EL043"):
         read_meta(tmp_path)

@@ -119,6 +119,12 @@ class ElmoSRL(LabelledPipe):
         """Register `doc._.elmo_srl`."""
         add_extension(Doc, "elmo_srl", getter=read_frames)
 
+    def add_label(self, label: str) -> int:
+        """As `LabelledPipe.add_label`. RAISES (ValueError): EL334 for "V", too."""
+        if label == VERB:
+            raise ValueError(Errors.EL334.format(name=self.name))
+        return super().add_label(label)
+
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.
         RETURNS (Prediction): of each doc.

@@ -200,6 +200,13 @@ def test_labels_of_a_trained_component_are_fixed(trained):
         trained.get_pipe("elmo_srl").add_label("A9")
 
 
+def test_the_predicate_s_label_is_no_role(nlp):
+    srl = add_srl(nlp)
+    with pytest.raises(ValueError, match="EL334.*elmo_srl"):
+        srl.add_label("V")
+    assert srl.labels == ()
+
+
 def test_a_component_that_was_never_trained_says_so(nlp):
     add_srl(nlp)
     with pytest.raises(ValueError, match="EL190"):
