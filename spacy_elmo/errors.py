@@ -325,6 +325,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "'V' is no role: it marks the predicate itself, which the component '{name}' knows without "
         "a label. Leave it out of the labels; the span groups srl_N keep it."
     )
+    EL335 = (
+        "'{path}' was replaced by another process each time that it was read. Try again when that "
+        "process writes less often, or stop it."
+    )
     EL304 = (
         "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
         "Give another folder for the output."

@@ -1,7 +1,7 @@
 """`CheckpointReader`: how to read a format, and which one a path is in."""
 
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -13,6 +13,7 @@ from ..util.reading import read_file
 from ..util.showing import show_reason
 from .checkpoint_files import CheckpointFiles
 from .named_models import list_models
+from .steady_reading import read_steadily
 from .tensors import StateDict
 
 # A hundred million words.
@@ -77,8 +78,24 @@ def read_bilm(files: CheckpointFiles) -> BiLM:
     files (CheckpointFiles): the checkpoint.
     RETURNS (BiLM): of its shape, with its weights.
     RAISES (ValueError): EL020 to EL022 if the weights do not fit the shape, EL030 to EL038
-        if they cannot be read, EL100 to EL114 for files that are damaged or no weights.
+        if they cannot be read, EL100 to EL114 for files that are damaged or no weights,
+        EL335 if another process replaces them all the time.
     """
+    return read_steadily(files, lambda: _read_bilm(files))
+
+
+def read_with_softmax(files: CheckpointFiles) -> Tuple[BiLM, Optional[SoftmaxWeights]]:
+    """Read a biLM and its softmax, both of the same moment.
+
+    files (CheckpointFiles): the checkpoint.
+    RETURNS (Tuple[BiLM, Optional[SoftmaxWeights]]): the biLM, and the softmax; None if it has
+        none.
+    RAISES (ValueError): as `read_bilm`.
+    """
+    return read_steadily(files, lambda: (_read_bilm(files), find_reader(files).read_softmax(files)))
+
+
+def _read_bilm(files: CheckpointFiles) -> BiLM:
     reader = find_reader(files)
     config = reader.read_config(files)
     bilm = BiLM(config)
@@ -94,6 +111,10 @@ def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
     mismatch (str): message for another shape, with places for {path} and {differences}.
     RAISES (ValueError): with that message if the shapes differ; else as `read_bilm`.
     """
+    read_steadily(files, lambda: _fill_bilm(bilm, files, mismatch))
+
+
+def _fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
     reader = find_reader(files)
     config = reader.read_config(files)
     differences = bilm.config.differences(config)

@@ -39,7 +39,7 @@ def convert(
     import torch
 
     from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.formats import find_reader, read_bilm
+    from ..checkpoints.formats import read_bilm, read_with_softmax
     from ..checkpoints.native import find_foreign, is_native, write_native
     from ..errors import Errors
     from ..util.reading import read_json_object
@@ -54,12 +54,10 @@ def convert(
             if foreign := find_foreign(output):
                 raise ValueError(Errors.EL307.format(path=output, names=show_names(foreign)))
         files = CheckpointFiles.of(source, weights)
-        reader = find_reader(files)
         # First what is read at once: weights take a while.
         given = read_json_object(meta) if meta else {}
         notes = {**_read_notes(files), **given}
-        bilm = read_bilm(files)
-        stored = reader.read_softmax(files) if softmax else None
+        bilm, stored = read_with_softmax(files) if softmax else (read_bilm(files), None)
         dtype = torch.float16 if half else torch.float32
         write_native(
             bilm,

@@ -25,12 +25,11 @@ def export(
     """Write weights as options.json and HDF5, for any reader of ELMo weights."""
     from ..checkpoints.allennlp_export import write_allennlp
     from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.formats import find_reader, read_bilm
+    from ..checkpoints.formats import read_bilm, read_with_softmax
 
     with exit_on_error(quiet) as console:
         files = CheckpointFiles.of(checkpoint)
-        bilm = read_bilm(files)
-        stored = find_reader(files).read_softmax(files) if softmax else None
+        bilm, stored = read_with_softmax(files) if softmax else (read_bilm(files), None)
         write_allennlp(bilm, output, stored)
         summary = "with its softmax" if stored else "without a softmax"
         console.finish(output, summary=summary)

@@ -1,6 +1,5 @@
 """`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
 
-import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -9,13 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..bilm.build_lock import BUILD_LOCK
-from ..bilm.characters import count_truncated
 from ..bilm.lstm import BiLMState
 from ..bilm.model import BiLM
 from ..bilm.snapshot import Snapshot
 from ..bilm.word_batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..bilm.words import encode_distinct
-from ..errors import Warnings
 from ..util.checks import require_known, require_layer, require_least
 from .activation_cache import ActivationCache, KeptLayers
 from .arguments import require_shapes, require_state, require_words
@@ -27,6 +24,7 @@ from .packed_linear import PRECISIONS, require_precision
 from .row_copies import clear_other_rows
 from .sentence_arrays import copy_arrays, make_arrays
 from .threads import choose_n_threads
+from .truncation import warn_truncated
 from .word_cache import WordCache
 
 # Fills a biLM by `load_state_dict`, or raises and leaves it alone.
@@ -375,14 +373,9 @@ class Embedder(nn.Module):
 
         sequences (Sequence[Sequence[str]]): words of each sequence.
         """
-        if self._has_warned:
-            return
-        max_chars = self.bilm.config.max_chars
-        n_words = count_truncated((word for words in sequences for word in words), max_chars)
-        if n_words:
-            self._has_warned = True
-            text = Warnings.WL003.format(n_words=n_words, n_bytes=max_chars - 2)
-            warnings.warn(text, stacklevel=2)
+        if not self._has_warned:
+            words = (word for words in sequences for word in words)
+            self._has_warned = warn_truncated(words, self.bilm.config)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:  # type: ignore[override]
         """As torch's, of the weights that the first use would load."""

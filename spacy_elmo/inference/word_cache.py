@@ -9,6 +9,9 @@ from torch import Tensor
 from .forking import CACHE_LOCK
 from .row_copies import put_rows, take_rows
 
+# Letters of a word that is kept. Of longer ones, which no word of a language is, a few thousand
+# take as much memory as all others.
+_MOST_LETTERS = 256
 # A table is never written to before it has rows.
 _NO_ROWS = torch.empty(0)
 
@@ -32,7 +35,7 @@ class WordCache:
     takes it out first, and puts it back when all words have rows of their own again:
     what was interrupted leaves an empty cache, never a wrong one.
 
-    capacity (int): words kept; 0 keeps none.
+    capacity (int): words kept, each of at most 256 letters; 0 keeps none.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -77,14 +80,19 @@ class WordCache:
         return hits, vectors, misses
 
     def put(self, words: List[str], vectors: Tensor) -> None:
-        """Store words, and drop those unused longest if there is no room. What another
-        thread has stored since they were looked for stays.
+        """Store words, but for those of more than 256 letters, and drop those unused longest if
+        there is no room. What another thread has stored since they were looked for stays.
 
         words (List[str]): distinct words.
         vectors (Tensor): their vectors, shape (n_words, width).
         """
         with CACHE_LOCK:
-            new = [i for i, word in enumerate(words) if word not in self._store.rows]
+            known = self._store.rows
+            new = [
+                i
+                for i, word in enumerate(words)
+                if word not in known and len(word) <= _MOST_LETTERS
+            ]
             new = new[: self.capacity]
             if not new:
                 return

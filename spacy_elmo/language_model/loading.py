@@ -12,7 +12,13 @@ from ..bilm.model import BiLM
 from ..bilm.plan import TensorHeader
 from ..bilm.state_checks import check_headers, get_headers, load_weights
 from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.formats import SoftmaxWeights, fill_bilm, find_reader, read_bilm
+from ..checkpoints.formats import (
+    SoftmaxWeights,
+    fill_bilm,
+    find_reader,
+    read_bilm,
+    read_with_softmax,
+)
 from ..errors import Errors
 from ..registry import softmaxes
 from ..util.showing import show_reason
@@ -154,13 +160,14 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
         EL071 if its words are no vocabulary, EL112 if it cannot be made; for the rest as
         `read_bilm`.
     """
-    bilm = read_bilm(files)
-    stored = find_reader(files).read_softmax(files)
+    bilm, stored = read_with_softmax(files)
     if stored is None:
         raise ValueError(Errors.EL074.format(path=files))
     vocabulary = Vocabulary(stored.words)
     softmax = _load_softmax(stored, bilm.config.direction_width, str(files))
-    return LoadedModel(LanguageModel(bilm, softmax).eval(), vocabulary, stored.settings)
+    # Whatever type is torch's default where it is loaded.
+    model = LanguageModel(bilm, softmax).float().eval()
+    return LoadedModel(model, vocabulary, stored.settings)
 
 
 def _load_softmax(stored: SoftmaxWeights, width: int, source: str) -> SoftmaxModule:

@@ -39,6 +39,7 @@ from ..errors import Errors
 from ..inference.forking import share_at_fork
 from ..inference.hashing import add_tensors, hash_weights
 from ..inference.modes import without_modes
+from ..inference.truncation import warn_truncated
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
@@ -142,6 +143,7 @@ class ElmoLM(Pipe):
         self.batch_tokens = batch_tokens
         self._held: Optional[_Held] = None
         self._has_checked_language = False
+        self._has_warned = False
         share_at_fork(self)
 
     def prepare(self) -> None:
@@ -174,7 +176,7 @@ class ElmoLM(Pipe):
         # Without `torch.no_grad`, which an interrupt may leave switched on.
         held.loaded.model.requires_grad_(False)
         with BUILD_LOCK:
-            self._held, self._has_checked_language = held, False
+            self._held, self._has_checked_language, self._has_warned = held, False, False
         register_model(held.key, self)
         return held
 
@@ -219,6 +221,9 @@ class ElmoLM(Pipe):
     def _annotate(self, docs: List[Doc]) -> None:
         (model, vocabulary, _), key, _ = self._hold()
         self._check_language(docs[0].vocab.lang)
+        if not self._has_warned:
+            words = (token.text for doc in docs for token in doc)
+            self._has_warned = warn_truncated(words, model.bilm.config)
         # Another component with these weights may have been the last to say so, and is gone.
         register_model(key, self)
         scorer = Scorer(model, vocabulary)

@@ -7,6 +7,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..checkpoints.loaders import build_bundled_loader_v1
 from ..inference.embedder import Embedder
+from ..inference.modes import without_modes
 from ..layers.elmo_layers import LayersSettings, elmo_layers
 from ..layers.elmo_tok2vec import Tok2VecModel
 from ..layers.listener import (
@@ -23,6 +24,7 @@ from ..util.checks import require_known
 _EMBEDDER_KEYS = ("batch_tokens", "word_cache", "precision", "n_threads")
 
 
+@without_modes
 def make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
     """arguments (Dict[str, Any]): those of `build_elmo_v2`.
     learn_rate_factor (float): of the mix, see `MixSettings`.

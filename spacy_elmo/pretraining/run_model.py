@@ -11,6 +11,7 @@ from ..bilm.model import BiLM
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import find_reader
 from ..checkpoints.native import META_FILE
+from ..checkpoints.steady_reading import read_steadily
 from ..errors import Errors
 from ..language_model.loading import (
     copy_softmax_rows,
@@ -138,11 +139,15 @@ def _load_weights(
     """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
     the words that both have. RETURNS (int): how many words these are."""
     starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
-    starts[part](model.bilm, files)
-    stored = find_reader(files).read_softmax(files)
-    n_words = 0
-    if stored is not None:
-        n_words = copy_softmax_rows(model.softmax, vocabulary.words, stored)
+
+    def load() -> int:
+        starts[part](model.bilm, files)
+        stored = find_reader(files).read_softmax(files)
+        if stored is None:
+            return 0
+        return copy_softmax_rows(model.softmax, vocabulary.words, stored)
+
+    n_words = read_steadily(files, load)
     logger.info("Started from %s, softmax rows of %d words", files, n_words)
     return n_words
 

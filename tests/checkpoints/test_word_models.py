@@ -29,7 +29,8 @@ def folder(tmp_path):
 def test_rows_are_looked_up(folder):
     embedder = load_embedder(folder)
 
-    (layers,) = embedder.embed([["eggs", "and", "spam"]])
+    # Whole: nothing is cut from a long word, and nothing is said of it.
+    (layers,) = embedder.embed([["eggs", "and", "spam" * 20]])
 
     with h5py.File(folder / "weights.hdf5") as file:
         rows = file["embedding"][...]

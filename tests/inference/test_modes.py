@@ -12,6 +12,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.language_model.loading import collect_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 
 from ..support.helpers import SHAPE, TEXTS, assert_close, example, make_nlp
@@ -122,6 +124,36 @@ def test_a_language_model_is_the_same_in_a_mode(mode):
         assert found[0]._.elmo_substitutes(3) == substitutes
     for side in ("forward", "backward"):
         assert found._.elmo_lm[side].tolist() == wanted._.elmo_lm[side].tolist()
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in DEFAULTS])
+def test_a_pipeline_that_was_made_in_a_mode_is_one_like_others(mode):
+    wanted = make_nlp()(TEXTS[0]).tensor
+    with MODES[mode]():
+        nlp = make_nlp()
+        inside = nlp(TEXTS[0]).tensor
+
+    assert_close([inside, nlp(TEXTS[0]).tensor], [wanted, wanted], 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["full", "adaptive"])
+def test_a_language_model_that_is_loaded_in_another_type_is_the_same(tmp_path, kind):
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig(**SHAPE))
+    words = ["<S>", "</S>", "<UNK>", *"abcdef"]
+    settings = {"cutoffs": [4]} if kind == "adaptive" else {}
+    softmax = make_softmax(kind, bilm.config.direction_width, len(words), **settings)
+    write_native(bilm, tmp_path / "lm", softmax=collect_softmax(softmax, kind, settings, words))
+
+    def read():
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo_lm", config={"path": str(tmp_path / "lm")})
+        doc = nlp("a b c")
+        return doc._.elmo_lm["forward"].tolist(), doc[0]._.elmo_substitutes(2)
+
+    wanted = read()
+    with MODES["float64"]():
+        assert read() == wanted
 
 
 def test_modes_stay_as_they_were(embedder):

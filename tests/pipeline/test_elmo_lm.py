@@ -82,6 +82,13 @@ def test_perplexity_is_that_of_evaluate(folder):
     assert doc._.elmo_perplexity == pytest.approx(expected[2], rel=1e-5)
 
 
+def test_words_that_are_cut_are_told_once(folder):
+    nlp = make_lm(folder)
+    with pytest.warns(UserWarning, match="WL003.*12 bytes.*longer: 1 so far"):
+        nlp("green " + "x" * 13)
+    nlp("x" * 14)
+
+
 def test_batches_windows_and_whitespace(folder):
     nlp = make_lm(folder, batch_tokens=5)
     docs = list(nlp.pipe(TEXTS, batch_size=4))
