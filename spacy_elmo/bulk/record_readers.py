@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Tuple, Union
 from uuid import UUID
 
+from ..text.encoding import BOM
 from ..text.text_files import open_binary, zstd
 from ..util.showing import show_path, show_reason
 from .records import GIVEN_UP, Place, Record
 
 # Bytes of a line. A text of a person has fewer, and one that has more would fill the memory.
 MOST_BYTES = 1 << 24
-_MARK = "\ufeff"
 # Of damaged content. Other errors of the system may pass: the job stops, and can be resumed.
 _DAMAGED = (
     EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *([zstd.ZstdError] if zstd else []),
@@ -142,7 +142,7 @@ def _make(path: Path, number: int, line: Union[bytes, str], parse: Any) -> Recor
     try:
         if len(line) > MOST_BYTES:
             raise BadRecord(f"its line has more than {MOST_BYTES:,} bytes")
-        text, name = parse(line.decode("utf-8").strip(f"\r\n{_MARK}"))
+        text, name = parse(line.decode("utf-8").strip(f"\r\n{BOM}"))
         known = check_id(name)
         return Record(source, number, known, check_text(text))
     except UnicodeDecodeError as err:

@@ -5,12 +5,11 @@ from typing import Iterator, List, Tuple
 
 from ..errors import Errors
 from ..util.reading import require_file
-from .encoding import decode
+from .encoding import BOM, decode
 from .text_files import DAMAGED, open_binary
 
 # Of a line: more is no line of text.
 _MOST_BYTES = 10_000_000
-_MARK = "\ufeff"
 
 Line = Tuple[int, str]
 
@@ -32,7 +31,7 @@ def read_lines(path: Path) -> Iterator[Line]:
                 number += 1
                 if len(content) == _MOST_BYTES:
                     raise line_error(path, number, f"it has {_MOST_BYTES} bytes or more")
-                text = decode(content, path, offset).strip(f"\r\n{_MARK}")
+                text = decode(content, path, offset).strip(f"\r\n{BOM}")
                 if number == 1 and "\r" in text:
                     raise line_error(path, number, "it ends with \\r alone: \\n or \\r\\n is read")
                 yield number, text

@@ -7,6 +7,8 @@ from typing import NamedTuple, Tuple
 from ..errors import Errors
 from .text_files import open_binary
 
+# Windows' mark (BOM) of UTF-8: in front of a file, and in the middle of files that were joined.
+BOM = "\ufeff"
 # Bytes read at a time to find a place again, and those around it that are inspected.
 _PART = 1 << 20
 _N_AROUND = 2048

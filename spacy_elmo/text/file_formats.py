@@ -15,15 +15,13 @@ from spacy.tokens import DocBin
 from ..errors import Errors
 from ..util.showing import show_reason
 from .docbins import load_docbin
-from .encoding import decode, require_no_null
+from .encoding import BOM, decode, require_no_null
 from .text_files import DAMAGED, open_binary
 
 # Bytes of plain text after which a line is cut: some corpora are one line.
 _MAX_LINE = 1 << 16
 # Bytes that a line of JSON can have: one that has more is no text of a person.
 _MAX_JSON = 1 << 28
-# Windows' mark (BOM) of UTF-8: in front of a file, and in the middle of files that were joined.
-_MARK = "\ufeff"
 
 Reader = Callable[[Path, int], Iterator[Tuple[str, int]]]
 
@@ -39,7 +37,7 @@ def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
         lines end with carriage returns alone.
     """
     for line, end in _lines(path, offset, _MAX_LINE):
-        text = decode(line, path, end - len(line)).strip(f"\r\n{_MARK}")
+        text = decode(line, path, end - len(line)).strip(f"\r\n{BOM}")
         if end == len(line) and ends_with_returns(line):
             raise ValueError(Errors.EL329.format(path=path))
         yield text, end
@@ -62,7 +60,7 @@ def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     """
     for line, end in _lines(path, offset, _MAX_JSON, is_cut=False):
         start = end - len(line)
-        content = decode(line, path, start).removeprefix(_MARK)
+        content = decode(line, path, start).removeprefix(BOM)
         if not content.strip():
             continue
         problem = Errors.EL084.format(path=path, byte=start)

@@ -10,7 +10,7 @@ from typing import IO, Optional
 from ..errors import Errors, Warnings
 from ..util.atomic import atomic_file, write_json
 from ..util.digests import DIGESTS_FILE, check_digests, digest_file
-from .encoding import decode
+from .encoding import BOM, decode
 from .file_formats import read_text
 
 logger = logging.getLogger("spacy_elmo")
@@ -66,7 +66,7 @@ def read_stdin() -> str:
     (ValueError): EL157 if nothing comes, EL155 if it is not in UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         path = spool_stdin(Path(folder))
-        return decode(path.read_bytes(), path, 0).removeprefix("\ufeff")
+        return decode(path.read_bytes(), path, 0).removeprefix(BOM)
 
 
 def _remove_unfinished(path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ...errors import Errors
-from ...text.encoding import decode
+from ...text.encoding import BOM, decode
 from ...text.text_files import DAMAGED, open_binary
 from ...util.reading import ContentError, parse_json_object, require_file
 
@@ -62,7 +62,7 @@ def _read(path: Path) -> bytes:
         problem = f"it has {_MOST_BYTES} bytes or more"
         raise ValueError(Errors.EL223.format(path=path, problem=problem))
     # Some files begin with a mark.
-    return decode(content, path, 0).lstrip("\ufeff").encode("utf-8")
+    return decode(content, path, 0).lstrip(BOM).encode("utf-8")
 
 
 def _parse_paragraph(article: Any, paragraph: Any, place: str) -> Paragraph:
