@@ -63,8 +63,8 @@ def train(
     """Train a variant; write WORK/NAME/ladder.json."""
     torch.set_num_threads(1)
     keep_memory()
-    changes = srsly.read_json(variants)[name]
-    changes["corpus"] = {"n_workers": workers, **changes.get("corpus", {})}
+    variant = srsly.read_json(variants)[name]
+    changes = {**variant, "corpus": {"n_workers": workers, **variant.get("corpus", {})}}
     paths = {"train": str(text), "vectors": vectors, "word_vectors": word_vectors}
     config = make_config(changes, {**paths, "transformer": transformer}, vocabulary, init)
     config["training"]["precision"] = precision
@@ -75,7 +75,7 @@ def train(
     folder = work / name
     found = run(config, folder, steps, device)
     machine = describe_machine() if device == "cpu" else torch.cuda.get_device_name()
-    found.update(name=name, changes=changes, budget=budget, machine=machine)
+    found.update(name=name, changes=variant, budget=budget, machine=machine)
     found["init"] = load_embedder(init).hash_weights().hex()[:16] if init else ""
     srsly.write_json(folder / "ladder.json", found)
     print(found, flush=True)

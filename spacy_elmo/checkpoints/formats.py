@@ -81,7 +81,7 @@ def read_bilm(files: CheckpointFiles) -> BiLM:
         if they cannot be read, EL100 to EL114 for files that are damaged or no weights,
         EL335 if another process replaces them all the time.
     """
-    return read_steadily(files, lambda: _read_bilm(files))
+    return _make_bilm(files, *read_steadily(files, lambda: _read_weights(files)))
 
 
 def read_with_softmax(files: CheckpointFiles) -> Tuple[BiLM, Optional[SoftmaxWeights]]:
@@ -92,14 +92,21 @@ def read_with_softmax(files: CheckpointFiles) -> Tuple[BiLM, Optional[SoftmaxWei
         none.
     RAISES (ValueError): as `read_bilm`.
     """
-    return read_steadily(files, lambda: (_read_bilm(files), find_reader(files).read_softmax(files)))
+    weights, softmax = read_steadily(
+        files, lambda: (_read_weights(files), find_reader(files).read_softmax(files))
+    )
+    return _make_bilm(files, *weights), softmax
 
 
-def _read_bilm(files: CheckpointFiles) -> BiLM:
+def _read_weights(files: CheckpointFiles) -> Tuple[BiLMConfig, StateDict]:
     reader = find_reader(files)
     config = reader.read_config(files)
+    return config, reader.read_state(files, config)
+
+
+def _make_bilm(files: CheckpointFiles, config: BiLMConfig, state: StateDict) -> BiLM:
     bilm = BiLM(config)
-    load_weights(bilm, reader.read_state(files, config), str(files))
+    load_weights(bilm, state, str(files))
     return bilm
 
 
@@ -111,17 +118,17 @@ def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
     mismatch (str): message for another shape, with places for {path} and {differences}.
     RAISES (ValueError): with that message if the shapes differ; else as `read_bilm`.
     """
-    read_steadily(files, lambda: _fill_bilm(bilm, files, mismatch))
 
+    def read() -> StateDict:
+        reader = find_reader(files)
+        config = reader.read_config(files)
+        differences = bilm.config.differences(config)
+        if differences:
+            text = mismatch.format(path=files.path, differences="; ".join(differences))
+            raise ValueError(text)
+        return reader.read_state(files, config)
 
-def _fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
-    reader = find_reader(files)
-    config = reader.read_config(files)
-    differences = bilm.config.differences(config)
-    if differences:
-        text = mismatch.format(path=files.path, differences="; ".join(differences))
-        raise ValueError(text)
-    load_weights(bilm, reader.read_state(files, config), str(files))
+    load_weights(bilm, read_steadily(files, read), str(files))
 
 
 def read_words(path: Path) -> List[str]:

@@ -33,17 +33,38 @@ def folder(tmp_path):
     return tmp_path / "model-best"
 
 
-def test_a_model_and_its_softmax_are_of_one_moment(folder, monkeypatch):
-    load, n_replaced = formats.load_weights, 0
+@pytest.fixture
+def replace_after_reading(folder, monkeypatch):
+    """Other weights take the place of those that were read, before the softmax is read."""
+    find_reader, values = formats.find_reader, []
 
-    def replace_after(bilm, state, source):
-        nonlocal n_replaced
-        load(bilm, state, source)
-        if n_replaced < 2:
-            n_replaced += 1
-            write_filled(folder, 1.0 + n_replaced)
+    def find(files):
+        reader = find_reader(files)
 
-    monkeypatch.setattr(formats, "load_weights", replace_after)
+        def read_state(*arguments):
+            state = reader.read_state(*arguments)
+            if values:
+                write_filled(folder, values.pop(0))
+            return state
+
+        return reader._replace(read_state=read_state)
+
+    monkeypatch.setattr(formats, "find_reader", find)
+    return values.extend
+
+
+def test_a_bilm_is_filled_once_or_not_at_all(folder, replace_after_reading):
+    bilm = BiLM(BiLMConfig(**SHAPE))
+    before = {name: tensor.clone() for name, tensor in bilm.state_dict().items()}
+    replace_after_reading([2.0, 3.0, 4.0, 5.0, 6.0])
+    with pytest.raises(ValueError, match="EL335"):
+        formats.fill_bilm(bilm, CheckpointFiles(folder), "{path}{differences}")
+
+    assert all(torch.equal(bilm.state_dict()[name], tensor) for name, tensor in before.items())
+
+
+def test_a_model_and_its_softmax_are_of_one_moment(folder, replace_after_reading):
+    replace_after_reading([2.0, 3.0])
     loaded = load_language_model(CheckpointFiles(folder))
 
     found = torch.cat([weight.flatten() for weight in loaded.model.parameters()])
