@@ -102,11 +102,16 @@ class _Stopper:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self.signal and isinstance(error, SystemExit):
+        is_early = bool(self.signal) and not self.has_trained and error is not None
+        if is_early:
             self.console.fail(Warnings.WL010)
         for number, handler in self.handlers.items():
             # Python does not know a handler of another language's.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if is_early and not isinstance(error, SystemExit):
+            # The signal ended code that then failed while it cleaned up: torch's stack of modes
+            # is left short if an exception comes between its taking off and putting back.
+            raise SystemExit(128 + self.signal) from error
 
     def _listen(self, number: int, frame: Any) -> None:
         # Nothing is printed here: a stream that is being written to cannot be written to.

@@ -203,6 +203,26 @@ def test_a_signal_before_the_first_step_ends_the_command(number, capsys):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_ends_the_command_where_cleaning_up_then_fails(number, capsys):
+    # As torch does where a signal comes while its stack of modes is short of one.
+    with pytest.raises(SystemExit) as ended, _Stopper(0, Console()):
+        try:
+            signal.raise_signal(number)
+        finally:
+            raise RuntimeError("trying to pop from empty mode stack")
+
+    assert ended.value.code == 128 + number
+    assert "WL010" in capsys.readouterr().err
+
+
+def test_an_error_without_a_signal_is_told(capsys):
+    with pytest.raises(RuntimeError, match="of its own"), _Stopper(0, Console()):
+        raise RuntimeError("of its own")
+
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_later_ends_training_after_the_step(number, capsys):
     handlers = [signal.getsignal(each) for each in NUMBERS]
 
