@@ -19,12 +19,12 @@ def require_words(sentences: Any, first: int = 0) -> None:
     """sentences (Any): should be lists of words. first (int): number of the first one. RAISES
     (ValueError): EL013 if one of them is a string, EL119 for whatever else is no list or no
     word."""
-    if not isinstance(sentences, _LISTS):
+    if not _is_list(sentences):
         raise _make_error("What is to be embedded", sentences, "a list")
     for i, words in enumerate(sentences, first):
         if isinstance(words, str):
             raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
-        if not isinstance(words, _LISTS):
+        if not _is_list(words):
             raise _make_error(f"Sentence {i}", words, "a list")
         for j, word in enumerate(words):
             if not isinstance(word, str):
@@ -35,7 +35,8 @@ def require_state(state: Any) -> None:
     """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not, EL306 if
     it holds NaN or infinity."""
     is_state = isinstance(state, BiLMState) and all(
-        isinstance(part, Tensor) and part.dim() == 4 for part in state
+        isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point()
+        for part in state
     )
     if state is not None and not is_state:
         raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
@@ -52,6 +53,10 @@ def require_shapes(state: BiLMState, zeros: BiLMState, config: BiLMConfig) -> No
     if any(a.shape[i] != b.shape[i] for a, b in zip(state, zeros) for i in (0, 1, 3)):
         shapes = [tuple(part.shape) for part in state]
         raise ValueError(Errors.EL014.format(found=shapes, config=config))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, _LISTS) and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _make_error(place: str, value: Any, expected: str) -> ValueError:

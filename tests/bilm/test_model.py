@@ -95,6 +95,8 @@ NO_SENTENCES = {
     "a set as sentence": ([{"a"}], "EL119.*Sentence 0 is set"),
     "bytes as sentence": ([b"ab"], "EL119.*Word 0 of sentence 0 is int .97."),
     "bytes as word": ([["a"], ["a", b"b"]], "EL119.*Word 1 of sentence 1 is bytes .b'b'."),
+    "an array without a length": (np.array("abc"), "EL119.*ndarray .array..abc"),
+    "one as sentence": ([np.array("abc")], "EL119.*Sentence 0 is ndarray"),
     "nothing as word": ([[None]], "EL119.*Word 0 of sentence 0 is NoneType"),
 }
 
@@ -117,6 +119,14 @@ def test_embed_takes_any_lists(embedder):
 def test_embed_stateful_refuses_what_is_no_state(embedder, state):
     with pytest.raises(ValueError, match=f"EL120.*{type(state).__name__}"):
         embedder.embed_stateful([["a"]], state)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_embed_stateful_refuses_states_of_other_numbers(embedder, dtype):
+    _, state = embedder.embed_stateful([["a"]])
+
+    with pytest.raises(ValueError, match="EL120.*BiLMState"):
+        embedder.embed_stateful([["a"]], BiLMState(*(part.to(dtype) for part in state)))
 
 
 @pytest.mark.parametrize("part", BiLMState._fields)

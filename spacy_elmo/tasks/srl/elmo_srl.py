@@ -128,10 +128,12 @@ class ElmoSRL(LabelledPipe):
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, empty ones too.
         RETURNS (Prediction): of each doc.
-        RAISES (ValueError): EL190 if the component was never trained, EL202 for a doc without
-            the predicates that should be given.
+        RAISES (ValueError): EL190 for a doc with tokens if the component was never trained,
+            EL202 for one without the predicates that should be given.
         """
-        self.require_labels()
+        docs = list(docs)
+        if any(len(doc) for doc in docs):
+            self.require_labels()
         # The tags of all clauses of a part are in memory at a time.
         parts = split_by_size(docs, len, _MOST_TOKENS)
         return [clauses for part in parts for clauses in self._predict(part)]

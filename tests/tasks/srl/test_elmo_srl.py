@@ -209,6 +209,7 @@ def test_the_predicate_s_label_is_no_role(nlp):
 
 def test_a_component_that_was_never_trained_says_so(nlp):
     add_srl(nlp)
+    assert nlp("")._.elmo_srl == []
     with pytest.raises(ValueError, match="EL190"):
         nlp("Bob eats .")
     with pytest.raises(ValueError, match="EL190"):
