@@ -24,7 +24,7 @@ from .job_files import (
     start_job,
 )
 from .job_inputs import describe_inputs, list_sources, require_same_inputs
-from .journal import REJECTS, Journal, State, read_state, write_rejects
+from .journal import JOURNAL, REJECTS, Journal, State, read_state, write_rejects
 from .planning import plan_tasks
 from .record_readers import Keys
 from .records import Result, Task
@@ -170,6 +170,8 @@ def _run(
     reason = write_rejects(output)
     if not any(result.n_rows for result in state.results.values()):
         if reason is None:
+            # There is nothing to resume: the folder is free for the right input.
+            _remove(output, JOB, JOURNAL)
             raise ValueError(Errors.EL300.format(n=len(files), path=files[0]))
         path = output / REJECTS
         raise ValueError(Errors.EL248.format(n=state.n_rejects, reason=reason, path=path))

@@ -667,8 +667,11 @@ def test_mistakes_are_said_before_the_work(pipeline, texts, tmp_path, monkeypatc
         with pytest.raises(ValueError, match="EL249"):
             BulkSettings(layers=layers).check()
     (tmp_path / "blank.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="EL300"):
-        embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline)
+    for resume in (False, True, False):
+        with pytest.raises(ValueError, match="EL300"):
+            embed(tmp_path / "blank.txt", tmp_path / "empty", pipeline, resume=resume)
+        assert os.listdir(tmp_path / "empty") == [".lock"]
+    embed(texts, tmp_path / "empty", pipeline)
     with pytest.raises(ValueError, match="EL161.*'qq'.*'xx'"):
         embed(texts, tmp_path / "new", "", lang="qq")
     monkeypatch.setattr(arrow, "pa", None)
