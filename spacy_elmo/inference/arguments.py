@@ -35,8 +35,7 @@ def require_state(state: Any) -> None:
     """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not, EL306 if
     it holds NaN or infinity."""
     is_state = isinstance(state, BiLMState) and all(
-        isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point()
-        for part in state
+        isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point() for part in state
     )
     if state is not None and not is_state:
         raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
