@@ -347,6 +347,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "Sequences into which the text is cut before it is shuffled: {n_sequences}, fewer than the "
         "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
     )
+    EL336 = (
+        "[training] batch_tokens = {batch_tokens} and state_steps = {state_steps} make rows of a "
+        "step: {n_rows}. Their {n_shares} shares, {accumulate} of each process (accumulate), would "
+        "be empty. Raise batch_tokens, or lower state_steps, accumulate or the number of processes."
+    )
     # Files
     EL100 = "There is no file '{path}'. Check the path."
     EL101 = "'{path}' is {kind}, expected a file. Check the path."
@@ -478,7 +483,8 @@ class Errors(metaclass=ErrorsWithCodes):
     EL146 = (
         "A process of the experiment ended before its run did: it was killed, or the machine "
         "has too little memory. Finished runs are kept: start the same command again, if need "
-        "be with fewer `--n-jobs`."
+        "be with fewer `--n-jobs`. A script that calls this needs the line "
+        '`if __name__ == "__main__":` before the call.'
     )
     EL147 = "WordNet in '{path}' cannot be read: {error}. Get it again."
     EL148 = "'{path}' cannot be used for training or evaluation: {error}. Is it the right file?"
@@ -863,6 +869,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "are kept: start the same command again with `--resume`, and with fewer processes "
         "(`--corpus.n_workers`)."
     )
+    EL337 = (
+        "A process that cuts text ended while it started (exit code {code}); what it printed says "
+        'why. A script that calls this needs the line `if __name__ == "__main__":` before the '
+        "call, or [corpus] n_workers = 0."
+    )
     EL326 = (
         "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "
         "`convert-data {format}` reads, or the options choose a part that has nothing in it."
@@ -899,6 +910,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "with a question and a context: {n_pairs}). It needs docs with the span groups "
         "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
         "them."
+    )
+    EL338 = (
+        "All answers that the component '{name}' could learn from are longer than "
+        "`max_answer = {max_answer}` (questions: {n}). Raise it in [components.{name}]."
     )
     EL223 = (
         "'{path}' is not in SQuAD's format: {problem}. Expected is JSON such as "

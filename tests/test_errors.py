@@ -58,7 +58,7 @@ def test_no_message_sends_to_a_file_that_is_not_installed(code, text):
 # A number before a plural, where it is never 1. Elsewhere `count_things` makes both words.
 ALWAYS_SEVERAL = {
     "EL072", "EL093", "EL099", "EL102", "EL105", "EL107", "EL117", "EL118", "EL160", "EL168",
-    "EL200", "EL226", "EL251", "EL253", "EL277", "WL003", "WL028", "WL029", "WL052",
+    "EL200", "EL226", "EL251", "EL253", "EL277", "EL336", "WL003", "WL028", "WL029", "WL052",
     "WL070",
 }  # fmt: skip
 PLURAL = r"\{(n|n_\w+|number|seconds|size|\w+_(steps|tokens))(:[^}]*)?\} (?!cuts)[a-z]+s\b"

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from .support.helpers import ROOT
-from .support.toy_service import PIPELINE, Server, cli, load_pipeline
+from .support.toy_service import PIPELINE, Server, cli, find_offers, load_pipeline
 
 
 def start(*arguments, code, **env):
@@ -133,3 +133,11 @@ def test_a_missing_package_is_named(tmp_path):
     assert result.stderr == (
         "There is no package 'uvicorn' here. Install all: `pip install 'spacy-elmo[serve]'`.\n"
     )
+
+
+def test_a_pipeline_that_takes_its_vectors_away_offers_the_rest():
+    nlp = load_pipeline()
+    assert find_offers(nlp)[1] > 0
+    others, _ = find_offers(nlp)
+    nlp.add_pipe("doc_cleaner")
+    assert find_offers(nlp) == ([name for name in others if name in ("tags", "entities")], 0)

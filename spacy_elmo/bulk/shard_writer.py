@@ -1,7 +1,6 @@
 """Write a shard: Parquet or Arrow, a batch at a time, or a DocBin."""
 
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
@@ -38,7 +37,7 @@ def open_shard(path: Path, pipeline: BulkPipeline) -> Iterator[Shard]:
     """
     if pipeline.settings.format == "spacy":
         docs = DocBin(store_user_data=True)
-        yield Shard(_mark_docs, partial(_add_docs, docs))
+        yield Shard(_pack_docs, docs.merge)
         docs.to_disk(path)
         return
     schema = make_schema(pipeline)
@@ -46,17 +45,15 @@ def open_shard(path: Path, pipeline: BulkPipeline) -> Iterator[Shard]:
         yield Shard(lambda records, docs, rows: _make_table(rows, schema), writer.write_table)
 
 
-def _mark_docs(records: List[Record], docs: List[Doc], rows: Rows) -> List[Doc]:
-    """RETURNS (List[Doc]): The same, which say where they come from."""
+def _pack_docs(records: List[Record], docs: List[Doc], rows: Rows) -> DocBin:
+    """RETURNS (DocBin): The docs, which say where they come from. RAISES (TypeError): for what a
+    component has put on a doc and nobody can save."""
+    packed = DocBin(store_user_data=True)
     for record, doc in zip(records, docs):
         place = {"id": record.id, "source": record.source, "record": record.number}
         doc.user_data[ORIGIN] = place
-    return docs
-
-
-def _add_docs(docs: DocBin, batch: List[Doc]) -> None:
-    for doc in batch:
-        docs.add(doc)
+        packed.add(doc)
+    return packed
 
 
 def make_schema(pipeline: BulkPipeline) -> Any:

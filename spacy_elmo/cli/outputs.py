@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional
 
 from ..errors import Errors
+from ..util.atomic import name_previous
 from ..util.reading import read_json_object
 
 
@@ -37,11 +38,12 @@ def require_pipeline_folder(path: Path) -> None:
 
     path (Path): its folder.
     RAISES (ValueError): EL145 if it cannot, EL150 if there are other files, which would
-        be removed.
+        be removed, there or in NAME.previous.
     """
-    foreign = _find_foreign(path) if path.is_dir() else [path.name] if path.exists() else []
-    if foreign:
-        raise ValueError(Errors.EL150.format(path=path, examples=", ".join(foreign[:3])))
+    for old in (path, name_previous(path)):
+        foreign = _find_foreign(old) if old.is_dir() else [old.name] if old.exists() else []
+        if foreign:
+            raise ValueError(Errors.EL150.format(path=old, examples=", ".join(foreign[:3])))
     with writing(path):
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
         _try(path.absolute().parent)
@@ -52,7 +54,9 @@ def _find_foreign(folder: Path) -> List[str]:
     names = {path.name for path in folder.iterdir()}
     if not {"meta.json", "config.cfg"} <= names:
         return sorted(names)
-    pipes = read_json_object(folder / "meta.json").get("pipeline") or []
+    meta = read_json_object(folder / "meta.json")
+    # Those that are disabled are saved, too.
+    pipes = [*(meta.get("pipeline") or []), *(meta.get("disabled") or [])]
     common = {"meta.json", "config.cfg", "tokenizer", "vocab"}
     # A component writes a folder of its name, or a file such as sentencizer.json.
     return sorted(n for n in names - common if n not in pipes and Path(n).stem not in pipes)

@@ -63,7 +63,9 @@ def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
     order = random.Random(seed).sample(range(len(docs)), len(docs))
     chosen = sorted(order[: max(1, round(share * len(docs)))])
     kept = list(docs.get_docs(spacy.blank("xx").vocab))
-    part = DocBin(attrs=docs.attrs, store_user_data=docs.store_user_data)
+    # A DocBin that was read has them, and does not say so.
+    has_user_data = any(data is not None for data in docs.user_data)
+    part = DocBin(attrs=docs.attrs, store_user_data=has_user_data)
     for i in chosen:
         part.add(kept[i])
     write_file(path, part.to_bytes())

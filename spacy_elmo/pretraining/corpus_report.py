@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 import numpy as np
 
@@ -64,8 +64,7 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int) -> Dict[str, Any]:
     n_long = counter.count_long(max_bytes)
     n_known = counter.count_known(vocabulary)
-    lengths = np.repeat(*(np.array(x) for x in zip(*sorted(counter.lengths.items()))))
-    quantiles = np.quantile(lengths, [0.1, 0.5, 0.9, 1.0]).astype(int).tolist()
+    quantiles = [find_quantile(counter.lengths, share) for share in (0.1, 0.5, 0.9, 1.0)]
     n_targets = counter.n_tokens + counter.n_sequences
     return {
         "tokens": counter.n_tokens,
@@ -78,6 +77,14 @@ def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(show_name(word) for word in vocabulary.words[3:13]),
     }
+
+
+def find_quantile(counts: Mapping[int, int], share: float) -> int:
+    """counts (Mapping[int, int]): how often there is each value. share (float): from 0 to 1.
+    RETURNS (int): The value that this share of all do not exceed."""
+    values = sorted(counts)
+    n_seen = np.cumsum([counts[value] for value in values])
+    return values[int(np.searchsorted(n_seen, share * n_seen[-1]))]
 
 
 def _describe_length(config: RunConfig, n_targets: int, rate: float) -> Dict[str, Any]:

@@ -66,8 +66,9 @@ def prepare(
     RETURNS (PretrainingRun): ready to train.
     RAISES (ValueError): EL095 if the folder holds a run and `resume` is false, EL096 if
         it has no usable checkpoint, EL080 to EL089 for the text, EL097 if initial weights do
-        not fit.
+        not fit, EL336 for more processes than a step has rows.
     """
+    config.training.require_rows(processes.n_ranks)
     holds_run = _holds_run(output, resume, processes)
     output.mkdir(parents=True, exist_ok=True)
     text = open_text(config, output, processes)

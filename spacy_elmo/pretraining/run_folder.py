@@ -89,7 +89,7 @@ class RunFolder:
         folder = self.folder / f"step-{state['step']:09d}"
         write_native(bilm, folder, softmax=softmax, meta=meta, write_more=write_more)
         # Partial ones are of processes that were killed: no other process writes checkpoints.
-        for old in [*_list_folders(self.path)[_N_KEPT:], *self.folder.glob(f"{_PATTERN}.partial")]:
+        for old in [*_list_folders(self.path)[_N_KEPT:], *self.folder.glob(f".{_PATTERN}.partial")]:
             shutil.rmtree(old)
         return folder
 

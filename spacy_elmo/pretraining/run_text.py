@@ -108,8 +108,9 @@ def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
         "files": [[file.name, file.stat().st_size, digest_pieces(file)] for file in files],
     }
     if settings["cut"] == "sentences" and any(get_format(file) != "txt" for file in files):
-        # Sentences of docs end at line breaks, too: once they did not.
-        description["breaks"] = True
+        # Sentences of docs end at line breaks, too: once they did not, and then a quotation mark
+        # that opened the next line was taken for the end of the line before.
+        description["breaks"] = 2
     return json.loads(json.dumps(description))
 
 

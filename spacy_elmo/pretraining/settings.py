@@ -137,6 +137,22 @@ class TrainingSettings:
         if self.accumulate > self.batch_tokens:
             expected = f"at most the {self.batch_tokens} of batch_tokens"
             raise invalid(section, "accumulate", self.accumulate, expected)
+        self.require_rows(1)
+
+    def require_rows(self, n_ranks: int) -> None:
+        """n_ranks (int): processes. RAISES (ValueError): EL336 if they and their pieces are more
+        than the rows that a step of continued text has."""
+        n_shares = n_ranks * self.accumulate
+        n_rows = max(1, self.batch_tokens // self.state_steps) if self.state_steps else n_shares
+        if n_rows < n_shares:
+            text = Errors.EL336.format(
+                batch_tokens=self.batch_tokens,
+                state_steps=self.state_steps,
+                n_rows=n_rows,
+                n_shares=n_shares,
+                accumulate=self.accumulate,
+            )
+            raise ValueError(text)
 
     def learn_rate_factor(self, step: int, total_steps: int) -> float:
         """step (int): steps done before this one. total_steps (int): of the whole run.

@@ -140,7 +140,8 @@ class BatchStream:
         # No row may be empty, however short the text.
         n_rows = min(len(sequences), max(1, self.batch_tokens // self.n_steps))
         if n_rows < self.n_shares:
-            raise ValueError(Errors.EL099.format(n_sequences=n_rows, n_shares=self.n_shares))
+            text = Errors.EL099.format(n_sequences=len(sequences), n_shares=self.n_shares)
+            raise ValueError(text)
         rows = _split_evenly(sequences, n_rows)
         shares = [rows[share :: self.n_shares] for share in self.shares]
         length = min(sum(len(words) + 1 for words in row) for row in rows)

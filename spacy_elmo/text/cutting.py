@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 
 from ..errors import Errors
 from ..util.checks import require_least
-from .long_runs import make_doc
+from .long_texts import make_doc
 from .sentences import cut_sentences, cut_windows
 
 CUTS = ("sentences", "lines", "windows")

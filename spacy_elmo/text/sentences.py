@@ -29,7 +29,7 @@ def find_cut(words: Sequence[str], first: int, end: int) -> int:
     """
     for i in range(end - 1, first - 1, -1):
         if ends_sentence(words[i]):
-            return _after_closing(words, i + 1, end)
+            return _find_end(words, i, end)
     return end
 
 
@@ -60,7 +60,7 @@ def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
     while i < len(words):
         i += 1
         if ends_sentence(words[i - 1]):
-            i = _after_closing(words, i, len(words))
+            i = _find_end(words, i - 1, len(words))
             if i < len(words) and (words[i][:1].islower() or ends_sentence(words[i])):
                 continue
             yield list(words[start:i])
@@ -69,7 +69,11 @@ def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
         yield list(words[start:])
 
 
-def _after_closing(words: Sequence[str], start: int, end: int) -> int:
-    while start < end and words[start] in CLOSING:
-        start += 1
-    return start
+def _find_end(words: Sequence[str], i: int, end: int) -> int:
+    """RETURNS (int): The position after word i, which ends a sentence, and what closes it. Behind
+    a line break nothing does: the mark that may stand there opens the next sentence."""
+    is_break = words[i].isspace()
+    i += 1
+    while i < end and not is_break and words[i] in CLOSING:
+        i += 1
+    return i

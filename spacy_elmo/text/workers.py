@@ -17,6 +17,8 @@ from .texts import Chunk
 
 # Pending chunks for each worker: enough that none has to wait, few enough for memory.
 _CHUNKS_AHEAD = 8
+# For a process whose pipe is closed to end.
+_SECONDS = 5.0
 Sequences = List[List[str]]
 
 
@@ -31,7 +33,7 @@ def cut_all(
     make_cutter (Callable[[], Cutter]): makes what cuts them; picklable.
     n_workers (int): processes; 0 to do it in this one.
     YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
-    RAISES (ValueError): EL328 if a process is killed.
+    RAISES (ValueError): EL328 if a process is killed, EL337 if it cannot start.
     """
     if n_workers == 0:
         cutter = make_cutter()
@@ -79,6 +81,7 @@ class _Worker:
     def __init__(self, make_cutter: Callable[[], Cutter]) -> None:
         # Spawned: torch's threads, and the parent's memory, stay out of it.
         context = get_context("spawn")
+        self._has_answered = False
         self._connection, other = context.Pipe()
         self._process = context.Process(target=_work, args=(other, make_cutter))
         self._process.start()
@@ -89,15 +92,24 @@ class _Worker:
 
     def cut(self, chunk: Chunk) -> Sequences:
         """chunk (Chunk): texts. RETURNS (List[List[str]]): its sequences. RAISES (ValueError):
-        EL328 if the process was killed; else what the cutter raises."""
+        EL328 if the process was killed, EL337 if it could not start; else what the cutter
+        raises."""
         try:
             self._connection.send(chunk)
             sequences, error = self._connection.recv()
         except (EOFError, OSError) as err:
-            raise ValueError(Errors.EL328) from err
+            raise ValueError(self._describe_end()) from err
+        self._has_answered = True
         if error is not None:
             raise error
         return sequences
+
+    def _describe_end(self) -> str:
+        # Spawned, it runs the script of its parent first, which may fail.
+        self._process.join(_SECONDS)
+        code = self._process.exitcode or 0
+        has_failed = code > 0 and not self._has_answered
+        return Errors.EL337.format(code=code) if has_failed else Errors.EL328
 
     def close(self) -> None:
         """End the process."""

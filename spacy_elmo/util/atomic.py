@@ -41,7 +41,8 @@ def write_json(path: Path, content: Any) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file to a temporary sibling, which is renamed at the end and removed after an
-    error. If several processes write the same file, the last one wins.
+    error. If several processes write the same file, the last one wins. Its permissions stay what
+    they were.
 
     path (Path): where. A device or a pipe, such as /dev/stdout, is written into.
     YIELDS (Path): the temporary file to write, with the same suffix.
@@ -55,6 +56,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _flush(temporary)
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -76,8 +79,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     error the old folder is kept; a process that is killed between the two renames leaves it
     as NAME.previous, which `find_folder` finds.
 
-    The temporary name is always the same, so that the next writer removes what a killed one
-    left: weights are large.
+    The temporary name, .NAME.partial, is always the same, so that the next writer removes what a
+    killed one left: weights are large. It is a hidden one, which no folder of a user's has.
 
     folder (Path): where.
     YIELDS (Path): an empty folder to write into.
@@ -85,7 +88,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
     folder, previous = _resolve(folder), name_previous(folder)
-    temporary = folder.with_name(f"{folder.name}.partial")
+    temporary = folder.with_name(f".{folder.name}.partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError as err:

@@ -391,6 +391,24 @@ def test_an_error_with_one_record_sets_it_aside(pipeline, texts, tmp_path, monke
     assert str(error).strip("'") in reject["reason"]
 
 
+def test_a_doc_that_cannot_be_saved_is_set_aside(pipeline, texts, tmp_path, monkeypatch):
+    def call(self, docs, call=bulk_pipeline.BulkPipeline.embed):
+        docs = call(self, docs)
+        for doc in docs:
+            if "number 5" in doc.text:
+                doc.user_data["names"] = {"Bob"}  # a set
+        return docs
+
+    monkeypatch.setattr(bulk_pipeline.BulkPipeline, "embed", call)
+    embed(texts, tmp_path / "out", pipeline, format="spacy")
+    (reject,) = read_rejects(tmp_path / "out")
+    assert "number 5" in reject["text"] and "can not serialize 'set'" in reject["reason"]
+    shards = sorted((tmp_path / "out").glob("*.spacy"))
+    docs = [d for path in shards for d in DocBin().from_disk(path).get_docs(make_nlp().vocab)]
+    assert len(docs) == 9 and all("number 5" not in doc.text for doc in docs)
+    assert all(len(doc._.elmo["elmo"]["mix"]) == len(doc) for doc in docs)
+
+
 @pytest.mark.parametrize("n_good", [0, 5])
 @pytest.mark.parametrize("error", [RuntimeError("the device is gone"), OSError(28, "disk full")])
 def test_an_error_with_every_record_stops_the_job(

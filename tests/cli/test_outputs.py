@@ -46,3 +46,21 @@ def test_a_pipeline_takes_the_place_of_a_pipeline_or_of_nothing(tmp_path):
             require_pipeline_folder(tmp_path / name)
     with pytest.raises(ValueError, match="EL145"):
         require_pipeline_folder(Path("/proc/x/nlp"))
+
+
+def test_a_pipeline_may_have_components_that_are_disabled(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("attribute_ruler")
+    nlp.disable_pipe("sentencizer")
+    nlp.disable_pipe("attribute_ruler")
+    nlp.to_disk(tmp_path / "nlp")
+    require_pipeline_folder(tmp_path / "nlp")
+
+
+def test_what_would_be_removed_beside_a_pipeline_is_looked_at(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "nlp.previous")  # of a writer that was killed
+    require_pipeline_folder(tmp_path / "nlp")
+    (tmp_path / "nlp.previous" / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"EL150.*nlp\.previous.*notes\.txt"):
+        require_pipeline_folder(tmp_path / "nlp")

@@ -261,6 +261,19 @@ def test_the_score_is_the_component_s_own(component):
     assert get_score(component) == COMPONENTS[component]
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_subsets_keep_what_users_put_on_docs(tmp_path, share):
+    docs = list(make_docs(10))
+    for i, doc in enumerate(docs):
+        doc.user_data["source"] = i
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "all.spacy")
+
+    write_subset(tmp_path / "all.spacy", tmp_path / "part.spacy", share, 0)
+
+    found = list(DocBin().from_disk(tmp_path / "part.spacy").get_docs(spacy.blank("en").vocab))
+    assert all(doc.text == docs[doc.user_data["source"]].text for doc in found)
+
+
 def test_the_score_of_spans_has_their_key():
     assert get_score("spancat", {"spans_key": "nested"}) == "spans_nested_f"
     assert get_score("spancat", {}) == "spans_sc_f"

@@ -196,7 +196,7 @@ def test_small_numbers_make_two_runs_and_come_back_as_they_were(run, caplog):
 def test_a_half_written_checkpoint_is_not_seen(run):
     save(run, 5)
     folder = save(run, 10)
-    folder.rename(folder.with_name(folder.name + ".partial"))
+    folder.rename(folder.with_name(f".{folder.name}.partial"))
 
     assert run.find_last().state["step"] == 5
 

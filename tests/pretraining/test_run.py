@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ import pytest
 import spacy
 import srsly
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder, pipe_config
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
@@ -27,7 +30,7 @@ from spacy_elmo.pretraining.config_files import (
     load_config,
     make_pretraining_config,
 )
-from spacy_elmo.pretraining.corpus_report import describe_corpus
+from spacy_elmo.pretraining.corpus_report import describe_corpus, find_quantile
 from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.run import pretrain
@@ -444,6 +447,12 @@ def test_debug_corpus_describes_the_text(tmp_path, texts):
     assert figures["tokens per second here"] > 0
 
 
+@given(st.lists(st.integers(1, 40), min_size=1), st.sampled_from([0.1, 0.5, 0.9, 1.0]))
+def test_quantiles_of_counted_values(values, share):
+    expected = np.quantile(values, share, method="inverted_cdf")
+    assert find_quantile(Counter(values), share) == expected
+
+
 def test_debug_corpus_with_a_teacher(tmp_path, texts):
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("ham", np.ones(3, dtype="float32"))
@@ -553,7 +562,7 @@ def test_a_signal_before_the_first_step_ends_at_once(tmp_path, texts):
 
 
 def test_a_folder_without_a_whole_checkpoint_is_started_anew(tmp_path, texts):
-    (tmp_path / "run" / "checkpoints" / "step-000000002.partial").mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / ".step-000000002.partial").mkdir(parents=True)
 
     assert train(tmp_path, texts, resume=True).step == 12
 

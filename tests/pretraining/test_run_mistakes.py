@@ -10,6 +10,8 @@ import torch
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
+from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_text import read_vectors
@@ -46,6 +48,19 @@ def test_impossible_values_are_found_before_anything_is_written(tmp_path, texts,
     section, name = key.split(".")
     with pytest.raises(ValueError, match=r"\[EL\d\d\d\]"):
         train(tmp_path, texts, **{section: {**SMALL.get(section, {}), name: BAD[key]}})
+    assert not (tmp_path / "run" / "counts.json").exists()
+
+
+def test_more_pieces_than_rows_of_a_step_are_refused_at_once(tmp_path, texts):
+    training = {**SMALL["training"], "batch_tokens": 40, "state_steps": 10}
+    with pytest.raises(ValueError, match="EL336.*step: 4. Their 5 shares, 5 of each process"):
+        train(tmp_path, texts, training={**training, "accumulate": 5})
+    config = RunConfig.check(
+        load_config(write_config(tmp_path, texts, training={**training, "accumulate": 2}))
+    )
+    processes = Processes(0, 3, torch.device("cpu"))
+    with pytest.raises(ValueError, match="EL336.*Their 6 shares, 2 of each process"):
+        prepare(config, tmp_path / "run", resume=False, processes=processes)
     assert not (tmp_path / "run" / "counts.json").exists()
 
 

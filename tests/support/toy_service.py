@@ -20,6 +20,7 @@ from elmo_service.app import create_app  # noqa: E402
 from elmo_service.cli import cli  # noqa: E402, F401
 from elmo_service.door import RESERVE  # noqa: E402, F401
 from elmo_service.limits import Limits  # noqa: E402
+from elmo_service.offers import find_offers  # noqa: E402, F401
 from elmo_service.server import Server, make_server, open_socket  # noqa: E402, F401
 
 TEXTS = [

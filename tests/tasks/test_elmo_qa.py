@@ -204,6 +204,14 @@ def test_it_cannot_learn_without_answers():
         pipe.initialize(lambda: make_examples(nlp, docs))
 
 
+def test_it_says_if_all_answers_are_too_long():
+    nlp = spacy.blank("en")
+    pipe = add(nlp, max_answer=2)
+    long = make_example(nlp, "eggs ham Sam green", "ham Sam green")
+    with pytest.raises(ValueError, match="EL338.*'elmo_qa'.*`max_answer = 2`.*questions: 1"):
+        pipe.initialize(lambda: [long])
+
+
 def test_it_says_if_no_answer_cannot_be_learned():
     nlp = spacy.blank("en")
     pipe = add(nlp)

@@ -323,6 +323,28 @@ def test_a_line_break_in_a_doc_ends_a_sentence_as_the_end_of_a_line_does(tmp_pat
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'He opened the door.\n"Come in," she said.\n"Thank you."',
+        "Er ging.\n»Komm herein«, sagte sie.",
+        'Chapter One\n"Come in."',
+    ],
+)
+def test_a_mark_that_opens_a_line_of_a_doc_belongs_to_it(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
+    lines, docs = (
+        list(read_sequences(str(tmp_path / name), cutter_maker("en", {})))
+        for name in ("a.txt", "a.jsonl")
+    )
+    assert docs == lines
+
+    words = [token.text for token in spacy.blank("en")(text)]
+    windows = list(cut_windows(words, 8))
+    assert all(window[-1] not in ('"', "»") or window is windows[-1] for window in windows)
+
+
 @given(st.lists(st.sampled_from(["a", "B", ".", "?", "”", ")", "\n", "。"])))
 def test_cutting_loses_nothing(words):
     assert [w for s in cut_sentences(words) for w in s] == words

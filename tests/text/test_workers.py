@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from functools import partial
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_any_number_of_workers_cuts_the_same(n_workers):
 def test_a_worker_that_is_killed_is_told(how):
     with pytest.raises(ValueError, match="EL328.*n_workers"):
         list(cut(["a", "b", how, "c"], 1))
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_that_cannot_start_is_told():
+    chunks = [(Chunk(["a"], i), i) for i in range(3)]
+    with pytest.raises(ValueError, match="EL337.*exit code 3.*__main__"):
+        list(cut_all(iter(chunks), partial(os._exit, 3), 1))
     assert not multiprocessing.active_children()
 
 

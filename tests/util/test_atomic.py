@@ -57,6 +57,22 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="permissions are others")
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "private.json"
+    path.write_text("before")
+    path.chmod(0o600)
+    write_file(path, b"after")
+    assert path.read_bytes() == b"after" and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_of_someone_s_own_beside_it_is_kept(tmp_path):
+    (tmp_path / "model.partial").mkdir()
+    (tmp_path / "model.partial" / "notes.txt").write_text("mine")
+    write_folder(tmp_path / "model", "ours")
+    assert (tmp_path / "model.partial" / "notes.txt").read_text() == "mine"
+
+
 def test_the_target_of_a_link_is_written(tmp_path):
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"

@@ -20,7 +20,8 @@ def find_offers(nlp: Language) -> tuple[list[str], int]:
     offers = [name for name, attributes in _ATTRIBUTES.items() if attributes & assigned]
     with nlp.memory_zone():
         (doc,) = nlp.pipe(["A first text."])
-        width = doc.tensor.shape[-1] if len(doc.tensor) else 0
+        # spaCy's `doc_cleaner` takes the tensor away.
+        width = doc.tensor.shape[-1] if doc.tensor is not None and len(doc.tensor) else 0
     return offers + (["vectors", "similarity"] if width else []), width
 
 

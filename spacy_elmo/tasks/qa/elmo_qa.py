@@ -184,8 +184,8 @@ class ElmoQA(TaskPipe):
 
         get_examples (Callable[[], Iterable[Example]]): the training data.
         nlp (Optional[Language]): the pipeline.
-        RAISES (ValueError): EL222 if no example has a gold answer. Warns if none is without one
-            (WL040), or answers are too long (WL042).
+        RAISES (ValueError): EL222 if no example has a gold answer, EL338 if all are too long.
+            Warns if none is without one (WL040), or some are too long (WL042).
         """
         validate_get_examples(get_examples, "ElmoQA.initialize")
         check_data(get_examples(), self.name, self.max_answer)

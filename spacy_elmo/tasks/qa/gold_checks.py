@@ -17,8 +17,8 @@ def check_data(examples: Iterable[Example], name: str, max_answer: int) -> None:
     examples (Iterable[Example]): the training data.
     name (str): of the component, for messages.
     max_answer (int): most tokens of an answer.
-    RAISES (ValueError): EL222 if there is no answer that can be learned. Warns if each question
-        has one (WL040), or some are too long (WL042).
+    RAISES (ValueError): EL222 if there is no answer, EL338 if all are too long. Warns if each
+        question has one (WL040), or some are too long (WL042).
     """
     n_docs, n_pairs, n_none = 0, 0, 0
     # Tokens of the shortest answer of each question that has any.
@@ -31,7 +31,9 @@ def check_data(examples: Iterable[Example], name: str, max_answer: int) -> None:
         if gold is not None and gold.places:
             lengths.append(min(end - start for start, end in gold.places))
     n_long = sum(length > max_answer for length in lengths)
-    if n_long == len(lengths):
+    if lengths and n_long == len(lengths):
+        raise ValueError(Errors.EL338.format(name=name, n=n_long, max_answer=max_answer))
+    if not lengths:
         raise ValueError(Errors.EL222.format(name=name, n_docs=n_docs, n_pairs=n_pairs))
     if not n_none:
         warnings.warn(Warnings.WL040.format(name=name), stacklevel=3)
