@@ -3,7 +3,7 @@ word one by one, in a time that grows with the square of their number; that of J
 refuses texts above 49,149 bytes."""
 
 import re
-from typing import Any, Callable, List
+from typing import Callable, List
 
 from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
@@ -36,9 +36,15 @@ def make_doc(tokenize: Callable[[str], Doc], text: str) -> Doc:
     RETURNS (Doc): as the tokenizer makes it, but for a run of more than 500 punctuation marks,
         which is cut into parts of 500 first; and where the tokenizer is not spaCy's own, for a
         text above 49,149 bytes, which is cut as `cut_long`, and whose user data is left out.
+    RAISES (ValueError): spaCy's E088 for a text that is longer than the pipeline lets through; else
+        what the tokenizer does.
     """
+    # `make_doc` is a method of the pipeline, which has the tokenizer.
+    owner = getattr(tokenize, "__self__", None)
+    if len(text) > getattr(owner, "max_length", len(text)):
+        return tokenize(text)
     parts = cut_runs(text)
-    if not _is_spacys(tokenize):
+    if not isinstance(getattr(owner, "tokenizer", tokenize), Tokenizer):
         parts = [piece for part in parts for piece in cut_long(part)]
     if len(parts) == 1:
         return tokenize(text)
@@ -84,9 +90,3 @@ def _find_end(text: str, start: int) -> int:
         if ends := [each for each in found if each < end]:
             return ends[-1]
     return end
-
-
-def _is_spacys(tokenize: Any) -> bool:
-    # `make_doc` is a method of the pipeline, which has the tokenizer.
-    owner = getattr(tokenize, "__self__", None)
-    return isinstance(getattr(owner, "tokenizer", tokenize), Tokenizer)

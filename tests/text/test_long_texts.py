@@ -86,6 +86,9 @@ def test_a_long_text_is_tokenized_in_parts_where_the_tokenizer_is_another():
         doc = make_doc(tokenize, text)
         assert doc.text == text and len(doc) == len(text) and not doc.user_data
     assert make_doc(nlp.tokenizer, "日本").user_data
+    nlp.max_length = 20_000
+    with pytest.raises(ValueError, match="E088"):
+        make_doc(nlp.make_doc, text)
 
 
 def test_spacys_own_tokenizer_has_long_texts_whole():
