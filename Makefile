@@ -16,7 +16,7 @@ demo: $(VENV)/installed-plot
 	$(BIN)/python -m spacy elmo demo --output bank.png
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

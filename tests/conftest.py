@@ -32,6 +32,17 @@ def pytest_configure(config):
     config.pluginmanager.register(MessageUse(config, errors.Errors, errors.Warnings))
 
 
+def pytest_collection_modifyitems(config, items):
+    """Tests that may take long come first: with several processes, none waits at the end."""
+    usual = float(config.getini("timeout"))
+
+    def get_limit(item):
+        mark = item.get_closest_marker("timeout")
+        return max(usual, mark.args[0] if mark else usual)
+
+    items.sort(key=get_limit, reverse=True)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     """Fixtures and tests draw the same numbers each time, whatever ran before them."""
