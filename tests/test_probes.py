@@ -88,7 +88,7 @@ def test_a_rung_trains_as_long_as_its_budget(tmp_path, texts):
     def climb(name, init):
         ladder.train(
             variants, name, texts / "train", words, tmp_path / "work", init=init, vectors="",
-            word_vectors="", transformer="", budget=0.5, precision="fp32", device="cpu", workers=0,
+            word_vectors="", transformer="", budget=0.1, precision="fp32", device="cpu", workers=0,
         )  # fmt: skip
         return load_embedder(tmp_path / "work" / name / "model-last").bilm
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy import util
 from spacy.tokens import DocBin
@@ -279,6 +279,7 @@ def test_the_score_of_spans_has_their_key():
     assert get_score("spancat", {}) == "spans_sc_f"
 
 
+@settings(max_examples=10)
 @given(st.floats(0.001, 1), st.integers(0, 9))
 def test_subsets_are_nested_and_chosen_by_the_seed(tmp_path, share, seed):
     DocBin(docs=make_docs(40)).to_disk(tmp_path / "all.spacy")
