@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .PHONY: help demo test docs clean
+# An environment of which only a part was made is none.
+.DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   install into $(VENV), draw six contexts of a word: 2 minutes, then 10 seconds"

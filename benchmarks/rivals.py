@@ -53,6 +53,8 @@ def run(
     from rivals.runs import run_all
     from rivals.tasks import TASKS
 
+    from spacy_elmo.checkpoints.named_models import is_bundled
+
     # A process that is killed ends those that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = {name: TASKS[name] for name in split(tasks, list(TASKS))}
@@ -62,7 +64,7 @@ def run(
         chosen,
         split(rows, list(ROWS)),
         [int(seed) for seed in seeds.split(",")],
-        Inputs(work.resolve(), weights),
+        Inputs(work.resolve(), "" if is_bundled(weights) else weights),
         corpora.resolve(),
         n_jobs=n_jobs,
         gpu_id=gpu_id,

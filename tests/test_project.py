@@ -16,6 +16,7 @@ import srsly
 from spacy.tokens import DocBin
 from weasel.util.config import load_project_config
 
+from spacy_elmo.checkpoints.named_models import BUNDLED
 from spacy_elmo.experiments.runs import load_base
 from spacy_elmo.senses.wordnet import read_wordnet
 
@@ -86,6 +87,9 @@ QUICK = [
 
 def run(project, workflow, *arguments):
     command = [sys.executable, "-m", "spacy", "project", "run", workflow, str(project)]
+    if "--vars.weights" not in arguments:
+        # The path in project.yml is that of the repository.
+        command += ["--vars.weights", str(BUNDLED)]
     result = subprocess.run(
         [*command, *arguments], capture_output=True, text=True, cwd=project, check=False
     )
@@ -242,11 +246,63 @@ def test_files_of_a_corpus_are_held_out_each_under_its_name(tmp_path):
         (source / name).write_text("\n".join(own))
     (source / "wiki.txt~").write_text("no text")
     script = ROOT / "projects/pretrain/hold_out.py"
-    subprocess.run([sys.executable, script, source, tmp_path, "--every", "2"], check=True)
+    output = tmp_path / "out"
+    subprocess.run([sys.executable, script, source, output, "--every", "2"], check=True)
     for name, own in lines.items():
-        parts = [(tmp_path / part / name).read_text() for part in ("text", "heldout")]
+        parts = [(output / part / name).read_text() for part in ("text", "heldout")]
         assert sorted("".join(parts).split()) == own
-    assert len(list((tmp_path / "text").iterdir())) == 2
+    assert len(list((output / "text").iterdir())) == 2
+
+
+def start_script(path, *arguments):
+    return subprocess.run(
+        [sys.executable, ROOT / "projects" / path, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("script", ["unpack.py", "hold_out.py"])
+def test_text_takes_the_place_of_the_text_of_before(tmp_path, script):
+    source = tmp_path / "source"
+    for folder in (source, source / "text", source / "heldout"):
+        folder.mkdir()
+        for name in ("a.txt", "b.txt"):
+            (folder / name).write_text("of before\n")
+    assert not start_script(f"pretrain/{script}", source, tmp_path / "out").returncode
+    for path in source.rglob("b.txt"):
+        path.unlink()
+    for path in source.rglob("a.txt"):
+        path.write_text("of now\n")
+    assert not start_script(f"pretrain/{script}", source, tmp_path / "out").returncode
+
+    found = sorted((tmp_path / "out").rglob("*.txt"))
+    assert [path.name for path in found] == ["a.txt", "a.txt"]
+    assert all("of before" not in path.read_text() for path in found)
+    (tmp_path / "out" / "thesis.tex").touch()
+    refused = start_script(f"pretrain/{script}", source, tmp_path / "out")
+    assert refused.returncode == 2 and "thesis.tex" in refused.stderr
+    assert (tmp_path / "out" / "thesis.tex").exists()
+
+
+def test_a_pipeline_that_is_there_is_not_replaced_by_the_bundled_one(tmp_path):
+    spacy.blank("de").to_disk(tmp_path / "pipeline")
+    done = start_script("serve/make_pipeline.py", tmp_path / "pipeline")
+    assert done.returncode == 0 and "Kept" in done.stdout
+    assert spacy.load(tmp_path / "pipeline").lang == "de"
+
+
+def test_results_depend_on_the_weights():
+    config = srsly.read_yaml(ROOT / "project.yml")
+    readers = [c for c in config["commands"] if "${vars.weights}" in " ".join(c["script"])]
+    assert len(readers) > 20 and all("${vars.weights}" in c["deps"] for c in readers)
+    assert (ROOT / config["vars"]["weights"] / "config.json").is_file()
+
+
+def test_settings_that_may_be_empty_are_not_quoted():
+    # On Windows the quotes would be part of them.
+    assert not re.search(r'"\$\{vars\.\w+\}"', (ROOT / "project.yml").read_text())
 
 
 @pytest.mark.slow

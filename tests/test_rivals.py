@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from .support.toy_corpora import make_docs
+from .support.toy_pipelines import write_vectors_pipeline
 from .support.toy_rivals import has, write_bilm, write_corpora, write_transformer, write_vectors
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -27,6 +28,7 @@ from rivals.inputs import DEPTHS, MEDIUM, Inputs  # noqa: E402
 from rivals.report import write_report  # noqa: E402
 from rivals.rows import ROWS, explain_missing, make_training_config  # noqa: E402
 from rivals.runs import Run  # noqa: E402
+from rivals.speed import write_measured  # noqa: E402
 from rivals.tasks import TASKS  # noqa: E402
 
 
@@ -186,6 +188,41 @@ def test_parts_that_are_there_were_made_with_the_same_options(tmp_path):
     with pytest.raises(typer.BadParameter, match="--minutes 40, not 7"):
         prepare_all(tmp_path, "", "", "", tmp_path, minutes=7, epochs=5)
     assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
+
+
+def test_parts_that_are_there_were_made_of_the_same(tmp_path):
+    from rivals.preparation import prepare_all
+
+    made = {"minutes": 40.0, "epochs": 5, "words": 3, "text digest": "of another text"}
+    write_checked_json(tmp_path / "made.json", made)
+    (tmp_path / "text").mkdir()
+    with pytest.raises(typer.BadParameter, match="made with another --text"):
+        prepare_all(tmp_path / "text", "", "", "", tmp_path, minutes=40, epochs=5)
+    with pytest.raises(typer.BadParameter, match="--vectors no_such_pipeline: .*E050"):
+        prepare_all(tmp_path / "text", "", "no_such_pipeline", "", tmp_path, minutes=40, epochs=5)
+
+
+def test_vectors_may_be_those_of_a_folder(tmp_path):
+    from rivals.preparation import copy_vectors, find_pipeline
+
+    write_vectors_pipeline(tmp_path / "vectors")
+    copy_vectors(find_pipeline(str(tmp_path / "vectors")), tmp_path / "copy")
+    before, after = (spacy.load(tmp_path / name).vocab.vectors for name in ("vectors", "copy"))
+    assert after.shape == before.shape and (after.data == before.data).all()
+
+
+def test_measurements_leave_nothing_out_that_is_there(tmp_path):
+    path = tmp_path / "results" / "speed.json"
+    path.parent.mkdir()
+    for nothing in ({}, {"ewt": {"onnx_int8": {}}}):
+        with pytest.raises(typer.BadParameter, match="has no trained pipelines"):
+            write_measured(path, nothing, {})
+    write_measured(path, {"ewt": {"plain": {}, "minilm_2": {}}}, {})
+    before = path.read_bytes()
+    with pytest.raises(typer.BadParameter, match=r"minilm_2 of ewt \(1 in all\)"):
+        write_measured(path, {"ewt": {"plain": {}}, "wnut17": {"plain": {}}}, {})
+    assert path.read_bytes() == before
+    write_measured(path, {"ewt": {"plain": {}, "minilm_2": {}, "minilm_3": {}}}, {})
 
 
 def test_the_report_shows_what_the_files_say(tmp_path):

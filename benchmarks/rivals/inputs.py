@@ -42,7 +42,7 @@ class Inputs(NamedTuple):
         """RETURNS (str): Digest of its content, which may change under the same path."""
         if name in ("biLM", MEDIUM):
             return _hash_bilm(self.find_weights(name))
-        return _hash_files(self.find(name))
+        return hash_files(self.find(name))
 
 
 @cache
@@ -51,7 +51,8 @@ def _hash_bilm(weights: str) -> str:
 
 
 @cache
-def _hash_files(path: Path) -> str:
+def hash_files(path: Path) -> str:
+    """path (Path): a file or a folder. RETURNS (str): digest of its names and contents."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     digests = [f"{file.relative_to(path)} {digest_file(file)}" for file in files]
     return digest("\n".join(digests).encode())[:16]

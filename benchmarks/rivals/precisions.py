@@ -30,6 +30,7 @@ def measure_precisions(
     RETURNS (dict[str, Any]): what is written: for each task, by row and precision, what
         `measure_task` gives; "test", the score of the pipeline with these products; and
         "is_trained", false if it was trained for its speed alone (`run --max-steps`).
+    RAISES (typer.BadParameter): as `measure_all`.
     """
     use_threads(threads)
     tasks: dict[str, dict[str, dict[str, Any]]] = {}

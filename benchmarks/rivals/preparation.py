@@ -21,7 +21,7 @@ from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 from spacy_elmo.util.atomic import atomic_file, atomic_folder
 from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
-from .inputs import DEPTHS, MADE, MEDIUM
+from .inputs import DEPTHS, MADE, MEDIUM, hash_files
 from .pretraining import WEIGHTS
 from .processes import SCRIPT, limit_threads
 
@@ -63,37 +63,59 @@ def prepare_all(
     """
     sentences = output / "text.txt"
     parts: dict[str, Callable[[Path], None]] = {}
+    sources = {"text": text}
     if vectors:
-        parts["vectors"] = partial(copy_vectors, Path(vectors))
+        sources["vectors"] = find_pipeline(vectors)
+        parts["vectors"] = partial(copy_vectors, sources["vectors"])
     if medium:
-        parts[MEDIUM] = partial(copy_bilm, Path(medium))
+        sources["medium"] = Path(medium)
+        parts[MEDIUM] = partial(copy_bilm, sources["medium"])
     if transformer and find_spec("spacy_transformers"):
+        sources["transformer"] = Path(transformer)
         for depth in DEPTHS:
             parts[f"minilm_{depth}"] = partial(cut_transformer, Path(transformer), depth)
     parts[sentences.name] = partial(write_text, text)
     parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
     if find_spec("floret"):
         parts["floret"] = partial(train_floret, text, epochs)
-    _note_options(output / MADE, {"minutes": minutes, "epochs": epochs})
+    digests = {f"{name} digest": hash_files(source) for name, source in sources.items()}
+    _note_options(output / MADE, {"minutes": minutes, "epochs": epochs, **digests})
     for name, make in parts.items():
         if not (output / name).exists():
             print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
             make(output / name)
-    made = {"minutes": minutes, "epochs": epochs, "words": read_progress(output)}
+    made = {**read_checked_json(output / MADE), "words": read_progress(output)}
     write_checked_json(output / MADE, made)
 
 
-def _note_options(path: Path, options: dict[str, float]) -> None:
-    """Write down how parts are made, before they are. RAISES (typer.BadParameter): if what is there
-    was made in another way."""
+def _note_options(path: Path, options: dict[str, float | str]) -> None:
+    """Write down how parts are made, and of what, before they are. RAISES (typer.BadParameter): if
+    what is there was made in another way."""
     before = read_checked_json(path) if path.exists() else options
     for name, value in options.items():
-        if before[name] != value:
+        # Of what parts are made was not always noted.
+        if before.get(name, value) != value:
+            option, *is_digest = name.split()
+            was = (
+                f"another --{option}"
+                if is_digest
+                else f"--{option} {before[name]:g}, not {value:g}"
+            )
             raise typer.BadParameter(
-                f"{path.parent} was made with --{name} {before[name]:g}, not {value:g}. Give that, "
-                "or another folder"
+                f"{path.parent} was made with {was}. Give that, or another folder"
             )
     write_checked_json(path, {**before, **options})
+
+
+def find_pipeline(name: str) -> Path:
+    """name (str): of a pipeline, or its folder. RETURNS (Path): its folder. RAISES
+    (typer.BadParameter): if there is none."""
+    try:
+        path = spacy.load(name).path
+    except (OSError, ValueError) as err:
+        raise typer.BadParameter(f"--vectors {name}: {err}") from err
+    assert path is not None
+    return path
 
 
 def read_progress(inputs: Path) -> int:

@@ -255,8 +255,9 @@ def _list_others(lines: dict[str, list[Line]], speed: dict[str, Any]) -> list[st
 
 
 _REPRODUCE = """What each run gave is in `benchmarks/results/rivals`; where that folder is copied to
-the `results` of `--vars.rivals`, only runs that are missing are made. To make all anew, with the
-task data as in `project.yml`, and the packages named in `benchmarks/rivals.py`:
+the `results` of `--vars.rivals`, only runs that are missing are made, and speed is measured of
+pipelines that were trained there alone. To make all anew, with the task data as in `project.yml`,
+and the packages named in `benchmarks/rivals.py`:
 
 ```bash skip
 python -m spacy project run rivals . --vars.data DATA --vars.english_text TEXT \\

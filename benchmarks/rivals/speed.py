@@ -17,7 +17,7 @@ from thinc.api import NumpyOps, set_current_ops
 from tqdm import tqdm
 
 from spacy_elmo.experiments.results import get_origin
-from spacy_elmo.util.checked_json import write_checked_json
+from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from .rows import ROWS
 from .runs import RESULTS, Run
@@ -68,6 +68,7 @@ def measure_all(
     threads (int): of all matrix products; NumPy's read their number from the environment
         when their process starts.
     RETURNS (dict[str, Any]): what is written.
+    RAISES (typer.BadParameter): if no pipeline is there, or not all that were measured before.
     """
     use_threads(threads)
     tasks = {}
@@ -87,7 +88,24 @@ def use_threads(threads: int) -> None:
 
 def write_measured(path: Path, tasks: dict[str, Any], conditions: dict[str, int]) -> dict[str, Any]:
     """Write what was measured, with the machine and the versions. RETURNS (dict[str, Any]): what
-    is written."""
+    is written. RAISES (typer.BadParameter): if it is nothing, or leaves out what is there."""
+    if not any({*found} - {ONNX} for found in tasks.values()):
+        raise typer.BadParameter(
+            f"{path.parent.parent} has no trained pipelines: those of seed 0 are kept where they "
+            "are trained. Results that were copied there can be reported, not measured"
+        )
+    before = read_checked_json(path)["tasks"] if path.exists() else {}
+    missing = [
+        f"{name} of {task}"
+        for task, found in before.items()
+        for name in found
+        if name not in tasks.get(task, {})
+    ]
+    if missing:
+        raise typer.BadParameter(
+            f"{path} has rows that would be lost, as they were not measured this time: "
+            f"{', '.join(missing[:3])} ({len(missing)} in all). Train them, or move the file"
+        )
     result = {"machine": describe_machine(), **conditions, **get_origin(), "tasks": tasks}
     write_checked_json(path, result)
     return result

@@ -28,6 +28,10 @@ def main(
         number = int(md5(name.encode()).hexdigest(), 16)
         is_dev = folder == "brown2" and number % 10 == 0
         parts["dev" if is_dev else "train"] += read_sentences(name, text)
+    if not parts["dev"]:
+        raise typer.BadParameter(
+            f"the first {limit} texts have none that is set aside. Give at least 60, or 0 for all"
+        )
     for split, lines in parts.items():
         content = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
         (output / f"{split}.jsonl").write_text(content, "utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import typer
+from text_folders import text_folder
 
 
 def main(
@@ -14,12 +15,12 @@ def main(
 ) -> None:
     """Write OUTPUT/text with the text of all archives, and OUTPUT/heldout. An archive such as
     heldout-more.tar.xz goes to a folder of its own: figures are of one held-out text."""
-    output.mkdir(parents=True, exist_ok=True)
-    for archive in sorted(source.glob("*.tar.xz")):
-        unpack(archive, output)
-    for name in ("text", "heldout"):
-        if not (output / name).exists():
-            shutil.copytree(source / name, output / name)
+    with text_folder(output) as folder:
+        for archive in sorted(source.glob("*.tar.xz")):
+            unpack(archive, folder)
+        for name in ("text", "heldout"):
+            if not (folder / name).exists():
+                shutil.copytree(source / name, folder / name)
     for folder in sorted(output.iterdir()):
         n_bytes = sum(file.stat().st_size for file in folder.rglob("*.txt"))
         print(f"{folder}: {n_bytes / 1e6:.0f} MB")

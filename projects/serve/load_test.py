@@ -19,6 +19,8 @@ from make_pipeline import make_pipeline
 from prometheus_client.parser import text_string_to_metric_families
 
 _MIB = 2**20
+# A metric of Linux alone.
+_RESIDENT = "process_resident_memory_bytes"
 _HERE = Path(__file__).parent
 _BAD_BODIES = [b"", b'{"texts": ["a', b'{"texts": "a"}', b'{"texts": ["\xff"]}', b'{"texts": []}']
 # One request in so many is a bad one, while memory is measured.
@@ -61,11 +63,13 @@ def compare(pipeline: str, requests: int, turns: int, clients: int) -> None:
     sides = {"one by one": ("--batch-texts", "1"), "micro-batches": ()}
     runs: dict[tuple[str, int], list[Run]] = {}
     with start(pipeline, *sides["one by one"]) as one, start(pipeline) as batched:
-        for _ in range(turns):
+        for turn in range(turns):
             for n in dict.fromkeys((1, clients)):
                 for side, url in zip(sides, (one, batched)):
                     n_requests = requests if n > 1 else max(requests // 10, 10)
-                    run = asyncio.run(send_all(url, n_requests, n))
+                    # The same for both sides, and new to each of them.
+                    first = 2 * turn + (n > 1)
+                    run = asyncio.run(send_all(url, n_requests, n, first=first))
                     runs.setdefault((side, n), []).append(run)
         per_pass = [read_texts_per_pass(url) for url in (one, batched)]
     print_row("server", "clients", "requests/s", "p50, ms", "p99, ms")
@@ -79,11 +83,14 @@ def compare(pipeline: str, requests: int, turns: int, clients: int) -> None:
 
 def measure_memory(pipeline: str, requests: int, clients: int, most_growth: float) -> list[str]:
     """RETURNS (list[str]): what grew or failed."""
-    print_row("requests", "resident, MiB", "threads", "open files", "strings", "requests/s")
-    print_row(*["---"] * 6)
     rows = []
     n_refused = 0
     with start(pipeline) as url:
+        if _RESIDENT not in read_samples(url):
+            print("This system does not count the memory of a process: it is left out.")
+            return []
+        print_row("requests", "resident, MiB", "threads", "open files", "strings", "requests/s")
+        print_row(*["---"] * 6)
         for part in range(10):
             run = asyncio.run(send_all(url, requests // 10, clients, bad=True, first=part))
             n_refused += run.refused
@@ -107,6 +114,8 @@ def measure_memory(pipeline: str, requests: int, clients: int, most_growth: floa
 def measure_words(pipeline: str, requests: int, clients: int) -> None:
     """Print what a vocab collects that is never given back."""
     with start(pipeline, "--no-zones") as url:
+        if _RESIDENT not in read_samples(url):
+            return
         before = read_state(url)
         asyncio.run(send_all(url, requests, clients))
         after = read_state(url)
@@ -193,7 +202,7 @@ def read_state(url: str) -> tuple[float, float, float, float]:
     """RETURNS (tuple): MiB in memory, threads, open files, strings of the vocab."""
     samples = read_samples(url)
     return (
-        samples["process_resident_memory_bytes"] / _MIB,
+        samples[_RESIDENT] / _MIB,
         samples["elmo_threads"],
         samples["process_open_fds"],
         samples["elmo_vocab_strings"],

@@ -10,7 +10,10 @@ WORD_CACHE = 10_000
 
 
 def main(output: Path = typer.Argument(..., help="Folder to write")) -> None:
-    """Write OUTPUT."""
+    """Write OUTPUT, unless there is something: it may be a pipeline of your own."""
+    if output.exists() and any(output.iterdir()):
+        print(f"Kept {output}, which is there. Remove it, or give another folder, for a new one.")
+        return
     make_pipeline(output)
     print(f"Wrote {output}")
 

@@ -25,6 +25,12 @@ def get_en_small() -> Path:
     return BUNDLED
 
 
+def is_bundled(weights: str) -> bool:
+    """weights (str): a folder or a name; "" for the bundled model. RETURNS (bool): Whether it is
+    the bundled model, whatever it is called."""
+    return weights in ("", BUNDLED_NAME) or Path(weights).resolve() == BUNDLED.resolve()
+
+
 def list_models() -> List[str]:
     """RETURNS (List[str]): Names that are known, without importing what declares them."""
     return sorted({entry.name for entry in entry_points(group=_GROUP)})

@@ -68,6 +68,7 @@ def experiment(
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Resumes where it was stopped."""
+    from ..checkpoints.named_models import is_bundled
     from ..errors import Warnings
     from ..experiments.run_settings import RunSettings
     from ..experiments.runs import Run, get_depth, get_lang
@@ -78,6 +79,8 @@ def experiment(
     config_path = "" if config is None else str(config)
     with exit_on_error(quiet, interrupted) as console, writing(output):
         require_no_conflicts(ctx, list_idle_of_experiment(ctx.params))
+        # By whatever name, so that runs of before go on.
+        weights = "" if is_bundled(weights) else weights
         settings = RunSettings(
             str(corpus),
             component,

@@ -115,3 +115,11 @@ def test_two_packages_with_one_name_are_told(installed, monkeypatch, toy_folder)
             assert spacy_elmo.load_embedder("toy")
     with pytest.raises(ValueError, match=r"EL323.*'toy': a_package:toy, another:get_path"):
         spacy_elmo.load_embedder("toy")
+
+
+def test_the_bundled_model_is_known_by_each_of_its_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(named_models.BUNDLED.parent)
+    for name in ("", "en_small", str(named_models.BUNDLED), "../data/en_small"):
+        assert named_models.is_bundled(name)
+    for name in ("en_medium", str(tmp_path), "."):
+        assert not named_models.is_bundled(name)
