@@ -10,7 +10,18 @@ class Errors(metaclass=ErrorsWithCodes):
     # Listening
     EL001 = (
         "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
-        "{expected}. In its listener's block set {hint}."
+        "{expected}. In its listener's block set {hint}. If it was trained with another "
+        "'{upstream}', add that one, too: `nlp.add_pipe(..., source=...)`."
+    )
+    EL339 = (
+        "Component '{name}' listens to '{upstream}', which comes behind it. Put '{upstream}' "
+        "before '{name}' in [nlp] pipeline."
+    )
+    EL340 = (
+        "A component learns from vectors of '{upstream}', which has sent those of other docs: it "
+        "did not run on this batch. In a loop of your own, enable it, too: "
+        '`nlp.select_pipes(enable=["{upstream}", ...])`. `nlp.rehearse` does not run it, and '
+        "cannot be used here."
     )
     EL002 = (
         "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "

@@ -129,10 +129,10 @@ def get_token_layers(token: Token) -> Floats2d:
     entries = get_entries(token.doc)
     name = next(reversed(entries), None)
     layers = read_layers(token.doc, name, token) if name else find_layers(token.doc)
-    if layers is None and name is None:
+    if layers is None and name is None and not is_part_of_mix(token.doc):
         raise ValueError(Errors.EL051.format(text=token.doc.text[:50]))
     if layers is None:
-        raise ValueError(Errors.EL052.format(name=name))
+        raise ValueError(Errors.EL052.format(name=name or _NAME))
     return layers[token.i]
 
 

@@ -14,6 +14,7 @@ from .watched import (
     compare_weights,
     get_upstream,
     note_sent,
+    require_sent,
     require_width,
     warn_missing,
     watch,
@@ -59,9 +60,11 @@ def elmo_listener_forward(
     """docs (List[Doc]): any docs, empty ones too.
     RETURNS (Tuple[List[Floats2d], Callable]): for each doc shape
         (n_tokens, n_layers * width), and the way back to the component.
+    RAISES (ValueError): in training, EL003 if the component has sent no layers of these docs, EL340
+        if it has sent those of others.
     """
     if is_train and model._batch_id is not None:
-        model.verify_inputs(docs)
+        require_sent(model, docs)
         note_sent(model)
         return cast(Any, (model._outputs, model._backprop))
     return [_get_layers(model, doc, is_train) for doc in docs], no_backprop

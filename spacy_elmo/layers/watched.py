@@ -17,6 +17,7 @@ from thinc.types import Floats2d
 
 from ..errors import Errors, Warnings
 from .doc_store import WEIGHTS, get_entries
+from .token_keys import require_key
 
 Forward = Callable[..., Tuple[List[Floats2d], Callable]]
 _WATCH = "watch"
@@ -79,18 +80,38 @@ def get_upstream(model: Model) -> str:
 def stock_listener_forward(
     model: Model, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """Do what spaCy's own listener does, with a look at the vectors that it will read."""
+    """Do what spaCy's own listener does, with a look at the vectors that it will read. RAISES
+    (ValueError): EL340 for docs that it was not sent in training, EL115 for vectors of another
+    width, EL050 for docs whose tokens were changed since."""
     is_sent = is_train and cast(Any, model)._batch_id is not None
     if is_sent:
+        require_sent(model, docs)
         note_sent(model)
     for doc in () if is_sent else docs:
         # spaCy's `doc_cleaner` sets None.
         if doc.tensor is not None and doc.tensor.size:
             require_width(model, doc, doc.tensor.shape[-1])
+            _require_tokens(model, doc)
             compare_weights(model, doc, is_train)
         elif not is_train:
             warn_missing(model, doc, Warnings.WL016)
     return cast(Watch, model.attrs[_WATCH]).forward(model, docs, is_train)
+
+
+def require_sent(model: Model, docs: List[Doc]) -> None:
+    """model (Model): a listener that was sent a batch. docs (List[Doc]): what it learns from.
+    RAISES (ValueError): EL340 if that was another batch: the component has not run since."""
+    listener = cast(Tok2VecListener, model)
+    if listener._batch_id != listener.get_batch_id(docs):
+        raise ValueError(Errors.EL340.format(upstream=get_upstream(model)))
+
+
+def _require_tokens(model: Model, doc: Doc) -> None:
+    upstream = get_upstream(model)
+    entry = get_entries(doc).get(upstream)
+    # spaCy's retokenizer keeps the last row of what it merges.
+    if entry is not None:
+        require_key(doc, entry["key"], upstream)
 
 
 def require_width(model: Model, doc: Doc, width: int) -> None:

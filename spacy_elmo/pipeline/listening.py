@@ -16,22 +16,31 @@ def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
 
     elmo (Tok2Vec): the component.
     nlp (Language): its pipeline.
-    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves, EL186 for a
-        component that wants static vectors where there are none.
+    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves, EL339 if its
+        component comes before ours, EL186 for a component that wants static vectors where there
+        are none.
     """
     _require_static_vectors(nlp)
     encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
     for name, listeners in _stock_listeners(nlp):
         claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
         for listener in listeners:
+            expected = elmo.model.get_dim("nO")
+            is_wanted = listener.upstream_name in ("*", elmo.name) and not claims
+            if is_wanted and listener.get_dim("nO") == expected and _is_before(nlp, name, elmo):
+                raise ValueError(Errors.EL339.format(name=name, upstream=elmo.name))
             if listener.upstream_name == "*" and not claims:
-                raise wrong_width(listener, name, elmo.name, elmo.model.get_dim("nO"))
+                raise wrong_width(listener, name, elmo.name, expected)
             if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == elmo.name:
                 upstreams = ", ".join(f"'{claim}'" for claim in claims)
                 text = Warnings.WL002.format(name=name, upstreams=upstreams)
                 warnings.warn(text, stacklevel=3)
         if elmo.name in claims:
             _warn_overwritten(elmo.name, nlp, name, list(encoders))
+
+
+def _is_before(nlp: Language, name: str, elmo: Tok2Vec) -> bool:
+    return nlp.pipe_names.index(name) < nlp.pipe_names.index(elmo.name)
 
 
 def wrong_width(listener: Tok2VecListener, name: str, upstream: str, expected: int) -> ValueError:

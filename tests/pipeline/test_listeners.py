@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -646,8 +647,45 @@ def test_another_batch_than_was_sent_is_refused():
     nlp.initialize(lambda: examples)
     nlp.get_pipe("elmo").update(examples)
 
-    with pytest.raises(ValueError, match="E953"):
+    with pytest.raises(ValueError, match="EL340.*'elmo'"):
         tagger.update(examples[::-1], sgd=False)
+
+
+@pytest.mark.parametrize("is_stock", [False, True])
+def test_training_without_the_elmo_that_ran_before_is_refused(is_stock):
+    nlp = make_nlp()
+    add_task(nlp, "tagger", STOCK if is_stock else ELMO)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.update(examples[:2], sgd=nlp.resume_training())
+    with nlp.select_pipes(enable=["tagger"]), pytest.raises(ValueError, match="EL340"):
+        nlp.update(examples[2:], sgd=nlp.resume_training())
+
+
+def test_a_listener_before_its_elmo_is_told_where_it_belongs():
+    for upstream in ("*", "elmo"):
+        nlp = make_nlp()
+        nlp.remove_pipe("elmo")
+        add_task(nlp, "tagger", {**STOCK, "upstream": upstream})
+        add_elmo(nlp, "elmo")
+        examples = make_examples(nlp)
+        with pytest.raises(ValueError, match="EL339.*'elmo' before 'tagger'"):
+            nlp.initialize(partial(iter, examples))
+
+
+def test_a_stock_listener_refuses_docs_that_were_cut_anew():
+    nlp = make_nlp()
+    add_task(nlp, "tagger", STOCK)
+    nlp.initialize(lambda: make_examples(nlp))
+    doc = nlp.get_pipe("elmo")(nlp.make_doc("I like green eggs ."))
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[2:4])
+    with pytest.raises(ValueError, match="EL050"):
+        nlp.get_pipe("tagger")(doc)
+    # Its rows are right again.
+    with pytest.warns(UserWarning, match="WL061"):
+        nlp.get_pipe("elmo")(doc)
+    nlp.get_pipe("tagger")(doc)
 
 
 def test_two_elmos_serve_their_own_listeners():
