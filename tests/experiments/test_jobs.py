@@ -347,7 +347,13 @@ def test_runs_end_with_who_started_them(tagged_corpus, weights, tmp_path, number
     script = tmp_path / "work.py"
     script.write_text(WORK)
     command = [sys.executable, script, tagged_corpus, weights, tmp_path / "out"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores the signal, and so do its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         lines = (line for line in process.stdout if "is_new=True" in line)
         next(lines), next(lines)
         children = find_children(process.pid)
