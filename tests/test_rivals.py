@@ -193,7 +193,7 @@ def test_parts_that_are_there_were_made_with_the_same_options(tmp_path):
 def test_parts_that_are_there_were_made_of_the_same(tmp_path):
     from rivals.preparation import prepare_all
 
-    made = {"minutes": 40.0, "epochs": 5, "words": 3, "text digest": "of another text"}
+    made = {"minutes": 40.0, "epochs": 5, "words": 3, "text": "of another text"}
     write_checked_json(tmp_path / "made.json", made)
     (tmp_path / "text").mkdir()
     with pytest.raises(typer.BadParameter, match="made with another --text"):

@@ -78,7 +78,7 @@ def prepare_all(
     parts["pretrained"] = partial(pretrain_tok2vec, sentences, minutes)
     if find_spec("floret"):
         parts["floret"] = partial(train_floret, text, epochs)
-    digests = {f"{name} digest": hash_files(source) for name, source in sources.items()}
+    digests = {name: hash_files(source) for name, source in sources.items()}
     _note_options(output / MADE, {"minutes": minutes, "epochs": epochs, **digests})
     for name, make in parts.items():
         if not (output / name).exists():
@@ -95,12 +95,9 @@ def _note_options(path: Path, options: dict[str, float | str]) -> None:
     for name, value in options.items():
         # Of what parts are made was not always noted.
         if before.get(name, value) != value:
-            option, *is_digest = name.split()
-            was = (
-                f"another --{option}"
-                if is_digest
-                else f"--{option} {before[name]:g}, not {value:g}"
-            )
+            # What a folder holds is noted by its digest.
+            is_digest = isinstance(value, str)
+            was = f"another --{name}" if is_digest else f"--{name} {before[name]:g}, not {value:g}"
             raise typer.BadParameter(
                 f"{path.parent} was made with {was}. Give that, or another folder"
             )
