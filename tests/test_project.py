@@ -293,6 +293,17 @@ def test_a_pipeline_that_is_there_is_not_replaced_by_the_bundled_one(tmp_path):
     assert spacy.load(tmp_path / "pipeline").lang == "de"
 
 
+def test_texts_of_semcor_that_are_too_few_are_told(tmp_path):
+    texts = tmp_path / "semcor3.0/brown1/tagfiles"
+    texts.mkdir(parents=True)
+    (texts / "br-101").write_text(SEMCOR, "latin-1")
+    refused = start_script("paper/semcor.py", tmp_path, tmp_path / "out", "--limit", "1")
+    # In a frame, which may break the line.
+    told = " ".join(refused.stderr.replace("│", " ").split())
+    assert refused.returncode == 2 and "Give at least 60" in told
+    assert not [*(tmp_path / "out").iterdir()]
+
+
 def test_results_depend_on_the_weights():
     config = srsly.read_yaml(ROOT / "project.yml")
     readers = [c for c in config["commands"] if "${vars.weights}" in " ".join(c["script"])]

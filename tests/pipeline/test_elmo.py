@@ -134,8 +134,9 @@ def test_cleaned_docs_are_told_from_others(attrs):
 
 def test_layers_are_kept_when_asked_for(nlp):
     doc = nlp("green eggs")
-    with pytest.raises(ValueError, match=r"EL052.*'elmo'.*store_layers"):
-        doc[0]._.elmo_layers
+    for token in (doc[0], doc[0:2].as_doc()[0]):
+        with pytest.raises(ValueError, match=r"EL052.*'elmo'.*store_layers"):
+            token._.elmo_layers
 
     keeping = make_nlp(store_layers=True)
     doc = keeping("green eggs")
