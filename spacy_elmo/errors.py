@@ -7,54 +7,12 @@ from spacy.errors import ErrorsWithCodes
 
 
 class Errors(metaclass=ErrorsWithCodes):
-    # Listening
-    EL001 = (
-        "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
-        "{expected}. In its listener's block set {hint}. If it was trained with another "
-        "'{upstream}', add that one, too: `nlp.add_pipe(..., source=...)`."
-    )
-    EL339 = (
-        "Component '{name}' listens to '{upstream}', which comes behind it. Put '{upstream}' "
-        "before '{name}' in [nlp] pipeline."
-    )
-    EL340 = (
-        "A component learns from vectors of '{upstream}', which has sent those of other docs: it "
-        "did not run on this batch. In a loop of your own, enable it, too: "
-        '`nlp.select_pipes(enable=["{upstream}", ...])`. `nlp.rehearse` does not run it, and '
-        "cannot be used here."
-    )
-    EL002 = (
-        "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "
-        'component would claim. Name the component, such as `upstream = "elmo"`.'
-    )
-    EL003 = (
-        "A doc has no layers of '{upstream}', needed while training. If '{upstream}' is in "
-        "[training] frozen_components, add it to [training] annotating_components too; if "
-        "not, make sure that a component '{upstream}' (factory \"elmo\") comes first in "
-        "[nlp] pipeline. In a loop of your own, enable it, too: `nlp.select_pipes(enable="
-        '["{upstream}", ...])`. `nlp.rehearse` does not run it, and cannot be used here.'
-    )
-    EL004 = (
-        "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
-        "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
-        '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
-    )
-    EL005 = (
-        "ElmoTok2Vec has nothing for `encode` to read. Add one of the blocks `embed`, `input` "
-        "and, in spacy-elmo.ElmoTok2Vec.v2, `vectors`."
-    )
-    EL006 = (
-        "The model of the component '{name}' has the layers {found}, expected elmo_layers "
-        'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v2"` in '
-        "[components.{name}.model]."
-    )
-    # Shapes and settings
+    # biLM and inference
     EL010 = "{key} = {value} is not possible for a biLM, expected {expected}."
     EL011 = (
         'A biLM with `input = "{value}"` is not available, only: {known}. Remove the key or '
         "set one of these."
     )
-    EL012 = "{key} = {value} is too small, expected at least {least}."
     EL013 = (
         "Sentence {i} is a string ('{found}'), which would be read letter by letter. Give a "
         'list of lists of words, such as [["I", "like", "eggs"]].'
@@ -63,22 +21,9 @@ class Errors(metaclass=ErrorsWithCodes):
         "The state has parts of shape {found}, which do not fit the biLM {config}. Pass what "
         "embed_stateful of the same biLM returned, or None to start at zero."
     )
-    EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
     EL016 = (
         'The {device} of this machine has no arithmetic for precision = "{value}", only for: '
         "{known}."
-    )
-    EL017 = "{key} = {value!r} is not possible, only: {known}."
-    EL018 = (
-        "The layers of '{name}' change while it trains, so they cannot be kept: remove "
-        "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
-        "[components.{name}.model]."
-    )
-    # Weights
-    EL019 = (
-        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v2, expected 0 or "
-        "more and less than 1, and 0 without [...tok2vec.embed]: there are no word features "
-        "to drop then."
     )
     EL020 = (
         "The weights in {source} are not those of this model. Missing: {missing}. "
@@ -91,6 +36,33 @@ class Errors(metaclass=ErrorsWithCodes):
     EL022 = (
         "'{name}' in {source} has the type {found}, expected {expected}. Is this a file of weights?"
     )
+    EL105 = (
+        "A biLM of this shape has {n_weights} weights ({n_gb:.0f} GB), more than the {most} that "
+        "one can have. Lower width, cell_width, depth, filters, n_highway or n_words."
+    )
+    EL106 = (
+        "'{name}' in {source} does not consist of numbers: {count} of them are NaN, infinite or "
+        "too large for 32 bits, the first at {place}. The file is damaged, or training had gone "
+        "wrong when it was written; get another one."
+    )
+    EL114 = (
+        "The integers of '{name}' in {source} are not in ascending order, so words would not be "
+        "found. The file is damaged; get it again."
+    )
+    EL119 = (
+        "{place} is {found}, expected {expected}. Give a list of lists of words, such as "
+        '[["I", "like", "eggs"]].'
+    )
+    EL120 = (
+        "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
+        "to start at zero."
+    )
+    EL306 = (
+        "The state's {name} has numbers that are NaN or infinite: {count} of them, the first at "
+        "{place}. All that follows would be, too. Pass what embed_stateful returned, or None to "
+        "start at zero."
+    )
+    # Weights
     EL023 = (
         "The weights in {path} are of another shape than the component. Configured and "
         "found: {differences}. Set the found values in [components.elmo.model], or have the "
@@ -118,7 +90,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these "
         "two files, or a saved pipeline with an elmo."
     )
-    EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
     EL033 = (
         "The weights in '{path}' cannot be read: {error}. The file is damaged, cut off, or "
         "in another format; get it again."
@@ -144,250 +115,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "The AllenNLP format holds biLMs that read characters and have as many cells as the output "
         "of a direction has numbers, or more; {found}. Give the folder itself to others."
     )
-    # Docs
-    EL040 = (
-        "A doc ('{text}') has no sentence starts, but spacy-elmo.sentence_spans.v1 cuts at "
-        "sentences. Add a sentencizer or senter before elmo (in training also to [training] "
-        "annotating_components), or use spacy-elmo.window_spans.v1."
-    )
-    # Probes
-    EL041 = (
-        "No token of the {split} docs has '{attr}', so there is nothing to learn. Give docs "
-        "that are annotated, or name another attribute, such as tag_ or pos_."
-    )
-    # Search and reports
-    EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
-    EL044 = (
-        "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
-        "different kinds cannot be compared. Give another folder, or the same settings."
-    )
-    EL045 = (
-        "Searching this index needs the package faiss-cpu. Install it with "
-        '`pip install "spacy-elmo[search]"`.'
-    )
-    EL046 = "The query has no words. Give some text."
-    EL047 = (
-        "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
-        "experiment`, and give its folder."
-    )
-    # What is read of docs
-    EL050 = (
-        "The tokens of a doc ('{text}') were changed after '{name}' ran: what it computed does not "
-        'belong to them. Run it again: `doc = nlp.get_pipe("{name}")(doc)`.'
-    )
-    EL051 = (
-        "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
-        'it, such as `nlp.add_pipe("elmo")` before `nlp(text)`.'
-    )
-    EL315 = (
-        "The layers of a doc are those of '{found}', and '{name}' reads those of '{upstream}'. Add "
-        'it with `config={{"upstream": "{found}"}}`; senses of another pipeline come with '
-        '`nlp.get_pipe("{name}").from_bytes(other.get_pipe("elmo_senses").to_bytes())`.'
-    )
-    EL052 = (
-        "The layers of '{name}' were not kept with the doc. Set `store_layers = true` in "
-        "[components.{name}] or pass "
-        '`nlp.add_pipe("elmo", config={{"store_layers": True}})`.'
-    )
-    EL053 = "There is no token '{word}' in '{text}'. Give a word as it is written there."
-    EL054 = (
-        "No language model has read the doc '{text}'. Add the component elmo_lm to the pipeline."
-    )
-    EL055 = (
-        "What could stand in the place of a token of '{text}' is not known any more: the "
-        "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
-    )
-    EL305 = (
-        "The vectors of '{item}' and '{other}' cannot be compared: one has {width} numbers, the "
-        "other {other_width}. With `vector_hooks`, docs, spans and tokens have contextual vectors, "
-        "and what is of the vocabulary has static ones."
-    )
-    EL056 = "Whitespace in '{text}' has no substitutes."
-    EL057 = (
-        "No sentence of the corpus, but for those that were asked about, has {word}. Give more "
-        "text{hint}."
-    )
-    # Senses
-    EL058 = (
-        "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
-        'needed, since a tenth of them chooses the layer. Say in "id" which doc a sentence is of, '
-        'or leave "id" out.'
-    )
-    EL059 = (
-        "The component '{name}' has no senses. Train them with `python -m spacy elmo "
-        "train-senses` and load the pipeline that it writes, or take the component from it: "
-        '`nlp.add_pipe("elmo_senses", source=spacy.load(FOLDER))`.'
-    )
-    # Presets
-    EL060 = "There is no preset '{preset}', only: {presets}."
-    EL285 = (
-        "The preset '{preset}' is one of pretraining. Add `--pretraining`; or, for a pipeline that "
-        "uses a biLM, take one of: {presets}."
-    )
-    EL286 = (
-        "The preset '{preset}' is none of pretraining, but of a pipeline that uses a biLM. Leave "
-        "out `--pretraining`; or, to pretrain a biLM, take one of: {presets}."
-    )
-    EL061 = (
-        "The component '{name}' has no model with a tok2vec, so ELMo cannot be put into it. "
-        "Name trainable factories, such as tagger, parser or ner; add others to the config "
-        "by hand."
-    )
-    EL062 = (
-        'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
-    )
-    EL063 = (
-        "Nothing in this pipeline mixes the layers of a biLM: it has {names}. Load one with the "
-        "component elmo."
-    )
-
-    # Experiments and senses
-    EL064 = "There is no experiment '{suite}', only: {known}."
-    EL065 = (
-        "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
-        "under the same settings. Give the same settings, or a folder for each corpus and "
-        "each choice of settings, such as '{example}'; `report` takes all that are below one."
-    )
-    EL066 = (
-        "There is no '{path}'. Give a folder with train.spacy and dev.spacy, such as "
-        "`python -m spacy convert` makes; a test.spacy is used if there is one."
-    )
-    EL067 = (
-        "Reading WordNet needs the package nltk. Install it with "
-        '`pip install "spacy-elmo[senses]"`.'
-    )
-    EL068 = "There is no WordNet in '{path}'. Give its folder dict, with data.noun and the others."
-    EL069 = (
-        "Line {line} of '{path}' holds no sense-annotated sentence ({error}). Each line is "
-        'JSON such as {{"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", '
-        '["bank%1:17:01::"]]]}}.'
-    )
-
-    # Language models
     EL070 = "The words in '{path}' cannot be read: {error}. Give a file with a word in each line."
-    EL071 = (
-        "These words start with {found}, and a vocabulary with <S>, </S>, <UNK>, then has each "
-        "word once. Give the vocab.txt of a model."
-    )
-    EL072 = (
-        "The cutoffs {cutoffs} of the adaptive softmax leave nothing of a vocabulary of "
-        '{n_words} words. Give at least one below that, or take the kind "full".'
-    )
-    EL073 = "[training.softmax] does not describe a softmax: {problem}."
-    EL074 = (
-        "'{path}' has no softmax, so nothing can be predicted with it. Give a folder with "
-        "softmax.safetensors and vocab.txt, or with an AllenNLP softmax file (.hdf5) and "
-        "vocab.txt."
-    )
-    EL075 = (
-        "The words to score with are not all in the vocabulary of the softmax. Missing: "
-        "{n_words}, such as {examples}. Give a file whose words it contains."
-    )
     EL076 = (
         "A softmax of the kind '{kind}' cannot be written in the AllenNLP format, which has "
         "one row for each word. Export with `--no-softmax`."
-    )
-    EL077 = (
-        "No word is left to predict in {source}: the most frequent one has a count of {most}, with "
-        "min_count = {min_count} and size = {size} (three of which are <S>, </S> and <UNK>) in "
-        "[corpus]. Lower min_count, raise size, or give a vocabulary with words."
-    )
-    # Corpora
-    EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
-    EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
-    EL082 = (
-        "Reading '{path}' needs the package backports.zstd. Install it with "
-        '`pip install "spacy-elmo[zstd]"`.'
-    )
-    EL083 = (
-        "'{path}' cannot be read: {error}. Get it again if it is damaged or cut off, and see that "
-        "you may read it."
-    )
-    EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
-    EL085 = (
-        "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
-    )
-    EL086 = "Text cannot be cut into '{value}', only into {known}."
-    EL087 = (
-        "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
-        "with vectors, as `python -m spacy init vectors` writes it."
-    )
-    EL088 = "The standard input cannot be evaluated on. Give a file instead of '-'."
-    EL089 = (
-        "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
-        'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
-    )
-    # Pretraining
-    EL090 = "[{section}] has no '{key}', only: {known}."
-    EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
-    EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
-    EL093 = (
-        "No finite gradient in {n_steps} steps in a row, up to step {step}. The last "
-        "checkpoint is untouched: resume from it with `--resume` and a lower "
-        "`--training.learn_rate`, or a lower `--training.clip`."
-    )
-    EL094 = "There is no text in {path}: all files are empty. Check its paths."
-    EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
-    EL333 = (
-        "'{path}' was there before, and no run has written it, so it is not replaced. Give a new "
-        "or empty folder for the run, or move the file."
-    )
-    EL334 = (
-        "'V' is no role: it marks the predicate itself, which the component '{name}' knows without "
-        "a label. Leave it out of the labels; the span groups srl_N keep it."
-    )
-    EL335 = (
-        "'{path}' was replaced by another process each time that it was read. Try again when that "
-        "process writes less often, or stop it."
-    )
-    EL304 = (
-        "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
-        "Give another folder for the output."
-    )
-    EL096 = (
-        "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
-        "undo the changes to the config, or start in another folder, if you like from the "
-        "weights alone with `--paths.init FOLDER`."
-    )
-    EL097 = (
-        "The weights in '{path}' are of another shape than [bilm]. Configured and found: "
-        "{differences}. Set the found values in [bilm]."
-    )
-    EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
-    EL099 = (
-        "Sequences into which the text is cut before it is shuffled: {n_sequences}, fewer than the "
-        "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
-    )
-    EL336 = (
-        "[training] batch_tokens = {batch_tokens} and state_steps = {state_steps} make rows of a "
-        "step: {n_rows}. Their {n_shares} shares, {accumulate} of each process (accumulate), would "
-        "be empty. Raise batch_tokens, or lower state_steps, accumulate or the number of processes."
-    )
-    # Files
-    EL100 = "There is no file '{path}'. Check the path."
-    EL101 = "'{path}' is {kind}, expected a file. Check the path."
-    EL102 = (
-        "'{path}' has {size} bytes, more than the {most} that such a file can have. Is it the "
-        "right file?"
-    )
-    EL103 = (
-        "'{path}' cannot be read: {error}. It is damaged, cut off, another kind of file, "
-        "or one that you may not read."
-    )
-    EL104 = (
-        "'{path}' is not what was written: its digest differs from the one in '{digests}'. Copy or "
-        "download the whole folder again; if you changed the file on purpose, remove its "
-        "digests.json."
-    )
-    # Files of weights
-    EL105 = (
-        "A biLM of this shape has {n_weights} weights ({n_gb:.0f} GB), more than the {most} that "
-        "one can have. Lower width, cell_width, depth, filters, n_highway or n_words."
-    )
-    EL106 = (
-        "'{name}' in {source} does not consist of numbers: {count} of them are NaN, infinite or "
-        "too large for 32 bits, the first at {place}. The file is damaged, or training had gone "
-        "wrong when it was written; get another one."
     )
     EL107 = (
         "'{name}' cannot be written with {n_bits} bits: {count} of its numbers are above {most}, "
@@ -408,157 +139,305 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{name}' in {path} is not what was written: its numbers do not fit the digest in "
         "the file. The file is damaged; get it again."
     )
-    EL112 = (
-        "The softmax in '{path}' cannot be made: {problem}. If its kind comes from another "
-        "package, install that; if not, get the file again."
-    )
     EL113 = (
         "'{path}' cannot be written: {error}. The previous content is kept. Free some disk "
         "space, or give another path."
     )
-    EL114 = (
-        "The integers of '{name}' in {source} are not in ascending order, so words would not be "
-        "found. The file is damaged; get it again."
+    EL188 = (
+        "There is no model '{name}'. Installed are: {known}. Install the package that has it, or "
+        "give its folder to spacy-elmo.CheckpointLoader.v1."
     )
-    # Text
-    EL155 = (
-        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
-        "like {guess}. {remedy}."
+    EL189 = (
+        "The installed model '{name}' cannot be found by its own package: {problem}. Install "
+        "that package again."
     )
-    EL156 = "'{path}' contains a NUL character in {place}. Remove it."
-    EL157 = "The standard input has no text. Pipe one into it, or give a path instead of '-'."
-    # Commands and their files
-    EL158 = (
-        "A file cannot be read or written: {error}. Check the path, its permissions and "
-        "the free disk space. Existing files are unchanged."
+    EL256 = (
+        "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "
+        "its rows. It is damaged or of another format: copy it again, or convert the original "
+        "with `python -m spacy elmo convert`."
     )
-    EL159 = (
-        "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
-        "[training] batch_tokens), or set [training] accumulate."
+    EL323 = (
+        "Several installed packages have a model '{name}': {found}. Uninstall all but one, or give "
+        "the folder of the model."
     )
-    EL160 = (
-        "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
-        "gradients and the state of the optimizer, and this machine has {total:.0f} GB. Lower "
-        "the sizes in [bilm], or the size of the vocabulary in [corpus]."
+    EL324 = (
+        "'{path}' is the name of an installed model, and of something here that is no checkpoint: "
+        "what lies at a path is taken first. Run the command in another folder."
     )
-    EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
-    EL162 = (
-        "No component is named that would use the vectors. Name one or more, such as `--pipeline "
-        "tagger`."
+    EL335 = (
+        "'{path}' was replaced by another process each time that it was read. Try again when that "
+        "process writes less often, or stop it."
     )
-    EL163 = (
-        "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
-        "The last checkpoint is untouched: resume from it with `--resume` and a lower "
-        "`--training.learn_rate`, or a lower `--training.clip`."
+    # Files and text
+    EL012 = "{key} = {value} is too small, expected at least {least}."
+    EL062 = (
+        'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
     )
-    EL164 = (
-        "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
-        "another path."
+    EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
+    EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
+    EL082 = (
+        "Reading '{path}' needs the package backports.zstd. Install it with "
+        '`pip install "spacy-elmo[zstd]"`.'
     )
-    EL166 = "A picture cannot be written as '{path}', only with one of the endings {known}."
-    EL167 = "There are no sentences in '{path}'. Give a file with one in each line."
-    EL168 = (
-        "{n} sentences are too many for one picture, expected at most {most}. Give a file with "
-        "fewer lines."
+    EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
+    EL085 = (
+        "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
     )
-    EL169 = (
-        "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
+    EL086 = "Text cannot be cut into '{value}', only into {known}."
+    EL088 = "The standard input cannot be evaluated on. Give a file instead of '-'."
+    EL089 = (
+        "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
+        'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
     )
-    EL170 = "The docs in '{path}' cannot be read: {error}. Give files that `spacy convert` made."
-    EL171 = (
-        "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
-        "trained pipeline."
+    EL100 = "There is no file '{path}'. Check the path."
+    EL101 = "'{path}' is {kind}, expected a file. Check the path."
+    EL102 = (
+        "'{path}' has {size} bytes, more than the {most} that such a file can have. Is it the "
+        "right file?"
     )
-    # What is kept between runs
-    EL140 = (
-        "The index in '{path}' is damaged: {problem}. Restore it, or remove the folder and make "
-        "it again with `python -m spacy elmo index TEXT {path}`."
+    EL103 = (
+        "'{path}' cannot be read: {error}. It is damaged, cut off, another kind of file, "
+        "or one that you may not read."
     )
-    EL141 = (
-        "'{path}' contains other files than those of an index, such as {examples}. Give a "
-        "new or empty folder."
+    EL104 = (
+        "'{path}' is not what was written: its digest differs from the one in '{digests}'. Copy or "
+        "download the whole folder again; if you changed the file on purpose, remove its "
+        "digests.json."
     )
     EL142 = (
         "'{path}' is not what was written: its content does not fit the digest that it begins "
         'with. Restore it; if you changed it on purpose, remove its line "digest".'
     )
     EL143 = "Another process is writing to '{path}'. Wait until it ends, or give another folder."
-    EL144 = (
-        "The index in '{path}' was made with the weights in '{weights}', which is no folder "
-        "here. Give the folder with `--weights`."
-    )
-    EL145 = (
-        "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
-        "path where you may write. Then start the same command again."
-    )
-    EL146 = (
-        "A process of the experiment ended before its run did: it was killed, or the machine "
-        "has too little memory. Finished runs are kept: start the same command again, if need "
-        "be with fewer `--n-jobs`. A script that calls this needs the line "
-        '`if __name__ == "__main__":` before the call.'
-    )
-    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it again."
-    EL148 = "'{path}' cannot be used for training or evaluation: {error}. Is it the right file?"
-    EL149 = (
-        "'{path}' is not a usable result: {error}. Remove it, or create it again with the "
-        "command that wrote it."
-    )
-    EL150 = (
-        "'{path}' contains other files than those of a pipeline, such as {examples}, so it is not "
-        "replaced. Give a new folder, or that of a pipeline."
-    )
     EL151 = "The seed {seed} is not possible, expected an integer from 0 to {most}."
+    EL155 = (
+        "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
+        "like {guess}. {remedy}."
+    )
+    EL156 = "'{path}' contains a NUL character in {place}. Remove it."
+    EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
+    EL166 = "A picture cannot be written as '{path}', only with one of the endings {known}."
+    EL197 = "Line {line} of '{path}' cannot be read: {problem}."
+    EL304 = (
+        "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
+        "Give another folder for the output."
+    )
+    EL328 = (
+        "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
+        "are kept: start the same command again with `--resume`, and with fewer processes "
+        "(`--corpus.n_workers`)."
+    )
+    EL337 = (
+        "A process that cuts text ended while it started (exit code {code}); what it printed says "
+        'why. A script that calls this needs the line `if __name__ == "__main__":` before the '
+        "call, or [corpus] n_workers = 0."
+    )
     # Components
+    EL001 = (
+        "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
+        "{expected}. In its listener's block set {hint}. If it was trained with another "
+        "'{upstream}', add that one, too: `nlp.add_pipe(..., source=...)`."
+    )
+    EL002 = (
+        "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "
+        'component would claim. Name the component, such as `upstream = "elmo"`.'
+    )
+    EL003 = (
+        "A doc has no layers of '{upstream}', needed while training. If '{upstream}' is in "
+        "[training] frozen_components, add it to [training] annotating_components too; if "
+        "not, make sure that a component '{upstream}' (factory \"elmo\") comes first in "
+        "[nlp] pipeline. In a loop of your own, enable it, too: `nlp.select_pipes(enable="
+        '["{upstream}", ...])`. `nlp.rehearse` does not run it, and cannot be used here.'
+    )
+    EL004 = (
+        "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
+        "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
+        '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
+    )
+    EL005 = (
+        "ElmoTok2Vec has nothing for `encode` to read. Add one of the blocks `embed`, `input` "
+        "and, in spacy-elmo.ElmoTok2Vec.v2, `vectors`."
+    )
+    EL006 = (
+        "The model of the component '{name}' has the layers {found}, expected elmo_layers "
+        'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v2"` in '
+        "[components.{name}.model]."
+    )
+    EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
+    EL018 = (
+        "The layers of '{name}' change while it trains, so they cannot be kept: remove "
+        "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
+        "[components.{name}.model]."
+    )
+    EL019 = (
+        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v2, expected 0 or "
+        "more and less than 1, and 0 without [...tok2vec.embed]: there are no word features "
+        "to drop then."
+    )
+    EL040 = (
+        "A doc ('{text}') has no sentence starts, but spacy-elmo.sentence_spans.v1 cuts at "
+        "sentences. Add a sentencizer or senter before elmo (in training also to [training] "
+        "annotating_components), or use spacy-elmo.window_spans.v1."
+    )
+    EL050 = (
+        "The tokens of a doc ('{text}') were changed after '{name}' ran: what it computed does not "
+        'belong to them. Run it again: `doc = nlp.get_pipe("{name}")(doc)`.'
+    )
+    EL051 = (
+        "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
+        'it, such as `nlp.add_pipe("elmo")` before `nlp(text)`.'
+    )
+    EL052 = (
+        "The layers of '{name}' were not kept with the doc. Set `store_layers = true` in "
+        "[components.{name}] or pass "
+        '`nlp.add_pipe("elmo", config={{"store_layers": True}})`.'
+    )
+    EL054 = (
+        "No language model has read the doc '{text}'. Add the component elmo_lm to the pipeline."
+    )
+    EL055 = (
+        "What could stand in the place of a token of '{text}' is not known any more: the "
+        "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
+    )
+    EL056 = "Whitespace in '{text}' has no substitutes."
+    EL059 = (
+        "The component '{name}' has no senses. Train them with `python -m spacy elmo "
+        "train-senses` and load the pipeline that it writes, or take the component from it: "
+        '`nlp.add_pipe("elmo_senses", source=spacy.load(FOLDER))`.'
+    )
+    EL063 = (
+        "Nothing in this pipeline mixes the layers of a biLM: it has {names}. Load one with the "
+        "component elmo."
+    )
     EL115 = (
         "A component listens to '{upstream}' for rows of width {expected}, but a doc "
         "('{text}') has rows of {found}: another component or other weights made them. Run "
         "'{upstream}' last before the component that listens, with the weights that it was "
         "trained on."
     )
-    EL116 = (
-        "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of another "
-        "component or config. Load them with the config that they were saved with, without "
-        "overriding shapes, or write and send them again."
-    )
-    EL117 = (
-        "The senses were trained on layer {layer} of width {expected}; the component upstream has "
-        "{n_layers} layers of width {width}. Load the weights that they were trained on, or "
-        "train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
-    )
     EL118 = (
         "Rows of width {found} came to a mix of {n_layers} layers of width {width} each, expected "
         "{expected}. Set `width` and `depth` to those of the biLM that sends them."
     )
-    EL119 = (
-        "{place} is {found}, expected {expected}. Give a list of lists of words, such as "
-        '[["I", "like", "eggs"]].'
+    EL162 = (
+        "No component is named that would use the vectors. Name one or more, such as `--pipeline "
+        "tagger`."
     )
-    EL120 = (
-        "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
-        "to start at zero."
+    EL171 = (
+        "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
+        "trained pipeline."
     )
-    EL306 = (
-        "The state's {name} has numbers that are NaN or infinite: {count} of them, the first at "
-        "{place}. All that follows would be, too. Pass what embed_stateful returned, or None to "
-        "start at zero."
+    EL186 = (
+        "The component '{name}' reads static vectors (`spacy-elmo.StaticVectors.v1` or "
+        "`include_static_vectors = true`), but the pipeline has none. Give a pipeline that has "
+        "them in [paths] vectors, such as `--paths.vectors en_core_web_md`, or take the preset "
+        "word_features."
     )
-    EL307 = (
-        "'{path}' holds other files beside its weights, which would be removed: {names}. Move "
-        "them, or give a new folder."
-    )
-    EL308 = (
-        "The job in '{path}' is finished, but some of its shards are gone, or are not what was "
-        "written: {names}. Restore them, or embed the text into another folder."
-    )
-    EL309 = (
-        "The sentences in '{path}' were cut by the tokenizer of '{lang}', so queries have to be, "
-        "too; --lang is '{given}'. Leave it out, or embed the text again."
+    EL305 = (
+        "The vectors of '{item}' and '{other}' cannot be compared: one has {width} numbers, the "
+        "other {other_width}. With `vector_hooks`, docs, spans and tokens have contextual vectors, "
+        "and what is of the vocabulary has static ones."
     )
     EL314 = (
         "'{path}' should hold the weights of one component of the factory \"elmo\"; those of its "
         "pipeline: {names}. Give the folder of one."
     )
-    # Teachers of pretraining
+    EL315 = (
+        "The layers of a doc are those of '{found}', and '{name}' reads those of '{upstream}'. Add "
+        'it with `config={{"upstream": "{found}"}}`; senses of another pipeline come with '
+        '`nlp.get_pipe("{name}").from_bytes(other.get_pipe("elmo_senses").to_bytes())`.'
+    )
+    EL325 = (
+        "There is no GPU {gpu_id} that spaCy can use: it sees {n_gpus} of them. Leave the option "
+        "out to use the processor, or take a torch with CUDA and spaCy's extra that brings CuPy "
+        "for it, such as `pip install spacy[cuda12x]`."
+    )
+    EL327 = (
+        "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
+        "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
+    )
+    EL331 = (
+        "The vector of '{text}' was asked for by what merges tokens (`doc.retokenize`, as "
+        "`merge_entities` does), or after it: with `vector_hooks`, spaCy would write ELMo's vector "
+        "into the table of static ones. Merge tokens before elmo runs, or turn `vector_hooks` off "
+        "and read `span._.elmo`."
+    )
+    EL332 = (
+        "A component reads static vectors, but its pipeline has none: it was added to another "
+        "pipeline than it was trained in, or loaded without its vectors. Give the pipeline those, "
+        'such as `nlp.vocab.vectors = spacy.load("en_core_web_md").vocab.vectors`, before it '
+        "runs or is initialized."
+    )
+    EL339 = (
+        "Component '{name}' listens to '{upstream}', which comes behind it. Put '{upstream}' "
+        "before '{name}' in [nlp] pipeline."
+    )
+    EL340 = (
+        "A component learns from vectors of '{upstream}', which has sent those of other docs: it "
+        "did not run on this batch. In a loop of your own, enable it, too: "
+        '`nlp.select_pipes(enable=["{upstream}", ...])`. `nlp.rehearse` does not run it, and '
+        "cannot be used here."
+    )
+    # Language model and pretraining
+    EL071 = (
+        "These words start with {found}, and a vocabulary with <S>, </S>, <UNK>, then has each "
+        "word once. Give the vocab.txt of a model."
+    )
+    EL072 = (
+        "The cutoffs {cutoffs} of the adaptive softmax leave nothing of a vocabulary of "
+        '{n_words} words. Give at least one below that, or take the kind "full".'
+    )
+    EL073 = "[training.softmax] does not describe a softmax: {problem}."
+    EL074 = (
+        "'{path}' has no softmax, so nothing can be predicted with it. Give a folder with "
+        "softmax.safetensors and vocab.txt, or with an AllenNLP softmax file (.hdf5) and "
+        "vocab.txt."
+    )
+    EL075 = (
+        "The words to score with are not all in the vocabulary of the softmax. Missing: "
+        "{n_words}, such as {examples}. Give a file whose words it contains."
+    )
+    EL077 = (
+        "No word is left to predict in {source}: the most frequent one has a count of {most}, with "
+        "min_count = {min_count} and size = {size} (three of which are <S>, </S> and <UNK>) in "
+        "[corpus]. Lower min_count, raise size, or give a vocabulary with words."
+    )
+    EL090 = "[{section}] has no '{key}', only: {known}."
+    EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
+    EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
+    EL093 = (
+        "No finite gradient in {n_steps} steps in a row, up to step {step}. The last "
+        "checkpoint is untouched: resume from it with `--resume` and a lower "
+        "`--training.learn_rate`, or a lower `--training.clip`."
+    )
+    EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
+    EL096 = (
+        "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
+        "undo the changes to the config, or start in another folder, if you like from the "
+        "weights alone with `--paths.init FOLDER`."
+    )
+    EL097 = (
+        "The weights in '{path}' are of another shape than [bilm]. Configured and found: "
+        "{differences}. Set the found values in [bilm]."
+    )
+    EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
+    EL099 = (
+        "Sequences into which the text is cut before it is shuffled: {n_sequences}, fewer than the "
+        "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
+    )
+    EL160 = (
+        "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
+        "gradients and the state of the optimizer, and this machine has {total:.0f} GB. Lower "
+        "the sizes in [bilm], or the size of the vocabulary in [corpus]."
+    )
+    EL163 = (
+        "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
+        "The last checkpoint is untouched: resume from it with `--resume` and a lower "
+        "`--training.learn_rate`, or a lower `--training.clip`."
+    )
+    EL169 = (
+        "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
+    )
     EL180 = (
         "[training.teachers.{name}] is {found}, expected a block with a kind, one of: {known}; and "
         "a name of letters, numbers and underscores, such as words, that torch does not use itself "
@@ -581,79 +460,191 @@ class Errors(metaclass=ErrorsWithCodes):
         "A teacher of the kind '{kind}' needs whole sequences, and [training] state_steps = "
         "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
     )
-    EL186 = (
-        "The component '{name}' reads static vectors (`spacy-elmo.StaticVectors.v1` or "
-        "`include_static_vectors = true`), but the pipeline has none. Give a pipeline that has "
-        "them in [paths] vectors, such as `--paths.vectors en_core_web_md`, or take the preset "
-        "word_features."
+    EL257 = (
+        "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
+        "written. Remove this folder to resume from the checkpoint before it."
     )
-    EL332 = (
-        "A component reads static vectors, but its pipeline has none: it was added to another "
-        "pipeline than it was trained in, or loaded without its vectors. Give the pipeline those, "
-        'such as `nlp.vocab.vectors = spacy.load("en_core_web_md").vocab.vectors`, before it '
-        "runs or is initialized."
+    EL330 = (
+        "'{path}' has no softmax row for each word to predict (missing: {n_missing} of {n_words}), "
+        'and with [training] train_part = "lstms" none is learned. Predict the words that it has: '
+        "`--corpus.vocabulary` with its vocab.txt."
     )
-    EL187 = (
-        "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
-        "static_vectors."
+    EL333 = (
+        "'{path}' was there before, and no run has written it, so it is not replaced. Give a new "
+        "or empty folder for the run, or move the file."
     )
-    EL188 = (
-        "There is no model '{name}'. Installed are: {known}. Install the package that has it, or "
-        "give its folder to spacy-elmo.CheckpointLoader.v1."
+    EL336 = (
+        "[training] batch_tokens = {batch_tokens} and state_steps = {state_steps} make rows of a "
+        "step: {n_rows}. Their {n_shares} shares, {accumulate} of each process (accumulate), would "
+        "be empty. Raise batch_tokens, or lower state_steps, accumulate or the number of processes."
     )
-    EL189 = (
-        "The installed model '{name}' cannot be found by its own package: {problem}. Install "
-        "that package again."
+    # Tasks
+    EL190 = (
+        "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
+        "pipeline, `spacy.load(...)`."
     )
-    EL323 = (
-        "Several installed packages have a model '{name}': {found}. Uninstall all but one, or give "
-        "the folder of the model."
+    EL191 = "dropout = {value} is not possible, expected a probability in [0, 1)."
+    EL192 = (
+        "{key} = {value} is not possible for a bidirectional LSTM, whose directions have half of "
+        "it each. Set an even number, at least 2."
     )
-    EL324 = (
-        "'{path}' is the name of an installed model, and of something here that is no checkpoint: "
-        "what lies at a path is taken first. Run the command in another folder."
+    EL193 = (
+        "{label!r} cannot be a label of the component '{name}'. Give a string with at least one "
+        "character."
     )
-    # Experiments on one's own config
-    EL325 = (
-        "There is no GPU {gpu_id} that spaCy can use: it sees {n_gpus} of them. Leave the option "
-        "out to use the processor, or take a torch with CUDA and spaCy's extra that brings CuPy "
-        "for it, such as `pip install spacy[cuda12x]`."
+    EL194 = (
+        "The component '{name}' needs at least {least} labels to learn from, and has: {labels}. "
+        "Its training data needs {hint}."
     )
-    EL230 = (
-        "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
-        'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
-        "a block `embed`, as the preset word_features of `elmo init-config` does."
+    EL195 = (
+        "The doc '{text}' has no pair of texts: spans in its groups are {counts}, expected one in "
+        "each. Make pairs with `make_pair(nlp, first, second)` of the component."
     )
-    EL316 = (
-        'The config has a biLM of its own ({problem} in the blocks of its component "elmo"), and '
-        "the runs have the bundled one. Name it: `--weights FOLDER`."
+    EL196 = (
+        "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
+        "tokenizer's. Convert the data with this tokenizer; or set `gold_preproc = true` in the "
+        "block of spacy-elmo.SpanCorpus.v1, which gives docs with the words of the data."
     )
-    EL317 = (
-        'The config has several components of the factory "elmo": {names}. An experiment compares '
-        "one with none: leave one."
+    EL198 = (
+        "The label '{label}' is none of those that the component '{name}' was initialized with: "
+        "{labels}. Make it anew and initialize it with data that has all labels, or give them in "
+        "[initialize.components.{name}] labels."
     )
-    EL231 = (
-        "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
-        "`--vectors en_core_web_md`."
+    EL199 = (
+        "The doc '{text}' has a gold label, but no pair of texts to predict it from: spaCy's own "
+        "corpus reader leaves out spans. In [corpora] take `@readers = "
+        '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
     )
-    EL232 = "'{path}' is no training config that can be read: {error}."
-    EL233 = (
-        "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
-        "en_core_web_md."
+    EL200 = (
+        "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "
+        "predicate, of at least one token. Give each predicate a group of its own, with its "
+        "arguments."
     )
-    EL235 = (
-        "Nobody can say anything of '{asked}': the pipeline has no {component}. Its components "
-        "are: {known}."
+    EL201 = "threshold = {value} is not possible, expected a probability, 0 to 1."
+    EL202 = (
+        "The doc '{text}' has no group '{group}', and this component is told to expect it "
+        '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
+        'spacy-elmo.SpanCorpus.v1 with groups = ["{group}"]. Or set predicates = "predicted".'
     )
-    EL236 = (
-        "No component of the pipeline says anything that can be shown; they are: {known}. "
-        "The page 'Tasks' of the documentation says which do, and how to train them."
+    EL210 = (
+        "share = {value} is not possible: spans that are kept as mentions, of the number of "
+        "tokens. Set a number in (0, 1], such as 0.3."
     )
-    EL321 = (
-        "Nothing is asked: what the pipeline ({known}) says is about a question or a second text. "
-        "Add {options}."
+    EL211 = (
+        'prefix = "" is not possible: the span groups of clusters begin with it. Set a name, such '
+        'as "coref_clusters".'
     )
-    # Bulk embedding
+    EL212 = "mention_weight = {value} is not possible, expected a number of at least 0."
+    EL213 = (
+        "The component '{name}' has no clusters to learn from: no doc of the training data has two "
+        "mentions in a span group '{prefix}_1', '{prefix}_2' and so on. Make such docs with "
+        "`python -m spacy elmo convert-data ontogum`, or set `prefix` in [components.{name}]; for "
+        "clusters of one mention set `singletons = true`."
+    )
+    EL220 = (
+        "window = {window} and stride = {stride} are not possible with max_answer = {max_answer}: "
+        "an answer could lie in no window whole. Set `stride` to {most} or less, and at least 1; "
+        "or a longer window."
+    )
+    EL221 = (
+        "The gold answer '{answer}' lies outside of the context of the doc '{text}'. The spans of "
+        "the group 'answers' have to be inside of the span of 'context'."
+    )
+    EL222 = (
+        "The training data of the component '{name}' has no answers to learn from (docs: {n_docs}; "
+        "with a question and a context: {n_pairs}). It needs docs with the span groups "
+        "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
+        "them."
+    )
+    EL223 = (
+        "'{path}' is not in SQuAD's format: {problem}. Expected is JSON such as "
+        '{{"data": [{{"title": "", "paragraphs": [{{"context": "", "qas": [...]}}]}}]}}.'
+    )
+    EL224 = (
+        "parts = '{value}' is not possible. Give three numbers of at least 0 with commas between, "
+        "the shares of train, dev and test, such as '8,1,1'."
+    )
+    EL225 = "{key} = {value} is not possible, expected a number from 0 to 1."
+    EL226 = (
+        "n = {n} answers are asked for, but the component '{name}' keeps from 1 to {n_best} of a "
+        "doc. Ask for fewer, or set `n_best` in [components.{name}]."
+    )
+    EL227 = (
+        "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
+        "in, and enable it if it is disabled."
+    )
+    EL303 = (
+        "The model of the component '{name}' was given nO = {nO}, but needs {n} for the labels "
+        "{labels}. Set nO = null in its config, or give the labels in "
+        "[initialize.components.{name}] labels."
+    )
+    EL318 = (
+        "The cats of the pair '{text}' do not say which label is right: {cats}. Give one of them "
+        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label. If some are of "
+        "another component, such as a `textcat`, give each its own labels in "
+        "[initialize.components]."
+    )
+    EL320 = (
+        "The augmenter makes {found} tokens of the {n} of the doc '{text}': where its gold spans "
+        "are among them is not known. Take one that keeps the tokens, such as "
+        "spacy.lower_case.v1 or spacy.orth_variants.v1."
+    )
+    EL322 = (
+        "The pipeline has another component that answers: what '{name}' has said was replaced by "
+        "'{other}'. Ask `with nlp.select_pipes(disable=\"{other}\")`."
+    )
+    EL334 = (
+        "'V' is no role: it marks the predicate itself, which the component '{name}' knows without "
+        "a label. Leave it out of the labels; the span groups srl_N keep it."
+    )
+    EL338 = (
+        "All answers that the component '{name}' could learn from are longer than "
+        "`max_answer = {max_answer}` (questions: {n}). Raise it in [components.{name}]."
+    )
+    # Embed, search, senses
+    EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
+    EL044 = (
+        "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
+        "different kinds cannot be compared. Give another folder, or the same settings."
+    )
+    EL045 = (
+        "Searching this index needs the package faiss-cpu. Install it with "
+        '`pip install "spacy-elmo[search]"`.'
+    )
+    EL046 = "The query has no words. Give some text."
+    EL058 = (
+        "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
+        'needed, since a tenth of them chooses the layer. Say in "id" which doc a sentence is of, '
+        'or leave "id" out.'
+    )
+    EL067 = (
+        "Reading WordNet needs the package nltk. Install it with "
+        '`pip install "spacy-elmo[senses]"`.'
+    )
+    EL068 = "There is no WordNet in '{path}'. Give its folder dict, with data.noun and the others."
+    EL069 = (
+        "Line {line} of '{path}' holds no sense-annotated sentence ({error}). Each line is "
+        'JSON such as {{"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", '
+        '["bank%1:17:01::"]]]}}.'
+    )
+    EL117 = (
+        "The senses were trained on layer {layer} of width {expected}; the component upstream has "
+        "{n_layers} layers of width {width}. Load the weights that they were trained on, or "
+        "train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
+    )
+    EL140 = (
+        "The index in '{path}' is damaged: {problem}. Restore it, or remove the folder and make "
+        "it again with `python -m spacy elmo index TEXT {path}`."
+    )
+    EL141 = (
+        "'{path}' contains other files than those of an index, such as {examples}. Give a "
+        "new or empty folder."
+    )
+    EL144 = (
+        "The index in '{path}' was made with the weights in '{weights}', which is no folder "
+        "here. Give the folder with `--weights`."
+    )
+    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it again."
     EL240 = (
         "Reading or writing '{path}' needs the package pyarrow. Install it with "
         '`pip install "spacy-elmo[bulk]"`.'
@@ -715,15 +706,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, that `ray "
         "status` shows its nodes, and, if it asks for a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN."
     )
-    EL256 = (
-        "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "
-        "its rows. It is damaged or of another format: copy it again, or convert the original "
-        "with `python -m spacy elmo convert`."
-    )
-    EL257 = (
-        "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
-        "written. Remove this folder to resume from the checkpoint before it."
-    )
     EL295 = (
         "The process {process} on the node '{node}' has loaded another pipeline than the caller: "
         "its {key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put "
@@ -748,12 +730,58 @@ class Errors(metaclass=ErrorsWithCodes):
     EL300 = (
         "Nothing was embedded: the input is empty (files: {n}, the first '{path}'). Check the path."
     )
-    EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
     EL302 = (
         "'{path}' is Parquet compressed once more, of which no part can be read alone. Decompress "
         "it to '{name}': Parquet compresses its columns itself."
     )
-    # The page of `elmo explore`
+    EL308 = (
+        "The job in '{path}' is finished, but some of its shards are gone, or are not what was "
+        "written: {names}. Restore them, or embed the text into another folder."
+    )
+    # Experiments and explore
+    EL047 = (
+        "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
+        "experiment`, and give its folder."
+    )
+    EL057 = (
+        "No sentence of the corpus, but for those that were asked about, has {word}. Give more "
+        "text{hint}."
+    )
+    EL064 = "There is no experiment '{suite}', only: {known}."
+    EL065 = (
+        "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
+        "under the same settings. Give the same settings, or a folder for each corpus and "
+        "each choice of settings, such as '{example}'; `report` takes all that are below one."
+    )
+    EL066 = (
+        "There is no '{path}'. Give a folder with train.spacy and dev.spacy, such as "
+        "`python -m spacy convert` makes; a test.spacy is used if there is one."
+    )
+    EL146 = (
+        "A process of the experiment ended before its run did: it was killed, or the machine "
+        "has too little memory. Finished runs are kept: start the same command again, if need "
+        "be with fewer `--n-jobs`. A script that calls this needs the line "
+        '`if __name__ == "__main__":` before the call.'
+    )
+    EL148 = "'{path}' cannot be used for training or evaluation: {error}. Is it the right file?"
+    EL149 = (
+        "'{path}' is not a usable result: {error}. Remove it, or create it again with the "
+        "command that wrote it."
+    )
+    EL230 = (
+        "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
+        'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
+        "a block `embed`, as the preset word_features of `elmo init-config` does."
+    )
+    EL231 = (
+        "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
+        "`--vectors en_core_web_md`."
+    )
+    EL232 = "'{path}' is no training config that can be read: {error}."
+    EL233 = (
+        "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
+        "en_core_web_md."
+    )
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "
         "elmo or elmo_lm, or one that was trained on vectors of elmo."
@@ -790,10 +818,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "The request is for '{host}' and comes from '{origin}', which are not this page. Open the "
         "address that `elmo explore` has printed."
     )
-    EL281 = (
-        "The page needs the packages {names}. Install them with "
-        '`pip install "spacy-elmo[explore]"`.'
-    )
     EL282 = (
         "Cannot listen on '{host}', port {port}: {error}. Give another `--port` (0 takes one that "
         "is free) or another `--host`."
@@ -803,168 +827,155 @@ class Errors(metaclass=ErrorsWithCodes):
         "The pipeline failed with this text: {error}. The terminal has more. Try another text, or "
         "a part of it."
     )
-    # Tasks
-    EL190 = (
-        "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
-        "pipeline, `spacy.load(...)`."
+    EL316 = (
+        'The config has a biLM of its own ({problem} in the blocks of its component "elmo"), and '
+        "the runs have the bundled one. Name it: `--weights FOLDER`."
     )
-    EL191 = "dropout = {value} is not possible, expected a probability in [0, 1)."
-    EL192 = (
-        "{key} = {value} is not possible for a bidirectional LSTM, whose directions have half of "
-        "it each. Set an even number, at least 2."
+    EL317 = (
+        'The config has several components of the factory "elmo": {names}. An experiment compares '
+        "one with none: leave one."
     )
-    EL193 = (
-        "{label!r} cannot be a label of the component '{name}'. Give a string with at least one "
-        "character."
+    # Command line
+    EL145 = (
+        "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
+        "path where you may write. Then start the same command again."
     )
-    EL194 = (
-        "The component '{name}' needs at least {least} labels to learn from, and has: {labels}. "
-        "Its training data needs {hint}."
+    EL150 = (
+        "'{path}' contains other files than those of a pipeline, such as {examples}, so it is not "
+        "replaced. Give a new folder, or that of a pipeline."
     )
-    EL195 = (
-        "The doc '{text}' has no pair of texts: spans in its groups are {counts}, expected one in "
-        "each. Make pairs with `make_pair(nlp, first, second)` of the component."
+    EL158 = (
+        "A file cannot be read or written: {error}. Check the path, its permissions and "
+        "the free disk space. Existing files are unchanged."
     )
-    EL196 = (
-        "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
-        "tokenizer's. Convert the data with this tokenizer; or set `gold_preproc = true` in the "
-        "block of spacy-elmo.SpanCorpus.v1, which gives docs with the words of the data."
+    EL159 = (
+        "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
+        "[training] batch_tokens), or set [training] accumulate."
     )
-    EL197 = "Line {line} of '{path}' cannot be read: {problem}."
-    EL198 = (
-        "The label '{label}' is none of those that the component '{name}' was initialized with: "
-        "{labels}. Make it anew and initialize it with data that has all labels, or give them in "
-        "[initialize.components.{name}] labels."
+    EL164 = (
+        "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
+        "another path."
     )
-    EL303 = (
-        "The model of the component '{name}' was given nO = {nO}, but needs {n} for the labels "
-        "{labels}. Set nO = null in its config, or give the labels in "
-        "[initialize.components.{name}] labels."
+    EL167 = "There are no sentences in '{path}'. Give a file with one in each line."
+    EL168 = (
+        "{n} sentences are too many for one picture, expected at most {most}. Give a file with "
+        "fewer lines."
     )
-    EL199 = (
-        "The doc '{text}' has a gold label, but no pair of texts to predict it from: spaCy's own "
-        "corpus reader leaves out spans. In [corpora] take `@readers = "
-        '"spacy-elmo.SpanCorpus.v1"` with `groups = {names}`.'
+    EL170 = "The docs in '{path}' cannot be read: {error}. Give files that `spacy convert` made."
+    EL187 = (
+        "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
+        "static_vectors."
     )
-    EL318 = (
-        "The cats of the pair '{text}' do not say which label is right: {cats}. Give one of them "
-        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label. If some are of "
-        "another component, such as a `textcat`, give each its own labels in "
-        "[initialize.components]."
+    EL235 = (
+        "Nobody can say anything of '{asked}': the pipeline has no {component}. Its components "
+        "are: {known}."
+    )
+    EL236 = (
+        "No component of the pipeline says anything that can be shown; they are: {known}. "
+        "The page 'Tasks' of the documentation says which do, and how to train them."
+    )
+    EL281 = (
+        "The page needs the packages {names}. Install them with "
+        '`pip install "spacy-elmo[explore]"`.'
+    )
+    EL285 = (
+        "The preset '{preset}' is one of pretraining. Add `--pretraining`; or, for a pipeline that "
+        "uses a biLM, take one of: {presets}."
+    )
+    EL286 = (
+        "The preset '{preset}' is none of pretraining, but of a pipeline that uses a biLM. Leave "
+        "out `--pretraining`; or, to pretrain a biLM, take one of: {presets}."
+    )
+    EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
+    EL307 = (
+        "'{path}' holds other files beside its weights, which would be removed: {names}. Move "
+        "them, or give a new folder."
+    )
+    EL309 = (
+        "The sentences in '{path}' were cut by the tokenizer of '{lang}', so queries have to be, "
+        "too; --lang is '{given}'. Leave it out, or embed the text again."
     )
     EL319 = (
         "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
         "another OUTPUT."
     )
-    EL327 = (
-        "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
-        "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
-    )
-    EL329 = (
-        "The lines of '{path}' end with \\r alone, as on old Macs: \\n or \\r\\n is read. "
-        "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
-    )
-    EL330 = (
-        "'{path}' has no softmax row for each word to predict (missing: {n_missing} of {n_words}), "
-        'and with [training] train_part = "lstms" none is learned. Predict the words that it has: '
-        "`--corpus.vocabulary` with its vocab.txt."
-    )
-    EL331 = (
-        "The vector of '{text}' was asked for by what merges tokens (`doc.retokenize`, as "
-        "`merge_entities` does), or after it: with `vector_hooks`, spaCy would write ELMo's vector "
-        "into the table of static ones. Merge tokens before elmo runs, or turn `vector_hooks` off "
-        "and read `span._.elmo`."
-    )
-    EL328 = (
-        "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
-        "are kept: start the same command again with `--resume`, and with fewer processes "
-        "(`--corpus.n_workers`)."
-    )
-    EL337 = (
-        "A process that cuts text ended while it started (exit code {code}); what it printed says "
-        'why. A script that calls this needs the line `if __name__ == "__main__":` before the '
-        "call, or [corpus] n_workers = 0."
+    EL321 = (
+        "Nothing is asked: what the pipeline ({known}) says is about a question or a second text. "
+        "Add {options}."
     )
     EL326 = (
         "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "
         "`convert-data {format}` reads, or the options choose a part that has nothing in it."
     )
-    EL320 = (
-        "The augmenter makes {found} tokens of the {n} of the doc '{text}': where its gold spans "
-        "are among them is not known. Take one that keeps the tokens, such as "
-        "spacy.lower_case.v1 or spacy.orth_variants.v1."
+    # Several rooms
+    EL017 = "{key} = {value!r} is not possible, only: {known}."
+    EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
+    EL041 = (
+        "No token of the {split} docs has '{attr}', so there is nothing to learn. Give docs "
+        "that are annotated, or name another attribute, such as tag_ or pos_."
     )
-    # Semantic roles
-    EL200 = (
-        "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "
-        "predicate, of at least one token. Give each predicate a group of its own, with its "
-        "arguments."
+    EL053 = "There is no token '{word}' in '{text}'. Give a word as it is written there."
+    EL060 = "There is no preset '{preset}', only: {presets}."
+    EL061 = (
+        "The component '{name}' has no model with a tok2vec, so ELMo cannot be put into it. "
+        "Name trainable factories, such as tagger, parser or ner; add others to the config "
+        "by hand."
     )
-    EL201 = "threshold = {value} is not possible, expected a probability, 0 to 1."
-    EL202 = (
-        "The doc '{text}' has no group '{group}', and this component is told to expect it "
-        '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
-        'spacy-elmo.SpanCorpus.v1 with groups = ["{group}"]. Or set predicates = "predicted".'
+    EL083 = (
+        "'{path}' cannot be read: {error}. Get it again if it is damaged or cut off, and see that "
+        "you may read it."
     )
-    # Question answering
-    EL220 = (
-        "window = {window} and stride = {stride} are not possible with max_answer = {max_answer}: "
-        "an answer could lie in no window whole. Set `stride` to {most} or less, and at least 1; "
-        "or a longer window."
+    EL087 = (
+        "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
+        "with vectors, as `python -m spacy init vectors` writes it."
     )
-    EL221 = (
-        "The gold answer '{answer}' lies outside of the context of the doc '{text}'. The spans of "
-        "the group 'answers' have to be inside of the span of 'context'."
+    EL094 = "There is no text in {path}: all files are empty. Check its paths."
+    EL112 = (
+        "The softmax in '{path}' cannot be made: {problem}. If its kind comes from another "
+        "package, install that; if not, get the file again."
     )
-    EL222 = (
-        "The training data of the component '{name}' has no answers to learn from (docs: {n_docs}; "
-        "with a question and a context: {n_pairs}). It needs docs with the span groups "
-        "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
-        "them."
+    EL116 = (
+        "The bytes of {source} cannot be read: {error}. They are damaged, cut off, or of another "
+        "component or config. Load them with the config that they were saved with, without "
+        "overriding shapes, or write and send them again."
     )
-    EL338 = (
-        "All answers that the component '{name}' could learn from are longer than "
-        "`max_answer = {max_answer}` (questions: {n}). Raise it in [components.{name}]."
-    )
-    EL223 = (
-        "'{path}' is not in SQuAD's format: {problem}. Expected is JSON such as "
-        '{{"data": [{{"title": "", "paragraphs": [{{"context": "", "qas": [...]}}]}}]}}.'
-    )
-    EL224 = (
-        "parts = '{value}' is not possible. Give three numbers of at least 0 with commas between, "
-        "the shares of train, dev and test, such as '8,1,1'."
-    )
-    EL225 = "{key} = {value} is not possible, expected a number from 0 to 1."
-    EL226 = (
-        "n = {n} answers are asked for, but the component '{name}' keeps from 1 to {n_best} of a "
-        "doc. Ask for fewer, or set `n_best` in [components.{name}]."
-    )
-    EL227 = (
-        "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
-        "in, and enable it if it is disabled."
-    )
-    EL322 = (
-        "The pipeline has another component that answers: what '{name}' has said was replaced by "
-        "'{other}'. Ask `with nlp.select_pipes(disable=\"{other}\")`."
-    )
-    EL210 = (
-        "share = {value} is not possible: spans that are kept as mentions, of the number of "
-        "tokens. Set a number in (0, 1], such as 0.3."
-    )
-    EL211 = (
-        'prefix = "" is not possible: the span groups of clusters begin with it. Set a name, such '
-        'as "coref_clusters".'
-    )
-    EL212 = "mention_weight = {value} is not possible, expected a number of at least 0."
-    EL213 = (
-        "The component '{name}' has no clusters to learn from: no doc of the training data has two "
-        "mentions in a span group '{prefix}_1', '{prefix}_2' and so on. Make such docs with "
-        "`python -m spacy elmo convert-data ontogum`, or set `prefix` in [components.{name}]; for "
-        "clusters of one mention set `singletons = true`."
+    EL157 = "The standard input has no text. Pipe one into it, or give a path instead of '-'."
+    EL329 = (
+        "The lines of '{path}' end with \\r alone, as on old Macs: \\n or \\r\\n is read. "
+        "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
     )
 
 
 class Warnings(metaclass=ErrorsWithCodes):
+    # biLM and inference
+    WL003 = (
+        "Words are read up to {n_bytes} bytes each. Distinct words that are longer: {n_words} so "
+        "far. That is how the biLM was trained; it matters only if there are many. This is "
+        "said once."
+    )
+    WL007 = "The cache '{path}' is damaged ({error}) and starts empty."
+    WL008 = "Layers cannot be kept in '{path}' ({error}); training continues without them."
+    WL043 = (
+        "The activation cache in {place} is full ({megabytes} MB): the layers of other texts are "
+        "computed in each epoch, which takes longer. Raise `megabytes` in "
+        "[initialize.components.elmo.activation_cache], or let what is trained on other texts "
+        "have a cache of its own."
+    )
+    # Files and text
+    WL009 = (
+        "No font here has all the letters of {path}; boxes stand for them. Install one that "
+        "does, such as Noto Sans CJK."
+    )
+    WL011 = (
+        "'{path}' holds what came through a pipe before: it is used, and the pipe is not read. "
+        "To train on another text, give another folder or delete the file."
+    )
+    WL012 = (
+        "Left out in '{path}': {n_files}, such as {examples}, of another format than {known}. "
+        "Rename what is text."
+    )
+    WL024 = "Another process is writing to '{path}'; waiting until it ends."
+    # Components
     WL001 = (
         "'{between}' comes between '{upstream}' and '{name}', whose spacy.Tok2VecListener.v1 "
         "will read the doc.tensor of '{between}' instead. Put '{between}' before "
@@ -974,31 +985,54 @@ class Warnings(metaclass=ErrorsWithCodes):
         "'{name}' listens to upstream '*', which {upstreams} all claim; only the last one "
         "would be trained. Name one of them as its `upstream`."
     )
-    WL003 = (
-        "Words are read up to {n_bytes} bytes each. Distinct words that are longer: {n_words} so "
-        "far. That is how the biLM was trained; it matters only if there are many. This is "
-        "said once."
+    WL016 = (
+        "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "
+        "look the same to it, here and from now on. If '{upstream}' is disabled: "
+        '`nlp.enable_pipe("{upstream}")`. If it was left out or comes later, put it first: '
+        '`nlp.add_pipe("{upstream}", source=OTHER, first=True)`. If it has another name, say '
+        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}. In "
+        "training, `annotating_components` needs it before a component that listens to it."
     )
+    WL017 = (
+        "A component listens to '{upstream}', which has kept no layers with the doc '{text}': all "
+        "tokens look the same to it, here and from now on. Set `store_layers = true` in "
+        "[components.{upstream}], or have both in one pipeline."
+    )
+    WL018 = (
+        "The weights of '{name}' are of the language '{weights}', the docs of '{docs}': a biLM "
+        "knows little of a language that it has not read. Load others, {how}, or make them with "
+        "`python -m spacy elmo pretrain`."
+    )
+    WL060 = (
+        "{kind}._.{name} was registered by another package, and stays its own: what a component of "
+        "spacy-elmo would say there cannot be read from it. Import the other package later, or "
+        "remove its attribute ({kind}.remove_extension)."
+    )
+    WL061 = (
+        "Words have a space inside, as components that merge tokens make them: a biLM that never "
+        "read such words (ours did not) says little of them. Put these components behind the one "
+        "that computes vectors, and read `span._.elmo`."
+    )
+    WL065 = (
+        "The senses of '{name}' were trained on the vectors of other weights than those of "
+        "'{upstream}': which one is nearest says little. Load the weights that they were trained "
+        "on, or train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
+    )
+    WL066 = (
+        "Turned off, since they change tokens that were read before: {names}. What is computed "
+        "belongs to those tokens."
+    )
+    WL069 = (
+        "'{upstream}' has other weights than when a component that listens to it was trained: what "
+        "that component says means little, unless these are the same ones, rounded. Load the "
+        "weights of then again, or train the component with the present ones."
+    )
+    # Language model and pretraining
     WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
     WL005 = "Step {step} is skipped: the norm of the gradient is {norm}."
     WL006 = (
         "There are more than {max_types} distinct words: those with a "
         "count of at most {n_times} were dropped while counting."
-    )
-    WL007 = "The cache '{path}' is damaged ({error}) and starts empty."
-    WL008 = "Layers cannot be kept in '{path}' ({error}); training continues without them."
-    WL009 = (
-        "No font here has all the letters of {path}; boxes stand for them. Install one that "
-        "does, such as Noto Sans CJK."
-    )
-    WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
-    WL011 = (
-        "'{path}' holds what came through a pipe before: it is used, and the pipe is not read. "
-        "To train on another text, give another folder or delete the file."
-    )
-    WL012 = (
-        "Left out in '{path}': {n_files}, such as {examples}, of another format than {known}. "
-        "Rename what is text."
     )
     WL027 = "'{path}' is damaged ({problem}) and is created again."
     WL028 = (
@@ -1015,6 +1049,22 @@ class Warnings(metaclass=ErrorsWithCodes):
         "'{path}' has a model, but no checkpoint to resume from: the run starts over. The model "
         "is kept as '{kept}'."
     )
+    WL062 = (
+        "The held-out text, '{path}', is another than before: its perplexity is not compared with "
+        "the best so far, and the next one is the best. `model-best` is kept until then."
+    )
+    WL068 = (
+        "The transformer that teaches knows {n_known} of the {n_words} most frequent words; the "
+        "others have a piece that it does not know, and are not taught. Give one of the text's "
+        "language."
+    )
+    WL070 = (
+        "Of the tokens {share} are longer than {n_bytes} bytes: this is text without spaces "
+        "between words, of which a biLM learns nothing. Remove [nlp.tokenizer] from the config, so "
+        "that the language's own tokenizer cuts it (it may need a package, see spaCy's page of "
+        "the language), or give text whose words are separated."
+    )
+    # Tasks
     WL034 = (
         "The training data has arguments of the role '{label}', which the component does not know: "
         "nothing is learned from their tokens. Initialize it with all roles; without `labels`, it "
@@ -1045,29 +1095,6 @@ class Warnings(metaclass=ErrorsWithCodes):
         'learn them. In [corpora] take `@readers = "spacy-elmo.CorefCorpus.v1"` with '
         "`gold_tokens = true`."
     )
-    WL023 = (
-        "The result '{path}' is damaged, of another run, of an earlier version, or of another "
-        "config, such as an earlier version's preset; the run is repeated."
-    )
-    WL024 = "Another process is writing to '{path}'; waiting until it ends."
-    WL016 = (
-        "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "
-        "look the same to it, here and from now on. If '{upstream}' is disabled: "
-        '`nlp.enable_pipe("{upstream}")`. If it was left out or comes later, put it first: '
-        '`nlp.add_pipe("{upstream}", source=OTHER, first=True)`. If it has another name, say '
-        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}. In "
-        "training, `annotating_components` needs it before a component that listens to it."
-    )
-    WL017 = (
-        "A component listens to '{upstream}', which has kept no layers with the doc '{text}': all "
-        "tokens look the same to it, here and from now on. Set `store_layers = true` in "
-        "[components.{upstream}], or have both in one pipeline."
-    )
-    WL018 = (
-        "The weights of '{name}' are of the language '{weights}', the docs of '{docs}': a biLM "
-        "knows little of a language that it has not read. Load others, {how}, or make them with "
-        "`python -m spacy elmo pretrain`."
-    )
     WL040 = (
         "The training data of '{name}' has no question without an answer: the component learns "
         "that each has one, and its probability of no answer means nothing. Add such questions, "
@@ -1083,25 +1110,37 @@ class Warnings(metaclass=ErrorsWithCodes):
         "{n_questions}. '{name}' cannot learn them. Raise it in [components.{name}] if they are "
         "many."
     )
-    WL043 = (
-        "The activation cache in {place} is full ({megabytes} MB): the layers of other texts are "
-        "computed in each epoch, which takes longer. Raise `megabytes` in "
-        "[initialize.components.elmo.activation_cache], or let what is trained on other texts "
-        "have a cache of its own."
+    WL059 = (
+        "Some gold predicates or arguments begin or end inside of a token of the tokenizer's: "
+        "nothing is learned of these tokens. In [corpora] take `@readers = "
+        '"spacy-elmo.SpanCorpus.v1"` with `gold_preproc = true`.'
     )
-    WL053 = (
-        "The page can be opened by everybody who reaches this machine at '{host}', without a "
-        "password. For yourself alone, leave `--host` out."
+    WL067 = (
+        "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
+        "of {n}. They are not learned, and count as not found. Raise `max_span` in "
+        "[components.{name}.model]."
     )
-    WL050 = (
-        "Records set aside: {n}, with reasons in '{path}'. The first: {reason}. What is "
-        "repaired can be embedded into a folder of its own."
-    )
+    # Embed, search, senses
     WL051 = "A process that computed shard {task} was killed; another one computes it again."
     WL052 = (
         "No worker has started for {seconds} seconds. Waiting. Processes on this machine are still "
         "loading the pipeline: fewer of them (`--n-process`) load faster. A cluster may have no "
         "room for one: `ray status` shows what it has."
+    )
+    # Experiments and explore
+    WL023 = (
+        "The result '{path}' is damaged, of another run, of an earlier version, or of another "
+        "config, such as an earlier version's preset; the run is repeated."
+    )
+    # Command line
+    WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
+    WL050 = (
+        "Records set aside: {n}, with reasons in '{path}'. The first: {reason}. What is "
+        "repaired can be embedded into a folder of its own."
+    )
+    WL053 = (
+        "The page can be opened by everybody who reaches this machine at '{host}', without a "
+        "password. For yourself alone, leave `--host` out."
     )
     WL054 = (
         "The preset {preset} reads static vectors, and none are named: add `--vectors PIPELINE`, "
@@ -1109,62 +1148,13 @@ class Warnings(metaclass=ErrorsWithCodes):
     )
     WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
-    WL068 = (
-        "The transformer that teaches knows {n_known} of the {n_words} most frequent words; the "
-        "others have a piece that it does not know, and are not taught. Give one of the text's "
-        "language."
-    )
-    WL067 = (
-        "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
-        "of {n}. They are not learned, and count as not found. Raise `max_span` in "
-        "[components.{name}.model]."
-    )
-    WL070 = (
-        "Of the tokens {share} are longer than {n_bytes} bytes: this is text without spaces "
-        "between words, of which a biLM learns nothing. Remove [nlp.tokenizer] from the config, so "
-        "that the language's own tokenizer cuts it (it may need a package, see spaCy's page of "
-        "the language), or give text whose words are separated."
-    )
-    WL069 = (
-        "'{upstream}' has other weights than when a component that listens to it was trained: what "
-        "that component says means little, unless these are the same ones, rounded. Load the "
-        "weights of then again, or train the component with the present ones."
-    )
-    WL066 = (
-        "Turned off, since they change tokens that were read before: {names}. What is computed "
-        "belongs to those tokens."
-    )
-    WL065 = (
-        "The senses of '{name}' were trained on the vectors of other weights than those of "
-        "'{upstream}': which one is nearest says little. Load the weights that they were trained "
-        "on, or train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
+    WL063 = (
+        "The vectors in '{path}' are of another biLM than the index: only words are taken, and "
+        "vectors are computed again. Give the biLM that they were made with by `--weights`."
     )
     WL064 = (
         "With the preset {preset}, a sentencizer cuts the text before 'elmo', and '{name}' keeps "
         "its boundaries: a sentence without punctuation at its end is joined with the next. To let "
         "'{name}' set them, remove the sentencizer, and take spacy-elmo.window_spans.v1 as "
         "[components.elmo.model.get_spans]."
-    )
-    WL063 = (
-        "The vectors in '{path}' are of another biLM than the index: only words are taken, and "
-        "vectors are computed again. Give the biLM that they were made with by `--weights`."
-    )
-    WL062 = (
-        "The held-out text, '{path}', is another than before: its perplexity is not compared with "
-        "the best so far, and the next one is the best. `model-best` is kept until then."
-    )
-    WL061 = (
-        "Words have a space inside, as components that merge tokens make them: a biLM that never "
-        "read such words (ours did not) says little of them. Put these components behind the one "
-        "that computes vectors, and read `span._.elmo`."
-    )
-    WL060 = (
-        "{kind}._.{name} was registered by another package, and stays its own: what a component of "
-        "spacy-elmo would say there cannot be read from it. Import the other package later, or "
-        "remove its attribute ({kind}.remove_extension)."
-    )
-    WL059 = (
-        "Some gold predicates or arguments begin or end inside of a token of the tokenizer's: "
-        "nothing is learned of these tokens. In [corpora] take `@readers = "
-        '"spacy-elmo.SpanCorpus.v1"` with `gold_preproc = true`.'
     )
