@@ -5,14 +5,12 @@ from hypothesis import HealthCheck, settings
 from spacy.tokens import DocBin
 from spacy.util import fix_random_seed
 
-from spacy_elmo import errors
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
 
 from .support.helpers import INTERIM, SHAPE, SHARED, make_nlp
-from .support.message_use import MessageUse
 from .support.runs import write_texts
 from .support.toy import make_options, make_weights, write_model
 from .support.toy_corpora import make_docs
@@ -26,10 +24,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
-
-
-def pytest_configure(config):
-    config.pluginmanager.register(MessageUse(config, errors.Errors, errors.Warnings))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -2,14 +2,11 @@
 
 import ast
 import inspect
-import re
 from pathlib import Path
 
 import pytest
 
 import spacy_elmo
-
-from .test_layering import ROOMS
 
 SOURCE = ast.parse(Path(spacy_elmo.__file__).read_text("utf-8"))
 NAMES = [name for name in spacy_elmo.__all__ if name != "__version__"]
@@ -47,10 +44,3 @@ def test_type_checkers_see_the_same_names():
 def test_other_names_are_errors():
     with pytest.raises(AttributeError, match="'spacy_elmo' has no attribute 'Bert'"):
         _ = spacy_elmo.Bert
-
-
-def test_the_package_names_the_rooms_in_their_order():
-    names = re.findall("^    ([a-z_, ]+?)  +", spacy_elmo.__doc__, re.MULTILINE)
-    listed = [name for line in names for name in line.split(", ")]
-    assert set(listed) == set(ROOMS)
-    assert [ROOMS[name].rank for name in listed] == sorted(ROOMS[name].rank for name in listed)
