@@ -20,8 +20,8 @@ from spacy_elmo.bulk.job_files import read_manifest
 from spacy_elmo.bulk.local_engine import run_local
 from spacy_elmo.bulk.planning import plan_tasks
 from spacy_elmo.bulk.ray_engine import run_ray
-from spacy_elmo.util.atomic import write_json
-from spacy_elmo.util.memory import read_peak_memory
+from spacy_elmo.files import write_json
+from spacy_elmo.utils import read_peak_memory
 
 _BILLION = 1_000_000_000
 

@@ -12,8 +12,7 @@ from spacy_elmo.experiments.report_markdown import to_markdown
 from spacy_elmo.experiments.run_settings import read_settings
 from spacy_elmo.experiments.summary import describe_suite
 from spacy_elmo.experiments.variants import choose_variants
-from spacy_elmo.util.atomic import write_file
-from spacy_elmo.util.checked_json import read_checked_json
+from spacy_elmo.files import read_checked_json, write_file
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

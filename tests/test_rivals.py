@@ -15,7 +15,7 @@ from spacy.util import load_config_from_str
 from thinc.api import get_current_ops, set_current_ops
 from typer.testing import CliRunner
 
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+from spacy_elmo.files import read_checked_json, write_checked_json
 
 from .support.toy_corpora import make_docs
 from .support.toy_pipelines import write_vectors_pipeline

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spacy_elmo.checkpoints.loaders import load_embedder
-from spacy_elmo.util.digests import digest, digest_file
+from spacy_elmo.files import digest, digest_file
 
 # Layers of the transformer that frozen rows choose from.
 DEPTHS = (2, 3, 6)

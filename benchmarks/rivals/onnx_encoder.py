@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 from tokenizers import Tokenizer
 
-from spacy_elmo.util.grouping import group_by_length
+from spacy_elmo.utils import group_by_length
 
 _MAX_PIECES = 512
 # Of the texts that are computed at a time, padding counted: one long text must not make many as

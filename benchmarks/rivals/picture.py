@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from spacy_elmo.util.drawing import save_figure
+from spacy_elmo.drawing import save_figure
 
 # Okabe and Ito's colours, and shapes for those who see none.
 _STYLES = {"tok2vec": ("#0072B2", "s"), "ELMo": ("#D55E00", "o"), "transformer": ("#009E73", "^")}

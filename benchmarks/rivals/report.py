@@ -5,8 +5,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from spacy_elmo.experiments.summary import is_rising
-from spacy_elmo.util.atomic import write_file
-from spacy_elmo.util.checked_json import read_checked_json
+from spacy_elmo.files import read_checked_json, write_file
 
 from .inputs import MADE, MEDIUM
 from .picture import Point, plot_speed

@@ -9,10 +9,14 @@ import typer
 from thinc.api import Config
 
 from spacy_elmo.experiments.subsets import find_splits
-from spacy_elmo.util.atomic import write_file
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
-from spacy_elmo.util.digests import digest, digest_file
-from spacy_elmo.util.locks import lock_folder
+from spacy_elmo.files import (
+    digest,
+    digest_file,
+    lock_folder,
+    read_checked_json,
+    write_checked_json,
+    write_file,
+)
 
 from .inputs import Inputs
 from .processes import LOG, run_processes

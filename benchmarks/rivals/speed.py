@@ -17,7 +17,7 @@ from thinc.api import NumpyOps, set_current_ops
 from tqdm import tqdm
 
 from spacy_elmo.experiments.results import get_origin
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+from spacy_elmo.files import read_checked_json, write_checked_json
 
 from .rows import ROWS
 from .runs import RESULTS, Run

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.util.checked_json import read_checked_json
+from spacy_elmo.files import read_checked_json
 
 from .inputs import DEPTHS
 from .rows import ROWS

@@ -16,7 +16,7 @@ from thinc.api import NumpyOps, require_gpu, set_current_ops, set_gpu_allocator
 from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.runs import train_best
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+from spacy_elmo.files import read_checked_json, write_checked_json
 
 # Packages whose versions are noted, too, if they are installed.
 OTHERS = ("spacy-transformers", "transformers")

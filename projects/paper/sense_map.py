@@ -16,7 +16,7 @@ from spacy_elmo.experiments.results import get_effort, write_result
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.senses.annotated import SenseSentence, read_sentences
 from spacy_elmo.senses.wordnet import read_wordnet
-from spacy_elmo.util.vectors import normalise
+from spacy_elmo.utils import normalise
 
 # Of t-SNE: about so many neighbours count.
 _PERPLEXITY = 30.0

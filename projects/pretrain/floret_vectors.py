@@ -13,8 +13,8 @@ from spacy.training.initialize import convert_vectors
 from spacy.vectors import Vectors
 from tqdm import tqdm
 
+from spacy_elmo.files import atomic_folder
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
-from spacy_elmo.util.atomic import atomic_folder
 
 
 def main(

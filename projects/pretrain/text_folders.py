@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from spacy_elmo.util.atomic import atomic_folder
+from spacy_elmo.files import atomic_folder
 
 _NAMES = ("text", "heldout")
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import Errors
-from ..util.showing import show_name, show_value
+from ..utils import show_name, show_value
 
 ACTIVATIONS = ("relu", "tanh")
 INPUTS = ("characters", "words", "vectors")

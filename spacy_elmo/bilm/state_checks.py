@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import Errors
-from ..util.showing import show_name, show_names
+from ..utils import show_name, show_names
 from .plan import TensorHeader
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

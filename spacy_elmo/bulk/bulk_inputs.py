@@ -10,7 +10,7 @@ from ..search.index_files import is_index_folder
 from ..text.file_formats import ends_with_returns
 from ..text.stdin import STDIN
 from ..text.text_files import DAMAGED, find_files, get_format, is_hidden, open_binary
-from ..util.showing import show_path
+from ..utils import show_path
 from .docbin_records import read_docs
 from .job_files import is_job_folder
 from .parquet_records import read_parquet, require_columns

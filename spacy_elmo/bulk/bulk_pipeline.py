@@ -8,12 +8,12 @@ from spacy.tokens import Doc
 
 from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
+from ..files import digest
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.pipeline_loading import load_pipeline, make_blank
 from ..pipeline.retokenizers import turn_off_retokenizers
 from ..text.long_texts import make_doc
-from ..util.digests import digest
 from .bulk_settings import MIX, BulkSettings, name_column
 from .records import Record
 

@@ -11,7 +11,7 @@ from ..checkpoints.checkpoint_files import BUNDLED_NAME
 from ..errors import Errors
 from ..language_model.saved_settings import find_tokenizer
 from ..text.corpus import make_tokenizer
-from ..util.checks import require_known, require_least
+from ..utils import require_known, require_least
 
 UNITS = ("tokens", "sentences", "documents")
 DTYPES = ("float16", "float32")

@@ -7,9 +7,9 @@ from spacy.attrs import ORTH
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from ..files import is_system_error
 from ..text.docbins import load_docbin
-from ..util.reading import is_system_error
-from ..util.showing import show_path, show_reason
+from ..utils import show_path, show_reason
 from .record_readers import BadRecord, Items, Keys, check_text, give_up
 from .records import Place, Record
 

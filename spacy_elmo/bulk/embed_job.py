@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple
 
 from ..errors import Errors
+from ..files import lock_folder
 from ..text.stdin import STDIN
-from ..util.locks import lock_folder
 from .arrow import require_arrow
 from .bulk_inputs import find_inputs, require_readable
 from .bulk_settings import BulkSettings

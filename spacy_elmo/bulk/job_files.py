@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from ..errors import Errors
-from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.showing import show_names, show_value
+from ..files import read_checked_json, write_checked_json
+from ..utils import show_names, show_value
 from .bulk_settings import BulkSettings
 from .job_inputs import require_same_inputs
 from .journal import JOURNAL, State, is_file_name, is_whole

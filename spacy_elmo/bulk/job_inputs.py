@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from ..errors import Errors
-from ..util.digests import MOST_OF_PIECES, digest_pieces
-from ..util.showing import show_names, show_path
+from ..files import MOST_OF_PIECES, digest_pieces
+from ..utils import show_names, show_path
 
 # What tells of the content of a file.
 _CONTENT = ("size", "modified", "digest")

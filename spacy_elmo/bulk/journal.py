@@ -10,8 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
-from ..util.atomic import atomic_file
-from ..util.digests import digest, digest_file
+from ..files import atomic_file, digest, digest_file
 from .records import START, Place, Result
 
 JOURNAL, REJECTS = "_journal.jsonl", "_rejects.jsonl"

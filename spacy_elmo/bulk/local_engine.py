@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generator, Iterator, Optional, Tuple
 
-from ..util.child_processes import end_with_parent
+from ..utils import end_with_parent
 from .bulk_settings import BulkSettings
 from .records import Result, Task
 from .retries import Retries

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from ..errors import Errors
+from ..files import is_system_error
 from ..text.text_files import COMPRESSIONS
-from ..util.reading import is_system_error
-from ..util.showing import show_names
+from ..utils import show_names
 from .arrow import pa, pc, pq, require_arrow
 from .record_readers import (
     MOST_BYTES,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generator, Iterator, Optional, Union
 
 from ..errors import Errors
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .bulk_settings import BulkSettings
 from .job_files import JOB
 from .records import Result, Task

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ..text.encoding import BOM
 from ..text.text_files import open_binary, zstd
-from ..util.showing import show_path, show_reason
+from ..utils import show_path, show_reason
 from .records import GIVEN_UP, Place, Record
 
 # Bytes of a line. A text of a person has fewer, and one that has more would fill the memory.

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import IO, Optional
 
 from ..errors import Errors
-from ..util.atomic import atomic_file
-from ..util.checks import require_known
+from ..files import atomic_file
+from ..utils import require_known
 from .job_files import is_job_folder
 
 # Formats that it can have.

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Deque, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple, Type
 
 from ..errors import Errors, Warnings
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .records import Result, Task
 from .retries import Retries
 

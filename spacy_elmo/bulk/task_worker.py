@@ -9,11 +9,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from thinc.api import require_gpu
 
 from ..errors import Errors
+from ..files import atomic_file, digest_file, write_file
 from ..layers.gpus import check_gpu
-from ..util.atomic import atomic_file, write_file
-from ..util.digests import digest_file
-from ..util.memory import is_out_of_memory
-from ..util.showing import show_error, show_value
+from ..utils import is_out_of_memory, show_error, show_value
 from .bulk_pipeline import BulkPipeline, load_bulk_pipeline
 from .bulk_settings import BulkSettings
 from .planning import cut_batches

@@ -7,9 +7,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..util.digests import digest_file
-from ..util.reading import is_system_error
-from ..util.showing import show_reason
+from ..files import digest_file, is_system_error
+from ..utils import show_reason
 from .arrow import pa, pq, require_arrow
 from .bulk_settings import name_column
 from .job_files import read_manifest

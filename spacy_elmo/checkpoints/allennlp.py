@@ -19,7 +19,7 @@ from ..bilm.plan import N_SPECIAL_WORDS, TensorHeader
 from ..bilm.state_checks import check_headers, check_names
 from ..bilm.word_table import WordTable
 from ..errors import Errors
-from ..util.digests import check_digests
+from ..files import check_digests
 from .allennlp_layout import EMBEDDING, PROJECTION, WORD_PROJECTION, plan_datasets, to_state
 from .allennlp_options import config_from_options, read_options_file
 from .checkpoint_files import CheckpointFiles

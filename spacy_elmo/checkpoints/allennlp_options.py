@@ -9,8 +9,8 @@ from typing import Any, Dict, Optional
 from ..bilm.characters import N_CHARACTERS
 from ..bilm.config import RANGES, BiLMConfig, is_clip
 from ..errors import Errors
-from ..util.reading import ContentError, parse_json_object, read_file
-from ..util.showing import show_reason, show_value
+from ..files import ContentError, parse_json_object, read_file
+from ..utils import show_reason, show_value
 
 # Options of a training run, its settings included, have 2 kB.
 _MOST_BYTES = 1_000_000

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 from ..errors import Errors
-from ..util.atomic import find_folder
+from ..files import find_folder
 from .named_models import BUNDLED_NAME, find_model, list_models
 
 PathLike = Union[str, Path]

@@ -7,10 +7,9 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.state_checks import load_weights
 from ..errors import Errors
+from ..files import read_file, write_file
 from ..registry import checkpoint_readers
-from ..util.atomic import write_file
-from ..util.reading import read_file
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .checkpoint_files import CheckpointFiles
 from .named_models import list_models
 from .steady_reading import read_steadily

@@ -15,8 +15,8 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from ..errors import Errors
-from ..util.reading import require_file
-from ..util.showing import show_name, show_reason
+from ..files import require_file
+from ..utils import show_name, show_reason
 
 try:
     import h5py

@@ -8,7 +8,7 @@ from typing import List
 
 from ..errors import Errors
 from ..registry import models
-from ..util.showing import show_reason
+from ..utils import show_reason
 
 _GROUP = "spacy_elmo_models"
 BUNDLED_NAME = "en_small"

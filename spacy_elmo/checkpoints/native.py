@@ -14,9 +14,16 @@ from ..bilm.model import BiLM
 from ..bilm.plan import plan_weights
 from ..bilm.state_checks import check_headers, drop_former
 from ..errors import Errors
-from ..util.digests import DIGESTS_FILE, check_digests, read_digests
-from ..util.reading import ContentError, parse_json_object, read_file, read_json_object
-from ..util.showing import show_names, show_reason
+from ..files import (
+    DIGESTS_FILE,
+    ContentError,
+    check_digests,
+    parse_json_object,
+    read_digests,
+    read_file,
+    read_json_object,
+)
+from ..utils import show_names, show_reason
 from .checkpoint_files import CheckpointFiles
 from .formats import CheckpointReader, SoftmaxWeights, read_words, write_words
 from .row_scales import restore_headers, restore_rows, round_rows

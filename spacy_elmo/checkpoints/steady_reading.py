@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Callable, Optional, Tuple, TypeVar
 
 from ..errors import Errors
-from ..util.atomic import find_folder
+from ..files import find_folder
 from .checkpoint_files import CheckpointFiles
 
 Result = TypeVar("Result")

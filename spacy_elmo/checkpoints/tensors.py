@@ -14,8 +14,8 @@ from torch import Tensor
 from ..bilm.plan import TensorHeader
 from ..bilm.state_checks import check_numbers, find_infinite, is_finite
 from ..errors import Errors
-from ..util.reading import require_file
-from ..util.showing import show_reason
+from ..files import require_file
+from ..utils import show_reason
 
 StateDict = Dict[str, Tensor]
 

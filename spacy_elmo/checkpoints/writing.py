@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 from ..errors import Errors
-from ..util.atomic import atomic_folder, name_previous
-from ..util.digests import write_digests
+from ..files import atomic_folder, name_previous, write_digests
 
 
 @contextmanager

@@ -33,8 +33,8 @@ def benchmark(
     """Measure tokens per second by batch size and precision, what share of the machine's
     matrix products that is, and how exact each precision is."""
     from ..checkpoints.loaders import load_embedder
+    from ..drawing import require_drawable
     from ..inference.speed import measure_speed
-    from ..util.drawing import require_drawable
 
     sizes = _read_numbers(batch_sizes)
     names = list(dict.fromkeys(name.strip() for name in precisions.split(",")))
@@ -91,7 +91,7 @@ def _show(result: Dict[str, Any], console: Console) -> None:
 
 def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
     from ..experiments.figures import plot_speed
-    from ..util.atomic import write_json
+    from ..files import write_json
 
     if json is not None:
         write_json(json, result)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import typer
 
 from ..errors import Errors, Warnings
-from ..util.memory import is_out_of_memory
+from ..utils import is_out_of_memory
 from .console import Console
 
 # Exit codes. Typer's own are 0 for what is done, and 2 for wrong usage.

@@ -11,7 +11,7 @@ from typing import IO, Any, Iterator, List, Literal, Optional, Sequence
 
 from wasabi import Printer, color, table
 
-from ..util.snippets import format_seconds
+from ..utils import format_seconds
 
 # What a bar says, whatever it counts: "corpus.txt  45%|####      | 450/1000 [00:03<00:04, ...]".
 _BAR = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}{postfix}]"

@@ -42,8 +42,8 @@ def convert(
     from ..checkpoints.formats import read_bilm, read_with_softmax
     from ..checkpoints.native import find_foreign, is_native, write_native
     from ..errors import Errors
-    from ..util.reading import read_json_object
-    from ..util.showing import show_names
+    from ..files import read_json_object
+    from ..utils import show_names
 
     with exit_on_error(quiet) as console:
         require_no_conflicts(ctx, list_idle_of_convert(ctx.params))

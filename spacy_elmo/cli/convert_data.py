@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List
 
 import typer
 
-from ..util.snippets import count_things
+from ..utils import count_things
 from .common import exit_on_error
 from .data_formats import get_options, get_readers, spell_option
 from .options import LANG, QUIET
@@ -33,9 +33,9 @@ def convert_data(
     from spacy.tokens import DocBin
 
     from ..errors import Errors
+    from ..files import write_file
     from ..text.languages import require_language
-    from ..util.atomic import write_file
-    from ..util.msgpack_hooks import kept_hooks
+    from ..utils import kept_hooks
 
     reader = _get_reader(format)
     options = _read_options(reader, format, ctx.args)

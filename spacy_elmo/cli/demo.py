@@ -35,11 +35,11 @@ def demo(
     """Show that a word's vector depends on its sentence: run a pipeline with the
     component elmo over sentences, and compare the word in each with each."""
     from ..checkpoints.loaders import pipe_config
+    from ..drawing import require_drawable
     from ..experiments.heat_maps import plot_similarities
     from ..experiments.similarities import compare_word
     from ..language_model.saved_settings import find_tokenizer
     from ..pipeline.pipeline_loading import make_blank
-    from ..util.drawing import require_drawable
 
     with exit_on_error(quiet) as console:
         require_output(output)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 import typer
 
-from ..util.snippets import count_things
+from ..utils import count_things
 from .common import exit_on_error
 from .console import Console
 from .option_conflicts import list_idle_of_embed, require_no_conflicts
@@ -119,7 +119,7 @@ def _require_choices(unit: str, dtype: str, format: str, input_format: str) -> N
     """RAISES (ValueError): EL017, which names the option."""
     from ..bulk.bulk_settings import DTYPES, FORMATS, UNITS
     from ..bulk.saved_stdin import STDIN_FORMATS
-    from ..util.checks import require_known
+    from ..utils import require_known
 
     require_known("--unit", unit, UNITS)
     require_known("--dtype", dtype, DTYPES)

@@ -45,8 +45,8 @@ def evaluate(
 ) -> None:
     """Measure how well a biLM predicts a text: exact perplexity, forward and backward
     apart, for each token and the end of each sequence."""
+    from ..files import write_json
     from ..language_model.evaluation import evaluate_checkpoint
-    from ..util.atomic import write_json
 
     with exit_on_error(quiet) as console:
         require_output(output)

@@ -69,11 +69,11 @@ def experiment(
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and a picture. Resumes where it was stopped."""
     from ..checkpoints.named_models import is_bundled
+    from ..drawing import require_matplotlib
     from ..errors import Warnings
     from ..experiments.run_settings import RunSettings
     from ..experiments.runs import Run, get_depth, get_lang
     from ..experiments.variants import choose_variants
-    from ..util.drawing import require_matplotlib
 
     interrupted = Warnings.WL058.format(how="")
     config_path = "" if config is None else str(config)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Dict, List
 
 import typer
 
-from ..util.showing import show_path
-from ..util.snippets import count_things
+from ..utils import count_things, show_path
 from .common import exit_on_error
 from .console import Console
 from .options import QUIET, WEIGHTS, WEIGHTS_LANG

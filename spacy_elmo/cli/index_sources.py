@@ -7,7 +7,7 @@ from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Protocol
 
-from ..util.showing import show_path
+from ..utils import show_path
 
 if TYPE_CHECKING:
     from ..bulk.vector_folder import VectorFolder
@@ -94,7 +94,7 @@ class TextSources:
 
     def get_origin(self, path: Path) -> str:
         """See `Sources`."""
-        from ..util.digests import digest_file
+        from ..files import digest_file
 
         return digest_file(path)
 

@@ -208,7 +208,7 @@ def _require_free(output: Path, force: bool) -> None:
 
 
 def _write(output: Path, text: str) -> None:
-    from ..util.atomic import write_file
+    from ..files import write_file
 
     output.parent.mkdir(parents=True, exist_ok=True)
     write_file(output, text.encode("utf-8"))

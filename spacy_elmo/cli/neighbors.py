@@ -54,7 +54,7 @@ def neighbors(
     from ..checkpoints.loaders import load_embedder
     from ..experiments.contexts import find_contexts, summarise
     from ..experiments.results import get_effort
-    from ..util.checks import require_layer
+    from ..utils import require_layer
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
@@ -74,7 +74,7 @@ def neighbors(
 
 
 def _require_places(html: Optional[Path], output: Optional[Path], json: Optional[Path]) -> None:
-    from ..util.drawing import require_drawable
+    from ..drawing import require_drawable
 
     require_output(html, output, json)
     if output is not None:
@@ -105,7 +105,7 @@ def _write_pictures(
     from ..experiments.context_map import plot_contexts
     from ..experiments.contexts import summarise
     from ..experiments.html_pages import render_contexts
-    from ..util.atomic import write_file
+    from ..files import write_file
 
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def _write_result(json: Optional[Path], title: str, result: Dict[str, Any]) -> N
 
 
 def _show(queries: "Sequence[Query]", console: Console) -> None:
-    from ..util.snippets import mark_word
+    from ..utils import mark_word
 
     cyan = partial(console.mark, name="cyan")
     for query in queries:

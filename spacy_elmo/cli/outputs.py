@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional
 
 from ..errors import Errors
-from ..util.atomic import name_previous
-from ..util.reading import read_json_object
+from ..files import name_previous, read_json_object
 
 
 def require_output(*paths: Optional[Path]) -> None:

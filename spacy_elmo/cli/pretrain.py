@@ -48,7 +48,7 @@ def pretrain(
 
     from ..pretraining.run import pretrain as run
     from ..pretraining.run_log import RunLog
-    from ..util.memory import keep_memory
+    from ..utils import keep_memory
 
     def report(news: "Report", total_steps: int) -> None:
         lines(news, total_steps)

@@ -37,7 +37,7 @@ def probe(
     from ..experiments.results import get_effort, write_result
     from ..experiments.subsets import find_splits
     from ..experiments.tables import tabulate_probe
-    from ..util.checks import require_seed
+    from ..utils import require_seed
 
     start = time.perf_counter()
     numbers = read_numbers(seeds, int)
@@ -76,8 +76,8 @@ def _read_docs(path: Path) -> "List[Doc]":
     import spacy
 
     from ..errors import Errors
+    from ..files import require_file
     from ..text.docbins import load_docbin
-    from ..util.reading import require_file
 
     require_file(path)
     try:

@@ -24,7 +24,7 @@ def report(
     from ..experiments.paper_report import make_sections
     from ..experiments.report_markdown import to_markdown
     from ..experiments.results import read_results
-    from ..util.atomic import write_file
+    from ..files import write_file
 
     if output.suffix == ".html":
         raise typer.BadParameter("name the Markdown file; the HTML page gets the same name")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..util.snippets import count_things
+from ..utils import count_things
 from .console import Console
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ def search(
     quiet: bool = QUIET,
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
+    from ..files import write_json
     from ..search.opening import open_index
     from ..text.corpus import make_tokenizer
     from ..text.cutting import split_words
-    from ..util.atomic import write_json
-    from ..util.snippets import mark_word
+    from ..utils import mark_word
 
     with exit_on_error(quiet) as console:
         require_output(json)

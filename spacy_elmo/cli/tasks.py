@@ -37,9 +37,9 @@ def tasks(
     """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
+    from ..files import write_file
     from ..pipeline.pipeline_loading import load_pipeline
     from ..text.stdin import STDIN, read_stdin
-    from ..util.atomic import write_file
 
     with exit_on_error(quiet) as console:
         require_output(html)

@@ -110,7 +110,7 @@ def _write(
     nlp: "Language", report: Dict[str, Any], output: Path, json: Optional[Path], title: str
 ) -> None:
     from ..experiments.results import write_result
-    from ..util.atomic import atomic_folder
+    from ..files import atomic_folder
 
     with writing(output), atomic_folder(output.resolve()) as folder:
         nlp.to_disk(folder)

@@ -23,12 +23,12 @@ def weights(
 ) -> None:
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
+    from ..drawing import require_drawable
     from ..experiments.figures import name_layers
     from ..experiments.heat_maps import plot_weights
+    from ..files import write_json
     from ..pipeline.layer_weights import collect_weights
     from ..pipeline.pipeline_loading import load_pipeline
-    from ..util.atomic import write_json
-    from ..util.drawing import require_drawable
 
     with exit_on_error(quiet) as console:
         require_output(output, json)

@@ -6,8 +6,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..util.drawing import COLORS, Figure, measure_text, require_matplotlib, save_figure
-from ..util.snippets import close_up, mark_word
+from ..drawing import COLORS, Figure, measure_text, require_matplotlib, save_figure
+from ..utils import close_up, mark_word
 from .label_places import place_labels
 
 # All lengths are points, 1/72 of an inch: of the map, of a line below it, round both.

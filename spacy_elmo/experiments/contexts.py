@@ -13,7 +13,7 @@ from spacy.util import minibatch
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..text.static_vectors import StaticVectors
-from ..util.vectors import normalise
+from ..utils import normalise
 
 # Sentences that are embedded at a time.
 _N_SENTENCES = 512

@@ -4,8 +4,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Dict, List
 
-from ..util.drawing import COLORS, Figure, require_matplotlib, save_figure
-from ..util.snippets import count_things
+from ..drawing import COLORS, Figure, require_matplotlib, save_figure
+from ..utils import count_things
 
 _MARKERS = "osD^vPX*"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Dict, List, Sequence
 
-from ..util.drawing import Figure, color_scheme, measure_text, require_matplotlib, save_figure
-from ..util.snippets import wrap_evenly
+from ..drawing import Figure, color_scheme, measure_text, require_matplotlib, save_figure
+from ..utils import wrap_evenly
 from .figures import name_layers
 
 # Letters of a sentence, and in a line of it, at most; and their size in points.

@@ -17,13 +17,10 @@ import torch
 from thinc.api import NumpyOps, require_gpu, set_current_ops
 
 from ..errors import Errors, Warnings
+from ..files import lock_folder, read_checked_json
 from ..layers.gpus import NO_GPU, check_gpu
 from ..text.languages import require_language
-from ..util.checked_json import read_checked_json
-from ..util.checks import require_seed
-from ..util.child_processes import end_with_parent
-from ..util.locks import lock_folder
-from ..util.memory import release_memory
+from ..utils import end_with_parent, release_memory, require_seed
 from .progress import OnProgress, RunProgress
 from .results import Result
 from .run_settings import RunSettings, hash_vectors

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from ..util.checks import require_seed
+from ..utils import require_seed
 
 _BATCH = 1024
 _LEARN_RATE = 0.002

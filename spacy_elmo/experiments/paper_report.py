@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 import srsly
 
+from ..drawing import require_matplotlib
 from ..errors import Errors
-from ..util.drawing import require_matplotlib
-from ..util.snippets import mark_word
+from ..utils import mark_word
 from .figures import (
     name_layers,
     plot_layers,

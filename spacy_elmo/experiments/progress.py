@@ -6,7 +6,7 @@ from typing import IO, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from spacy import registry
 from spacy.language import Language
 
-from ..util.memory import release_memory
+from ..utils import release_memory
 
 # For the configs of runs alone, so not an entry point.
 LOGGER = "spacy-elmo.RunLog.v1"

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from ..errors import Errors
-from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.reading import JSON_BYTES, read_file, read_json
+from ..files import JSON_BYTES, read_checked_json, read_file, read_json, write_checked_json
 
 # Of a run or an experiment: what its file has.
 Result = Dict[str, Any]

@@ -9,9 +9,8 @@ import spacy
 
 from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
-from ..util.checked_json import read_checked_json, write_checked_json
-from ..util.digests import digest, digest_file
-from ..util.showing import show_reason
+from ..files import digest, digest_file, read_checked_json, write_checked_json
+from ..utils import show_reason
 from .subsets import find_further, find_splits
 
 SETTINGS_FILE = "settings.json"

@@ -19,11 +19,10 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 from ..checkpoints.loaders import read_config
 from ..errors import Errors
+from ..files import digest, write_checked_json
 from ..layers.gpus import get_gpu_name
 from ..pipeline.layer_weights import collect_weights
-from ..util.checked_json import write_checked_json
-from ..util.digests import digest
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .progress import OnProgress, RunLog
 from .results import get_origin
 from .run_settings import RunSettings

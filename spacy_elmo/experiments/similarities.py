@@ -6,7 +6,7 @@ from spacy.tokens import Doc, Token
 from thinc.api import get_array_module
 
 from ..errors import Errors
-from ..util.vectors import normalise
+from ..utils import normalise
 
 
 def compare_word(docs: List[Doc], word: str) -> List[List[float]]:

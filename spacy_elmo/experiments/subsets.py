@@ -9,8 +9,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from ..files import write_file
 from ..text.docbins import load_docbin
-from ..util.atomic import write_file
 
 _SPLITS = ("train", "dev", "test")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, StrictInt, StrictStr, field_validator
 from starlette.exceptions import HTTPException
 
 from ..errors import Errors
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .explorer import Explorer
 from .one_at_a_time import OneAtATime, TooBusy
 from .request_guard import RequestGuard, describe_error

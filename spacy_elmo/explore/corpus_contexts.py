@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 
 from ..experiments.contexts import find_contexts
 from ..search.search_index import Hit, SearchIndex
-from ..util.checks import require_layer
+from ..utils import require_layer
 from .text_reader import get_token
 
 # Sentences that are looked at, of how many with their copies, and those that are shown.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..util.checks import require_least
+from ..utils import require_least
 
 # Of a character in JSON at most, as "\ud83d\ude00"; and of what a request holds besides its text.
 _CHARACTER_BYTES, _OTHER_BYTES = 12, 10_000

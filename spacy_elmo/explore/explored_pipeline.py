@@ -13,7 +13,7 @@ from ..pipeline.elmo_lm import ElmoLM
 from ..pipeline.layer_weights import collect_weights
 from ..pipeline.retokenizers import turn_off_retokenizers
 from ..search.search_index import SearchIndex
-from ..util.showing import show_names
+from ..utils import show_names
 from .drawn_docs import list_factories
 from .task_sections import find_all
 

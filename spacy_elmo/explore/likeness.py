@@ -9,7 +9,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..experiments.figures import name_layers
-from ..util.vectors import normalise
+from ..utils import normalise
 from .text_reader import get_token, list_tokens
 
 # Tokens that are compared at first, if no more of them occur twice.

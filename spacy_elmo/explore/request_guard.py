@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import Errors
-from ..util.showing import show_name
+from ..utils import show_name
 
 # Names that a browser on this machine may use for it.
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))

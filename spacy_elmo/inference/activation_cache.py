@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Warnings
-from ..util.checks import require_known, require_least
+from ..utils import require_known, require_least
 from .activation_store import LayerFile, LayerMemory, LayerStore
 
 logger = logging.getLogger("spacy_elmo")

@@ -13,7 +13,7 @@ from ..bilm.model import BiLM
 from ..bilm.snapshot import Snapshot
 from ..bilm.word_batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
 from ..bilm.words import encode_distinct
-from ..util.checks import require_known, require_layer, require_least
+from ..utils import require_known, require_layer, require_least
 from .activation_cache import ActivationCache, KeptLayers
 from .arguments import require_shapes, require_state, require_words
 from .engine import InferenceEngine

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
-from ..util.memory import read_peak_memory
+from ..utils import read_peak_memory
 from .embedder import Embedder
 from .packed_linear import PackedLinear
 from .threads import choose_n_threads, run_parallel

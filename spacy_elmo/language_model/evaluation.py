@@ -7,8 +7,7 @@ from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import read_words
 from ..errors import Errors
 from ..text.corpus import cutter_maker, read_all_sequences
-from ..util.checks import require_least
-from ..util.snippets import count_things
+from ..utils import count_things, require_least
 from .loading import load_language_model
 from .perplexity import Scorer, measure
 from .saved_settings import read_settings

@@ -21,7 +21,7 @@ from ..checkpoints.formats import (
 )
 from ..errors import Errors
 from ..registry import softmaxes
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .objective import LanguageModel
 from .softmax import Softmax, SoftmaxModule, make_softmax
 from .vocabulary import Vocabulary

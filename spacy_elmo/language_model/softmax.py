@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ..errors import Errors
 from ..registry import softmaxes
-from ..util.checks import require_least
+from ..utils import require_least
 from .softmax_loss import softmax_loss
 
 # Of a step: more than a vocabulary has words.

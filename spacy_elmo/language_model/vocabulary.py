@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..bilm.characters import BOS_WORD, EOS_WORD, count_bytes
 from ..errors import Errors
-from ..util.showing import show_name
+from ..utils import show_name
 
 UNK_WORD = "<UNK>"
 SPECIAL_WORDS = (BOS_WORD, EOS_WORD, UNK_WORD)

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, NumpyOps
 from thinc.types import Floats2d
 
-from ..util.grouping import split_by_size
+from ..utils import split_by_size
 from .elmo_layers import LAYERS_NAME, no_backprop
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]

@@ -10,7 +10,7 @@ from thinc.api import Model, ragged2list
 from thinc.types import Floats2d, Ints1d
 
 from ..errors import Errors
-from ..util.checks import require_least
+from ..utils import require_least
 from .elmo_layers import no_backprop
 from .elmo_tok2vec import Tok2VecModel
 

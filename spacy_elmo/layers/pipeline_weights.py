@@ -15,10 +15,8 @@ from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import CheckpointReader, SoftmaxWeights
 from ..checkpoints.tensors import StateDict, parse_tensors
 from ..errors import Errors
-from ..util.digests import check_digests
-from ..util.reading import read_file
-from ..util.showing import show_names, show_reason
-from ..util.unpacking import unpack
+from ..files import check_digests, read_file, unpack
+from ..utils import show_names, show_reason
 
 CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
 _MOST_CONFIG = 10_000_000

@@ -7,7 +7,7 @@ from thinc.api import Model
 from thinc.types import Floats1d
 
 from ..errors import Errors
-from ..util.unpacking import unpack
+from ..files import unpack
 from .elmo_layers import deserialize_embedder, get_embedder
 
 # Besides the numbers: names, dimensions, and the padding of the formats.

@@ -15,7 +15,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import Errors, Warnings
 from ..text.sentences import cut_windows
-from ..util.checks import require_least
+from ..utils import require_least
 
 SpanGetter = Callable[[List[Doc]], List[List[Span]]]
 

@@ -12,7 +12,7 @@ from thinc.api import Model, deserialize_attr, serialize_attr
 from thinc.types import Floats2d
 
 from ..errors import Errors
-from ..util.unpacking import unpack
+from ..files import unpack
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
 # Attribute with the words of all training so far.

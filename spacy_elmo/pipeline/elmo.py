@@ -25,7 +25,7 @@ from ..layers.listener import ElmoListener
 from ..layers.scalar_mix import get_layer_width
 from ..layers.vector_hooks import set_hooks
 from ..layers.watched import send_weights, stock_listener_forward, watch
-from ..util.checks import require_least
+from ..utils import require_least
 from .first_use import FirstUse
 from .listening import check_listeners, wrong_width
 from .pending import PendingBatch

@@ -36,6 +36,7 @@ from ..checkpoints.native import (
     write_native,
 )
 from ..errors import Errors
+from ..files import ANY_SIZE, DIGESTS_FILE, find_folder, join_files, split_files
 from ..inference.forking import share_at_fork
 from ..inference.hashing import add_tensors, hash_weights
 from ..inference.modes import without_modes
@@ -45,10 +46,7 @@ from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
 from ..layers.spans import SpanGetter, build_window_spans_v1
 from ..layers.token_keys import make_key
-from ..util.atomic import find_folder
-from ..util.checks import require_least
-from ..util.digests import DIGESTS_FILE
-from ..util.saving import ANY_SIZE, join_files, split_files
+from ..utils import require_least
 from .lm_extensions import (
     ASSIGNS_LM,
     get_entry,

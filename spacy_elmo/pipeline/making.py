@@ -19,7 +19,7 @@ from ..layers.listener import (
 from ..layers.mixed_layers import mixed_layers
 from ..layers.scalar_mix import MixSettings, scalar_mix
 from ..layers.spans import build_window_spans_v1
-from ..util.checks import require_known
+from ..utils import require_known
 
 _EMBEDDER_KEYS = ("batch_tokens", "word_cache", "precision", "n_threads")
 

@@ -7,7 +7,7 @@ import spacy
 from spacy.language import Language
 
 from ..errors import Errors
-from ..util.showing import show_reason
+from ..utils import show_reason
 
 
 def load_pipeline(path: Union[str, Path]) -> Language:

@@ -10,7 +10,7 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..text.languages import require_language
-from ..util.templates import read_template
+from ..utils import read_template
 from .preset_corpora import choose_corpora
 
 STATIC_VECTORS = "static_vectors"

@@ -5,7 +5,7 @@ import warnings
 from spacy.language import Language
 
 from ..errors import Warnings
-from ..util.showing import show_names
+from ..utils import show_names
 
 
 def turn_off_retokenizers(nlp: Language, first: int) -> None:

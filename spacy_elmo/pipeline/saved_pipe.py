@@ -6,7 +6,7 @@ from typing import Dict, Iterable, TypeVar, Union
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from ..util.saving import ANY_SIZE, join_files, read_files, split_files, write_files
+from ..files import ANY_SIZE, join_files, read_files, split_files, write_files
 
 _VOCAB = "vocab"
 SelfT = TypeVar("SelfT", bound="SavedPipe")

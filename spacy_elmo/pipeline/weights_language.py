@@ -9,9 +9,8 @@ import srsly
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.native import META_FILE
 from ..errors import Errors, Warnings
+from ..files import find_folder, read_file, read_json_object
 from ..layers.pipeline_weights import find_component, matches_pipeline
-from ..util.atomic import find_folder
-from ..util.reading import read_file, read_json_object
 
 # spaCy's code for no language in particular.
 _ANY = "xx"

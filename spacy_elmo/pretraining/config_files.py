@@ -8,9 +8,9 @@ from confection import Config, ConfigValidationError
 
 from ..bilm.config import BiLMConfig
 from ..errors import Errors
+from ..files import read_file
 from ..text.languages import require_language
-from ..util.reading import read_file
-from ..util.templates import read_template
+from ..utils import read_template
 from .settings import check_keys
 
 PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")

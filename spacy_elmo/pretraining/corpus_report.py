@@ -10,8 +10,7 @@ from ..bilm.config import N_WORD_MARKERS
 from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
-from ..util.memory import read_peak_memory
-from ..util.showing import show_name
+from ..utils import read_peak_memory, show_name
 from .optimizers import make_optimizer
 from .run_config import RunConfig
 from .run_model import find_init, make_model, make_shape

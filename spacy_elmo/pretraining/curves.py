@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Dict, List
 
-from ..util.drawing import Figure, require_matplotlib, save_figure
+from ..drawing import Figure, require_matplotlib, save_figure
 
 
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:

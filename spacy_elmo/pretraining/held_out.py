@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from typing import List
 
+from ..files import digest
 from ..language_model.objective import LanguageModel
 from ..language_model.perplexity import Perplexity, Scorer, measure
 from ..language_model.vocabulary import Vocabulary
-from ..util.digests import digest
 from .ranks import Processes
 
 # Tokens of a pass.

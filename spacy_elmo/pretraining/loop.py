@@ -11,7 +11,7 @@ from torch import Tensor
 from ..errors import Errors, Warnings
 from ..language_model.readings import make_lm_batch
 from ..language_model.vocabulary import UNK_WORD
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .due import Due, due
 from .held_out import digest_sequences, measure_dev
 from .optimizers import make_optimizer

@@ -7,9 +7,9 @@ from typing import Any, Dict, Optional
 
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..errors import Errors, Warnings
+from ..files import find_folder
 from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary
-from ..util.atomic import find_folder
 from .ranks import Processes
 from .run_config import RunConfig
 from .run_folder import BEST, LAST, Checkpoint, RunFolder, has_checkpoints, set_aside

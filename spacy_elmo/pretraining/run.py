@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from ..util.locks import lock_folder
+from ..files import lock_folder
 from .loop import Callbacks, train
 from .prepare import prepare
 from .ranks import deterministic, join_processes

@@ -17,8 +17,7 @@ from ..bilm.model import BiLM
 from ..checkpoints.formats import SoftmaxWeights, read_words
 from ..checkpoints.native import VOCAB_FILE, write_native
 from ..errors import Warnings
-from ..util.digests import DIGESTS_FILE, check_all_digests, check_digests, write_digests
-from ..util.reading import read_json_object
+from ..files import DIGESTS_FILE, check_all_digests, check_digests, read_json_object, write_digests
 
 logger = logging.getLogger("spacy_elmo")
 

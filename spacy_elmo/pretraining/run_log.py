@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 import srsly
 
-from ..util.drawing import has_matplotlib
+from ..drawing import has_matplotlib
 from .curves import plot_curves
 from .run_progress import Report
 

@@ -13,6 +13,7 @@ from ..checkpoints.formats import find_reader
 from ..checkpoints.native import META_FILE
 from ..checkpoints.steady_reading import read_steadily
 from ..errors import Errors
+from ..files import find_folder, read_json_object
 from ..language_model.loading import (
     copy_softmax_rows,
     require_start,
@@ -25,9 +26,7 @@ from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.teacher import TeacherContext, make_teachers
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..text.static_vectors import StaticVectors
-from ..util.atomic import find_folder
-from ..util.memory import read_total_memory
-from ..util.reading import read_json_object
+from ..utils import read_total_memory
 from .optimizers import NUMBERS_PER_WEIGHT
 from .settings import TrainingSettings, invalid, make_settings
 

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from ..checkpoints.formats import SoftmaxWeights
 from ..checkpoints.native import write_native
+from ..files import write_digests
 from ..language_model.loading import collect_softmax
 from ..language_model.perplexity import Perplexity
 from ..language_model.softmax import split_softmax
-from ..util.digests import write_digests
 from .prepare import PretrainingRun
 
 

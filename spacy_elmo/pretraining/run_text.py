@@ -7,11 +7,11 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..checkpoints.formats import read_words
 from ..errors import Errors
+from ..files import digest, digest_pieces
 from ..language_model.evaluation import sample
 from ..text.corpus import Corpus, cutter_maker, open_sources, read_all_sequences
 from ..text.static_vectors import StaticVectors, read_static_vectors
 from ..text.text_files import get_format
-from ..util.digests import digest, digest_pieces
 from .ranks import Processes
 from .run_config import RunConfig
 

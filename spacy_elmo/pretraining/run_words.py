@@ -8,10 +8,9 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..checkpoints.formats import read_words, write_words
 from ..errors import Errors, Warnings
+from ..files import digest_file, has_digest, read_checked_json, write_checked_json
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from ..text.corpus import Corpus
-from ..util.checked_json import has_digest, read_checked_json, write_checked_json
-from ..util.digests import digest_file
 from .run_config import RunConfig
 from .run_folder import find_words, has_checkpoints
 from .settings import CorpusSettings

@@ -6,7 +6,7 @@ from typing import Any, Dict
 from ..checkpoints.checkpoint_files import find_name
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from ..util.checks import require_known, require_layer
+from ..utils import require_known, require_layer
 from .backends import BACKENDS, require_backend
 from .index_files import find_foreign
 from .index_meta import IndexMeta, require_lang

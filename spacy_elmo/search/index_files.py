@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..util.atomic import atomic_file
-from ..util.digests import digest_file
+from ..files import atomic_file, digest_file
 
 # Kinds of content and the endings of their files.
 SUFFIXES = {"words": ".jsonl", "vectors": ".npy", "transform": ".npy", "counts": ".json"}

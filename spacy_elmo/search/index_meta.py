@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..errors import Errors
+from ..files import read_checked_json, write_checked_json
 from ..text.corpus import TOKENIZER, is_tokenizer_block
-from ..util.checked_json import read_checked_json, write_checked_json
 from .backends import BACKENDS
 from .index_files import META_FILE, damaged, get_name
 from .sentence_encoder import WEIGHTINGS

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
+from ..files import digest
 from ..inference.arguments import require_words
-from ..util.digests import digest
 from .index_contents import read_sentences, to_jsonl, write_encoder
 from .index_files import to_npy, write_content
 from .index_meta import IndexMeta, Part

@@ -30,11 +30,11 @@ from typing import (
 from numpy.typing import NDArray
 
 from ..errors import Errors
+from ..files import lock_folder
 from ..inference.arguments import require_words
 from ..inference.embedder import Embedder
 from ..text.corpus import TOKENIZER
-from ..util.checks import require_layer, require_least
-from ..util.locks import lock_folder
+from ..utils import require_layer, require_least
 from .backends import search_arrays
 from .index_checks import make_meta, require_empty, require_same
 from .index_contents import read_encoder, read_sentence

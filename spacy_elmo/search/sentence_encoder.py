@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.embedder import Embedder
-from ..util.vectors import normalise
+from ..utils import normalise
 
 # Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"; Su et al.
 # 2021, "Whitening Sentence Representations".

@@ -9,8 +9,8 @@ import srsly
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..util.unpacking import unpack
-from ..util.vectors import normalise
+from ..files import unpack
+from ..utils import normalise
 
 Layer = Union[int, str]
 AVERAGE = "average"

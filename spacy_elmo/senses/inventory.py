@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import srsly
 
 from ..errors import Errors
-from ..util.unpacking import unpack
+from ..files import unpack
 
 # WordNet's letters, and what spaCy and the Penn Treebank call them.
 PARTS_OF_SPEECH = ("n", "v", "a", "r")

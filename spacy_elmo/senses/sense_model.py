@@ -7,7 +7,7 @@ import srsly
 from numpy.typing import NDArray
 
 from ..errors import Errors
-from ..util.unpacking import unpack
+from ..files import unpack
 from .centroids import AVERAGE, Centroids, choose_layer, no_sense_of
 from .inventory import PARTS_OF_SPEECH, Inventory
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import Errors
 from ..language_model.teacher import require_number
-from ..util.grouping import group_by_length
+from ..utils import group_by_length
 
 # Of the sequences that are read at a time, and of their attention: numbers of a head.
 _N_SEQUENCES = 64

@@ -6,7 +6,7 @@ import numpy as np
 from spacy.tokens import Doc
 
 from ..errors import Errors
-from ..util.checks import require_least
+from ..utils import require_least
 from .long_texts import make_doc
 from .sentences import cut_sentences, cut_windows
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Iterator, List, Tuple
 
 from ..errors import Errors
-from ..util.reading import require_file
+from ..files import require_file
 from .encoding import BOM, decode
 from .text_files import DAMAGED, open_binary
 

@@ -13,7 +13,7 @@ from spacy.strings import StringStore
 from spacy.tokens import DocBin
 
 from ..errors import Errors
-from ..util.showing import show_reason
+from ..utils import show_reason
 from .docbins import load_docbin
 from .encoding import BOM, decode, require_no_null
 from .text_files import DAMAGED, open_binary

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import IO, Optional
 
 from ..errors import Errors, Warnings
-from ..util.atomic import atomic_file, write_json
-from ..util.digests import DIGESTS_FILE, check_digests, digest_file
+from ..files import DIGESTS_FILE, atomic_file, check_digests, digest_file, write_json
 from .encoding import BOM, decode
 from .file_formats import read_text
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, Callable, Iterator, List, Optional, cast
 
 from ..errors import Errors, Warnings
-from ..util.reading import require_file
-from ..util.snippets import count_things
+from ..files import require_file
+from ..utils import count_things
 
 try:
     if sys.version_info >= (3, 14):

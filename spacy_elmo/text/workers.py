@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
 
 from ..errors import Errors
-from ..util.child_processes import end_with_parent
+from ..utils import end_with_parent
 from .cutting import Cutter
 from .texts import Chunk
 

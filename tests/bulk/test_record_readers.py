@@ -282,7 +282,7 @@ def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
         "from spacy_elmo.bulk.parquet_records import read_parquet\n"
         "from spacy_elmo.bulk.record_readers import Keys\n"
         "from spacy_elmo.bulk.records import START\n"
-        "from spacy_elmo.util.memory import read_peak_memory\n"
+        "from spacy_elmo.utils import read_peak_memory\n"
         "before = read_peak_memory()\n"
         "items = read_parquet(Path(sys.argv[1]), START, Keys('text', 'id'))\n"
         "n = sum(len(record.text) for record, _ in items)\n"

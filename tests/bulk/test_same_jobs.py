@@ -10,7 +10,7 @@ from spacy.util import compile_infix_regex
 from spacy_elmo.bulk import bulk_pipeline
 from spacy_elmo.bulk.bulk_settings import BulkSettings
 from spacy_elmo.bulk.job_files import MANIFEST, read_manifest
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+from spacy_elmo.files import read_checked_json, write_checked_json
 
 from ..support.bulk_jobs import embed, run_here
 from ..support.helpers import make_nlp

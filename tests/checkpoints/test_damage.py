@@ -17,9 +17,9 @@ from spacy_elmo.checkpoints.allennlp_export import write_allennlp
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
+from spacy_elmo.files import DIGESTS_FILE
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
-from spacy_elmo.util.digests import DIGESTS_FILE
 
 from ..support.helpers import SHAPE
 from ..support.limits import finish_limited

@@ -10,9 +10,9 @@ from spacy_elmo.checkpoints.allennlp_export import write_allennlp
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader
 from spacy_elmo.checkpoints.native import write_native
+from spacy_elmo.files import DIGESTS_FILE, check_digests
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
-from spacy_elmo.util.digests import DIGESTS_FILE, check_digests
 
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
 from ..support.helpers import SHAPE

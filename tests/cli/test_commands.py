@@ -16,7 +16,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo import cli, load_embedder
+from spacy_elmo import cli, drawing, load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
@@ -24,7 +24,6 @@ from spacy_elmo.checkpoints.native import matches_native, write_native
 from spacy_elmo.experiments import heat_maps
 from spacy_elmo.experiments.similarities import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
-from spacy_elmo.util import drawing
 
 from ..support.helpers import SHAPE, assert_close, make_nlp
 from ..support.pipelines import add_vectors

@@ -15,7 +15,7 @@ from spacy_elmo import cli
 from spacy_elmo.cli.common import exit_on_error
 from spacy_elmo.cli.console import Console
 from spacy_elmo.errors import Errors, Warnings
-from spacy_elmo.util.snippets import format_seconds
+from spacy_elmo.utils import format_seconds
 
 FILES = sorted(Path(cli.__file__).parent.glob("*.py"))
 

@@ -15,7 +15,7 @@ from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.cli.common import exit_on_error
-from spacy_elmo.util.locks import LOCK_FILE
+from spacy_elmo.files import LOCK_FILE
 
 from ..support.runs import train, write_config
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from spacy_elmo.files import read_checked_json, write_checked_json
 from spacy_elmo.search.index_meta import IndexMeta
 from spacy_elmo.text.cutting import Cutter
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from ..support.helpers import make_nlp
 from .test_commands import run

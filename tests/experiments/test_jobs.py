@@ -20,11 +20,10 @@ from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
+from spacy_elmo.files import lock_folder, read_checked_json, write_checked_json
 from spacy_elmo.layers.gpus import count_gpus
 from spacy_elmo.pipeline.presets import make_config
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
-from spacy_elmo.util.locks import lock_folder
-from spacy_elmo.util.templates import read_template
+from spacy_elmo.utils import read_template
 
 from ..support.damage import each_mutation, flip, replace_by_others
 from ..support.faults import fail_at_each_write, kill_at_each_write

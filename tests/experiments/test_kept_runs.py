@@ -7,7 +7,7 @@ import pytest
 from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
-from spacy_elmo.util.checked_json import read_checked_json
+from spacy_elmo.files import read_checked_json
 
 from ..support.helpers import ROOT
 

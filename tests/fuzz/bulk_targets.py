@@ -20,8 +20,8 @@ from spacy_elmo.bulk.planning import plan_tasks
 from spacy_elmo.bulk.record_readers import Keys
 from spacy_elmo.bulk.records import Place, Record, Result, Task, make_reject
 from spacy_elmo.bulk.vector_folder import VectorFolder
+from spacy_elmo.files import digest, digest_file
 from spacy_elmo.text.text_files import zstd
-from spacy_elmo.util.digests import digest, digest_file
 
 from ..support.helpers import ROOT
 from .folder_targets import seal

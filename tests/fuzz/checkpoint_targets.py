@@ -7,9 +7,9 @@ import numpy as np
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader, read_bilm
 from spacy_elmo.checkpoints.native import read_meta
+from spacy_elmo.files import DIGESTS_FILE
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.loading import load_language_model
-from spacy_elmo.util.digests import DIGESTS_FILE
 
 from ..checkpoints.test_damage import WORDS, make_folder
 from ..support.toy import make_options, make_weights, write_model

@@ -14,6 +14,7 @@ from spacy_elmo.experiments.results import read_results
 from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.runs import Run, make_run_config
 from spacy_elmo.experiments.variants import choose_variants
+from spacy_elmo.files import DIGESTS_FILE, digest, write_digests
 from spacy_elmo.inference.activation_store import LayerFile
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
@@ -24,7 +25,6 @@ from spacy_elmo.search.index_files import SUFFIXES
 from spacy_elmo.search.search_index import SearchIndex
 from spacy_elmo.teachers.vector_table import read_vector_table
 from spacy_elmo.text.static_vectors import read_static_vectors
-from spacy_elmo.util.digests import DIGESTS_FILE, digest, write_digests
 
 from ..search.test_search_index import SENTENCES, create
 from ..support.pipelines import add_vectors

@@ -12,7 +12,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import speed
 from spacy_elmo.inference.speed import _compare, measure_limits, measure_speed
-from spacy_elmo.util.memory import read_peak_memory
+from spacy_elmo.utils import read_peak_memory
 
 from ..support import oracle
 from ..support.helpers import SHAPE

@@ -12,12 +12,10 @@ import spacy
 import srsly
 import torch
 
+from spacy_elmo.files import DIGESTS_FILE, join_files, read_files, split_files, unpack, write_files
 from spacy_elmo.layers.saved_model import get_most_bytes
 from spacy_elmo.pipeline.elmo_lm import ElmoLM
 from spacy_elmo.senses.sense_model import SenseModel
-from spacy_elmo.util.digests import DIGESTS_FILE
-from spacy_elmo.util.saving import join_files, read_files, split_files, write_files
-from spacy_elmo.util.unpacking import unpack
 
 from ..data.pipeline_0_1_0.make import TEXTS, read_docs
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write

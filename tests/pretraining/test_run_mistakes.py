@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.files import lock_folder
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
@@ -15,7 +16,6 @@ from spacy_elmo.pretraining.ranks import Processes
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_text import read_vectors
-from spacy_elmo.util.locks import lock_folder
 
 from ..support.runs import SMALL, all_bytes, train, write_config
 

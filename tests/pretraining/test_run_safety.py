@@ -13,6 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from spacy_elmo.files import DIGESTS_FILE, check_all_digests, write_digests
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.ranks import Processes
@@ -20,7 +21,6 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.run_config import RunConfig
 from spacy_elmo.pretraining.run_folder import BEST, LAST
 from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
-from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
 
 from ..support.helpers import DATA, ROOT
 from ..support.runs import SMALL, all_bytes, share_tokenizer, train, write_config
@@ -290,8 +290,8 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from spacy_elmo.pretraining.run_folder import BEST, LAST
-from spacy_elmo.util.atomic import find_folder
-from spacy_elmo.util.digests import DIGESTS_FILE, check_all_digests, write_digests
+from spacy_elmo.files import find_folder
+from spacy_elmo.files import DIGESTS_FILE, check_all_digests, write_digests
 from tests.support import faults
 from tests.support.runs import SMALL, all_bytes, prepare_forks, train, write_texts
 

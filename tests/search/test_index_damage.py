@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import srsly
 
+from spacy_elmo.files import read_checked_json, write_checked_json
 from spacy_elmo.search.index_files import to_npy, write_content
 from spacy_elmo.search.search_index import SearchIndex
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
 
 from ..support.damage import each_mutation, flip, replace_by_others
 from ..support.toy_embedder import ToyEmbedder

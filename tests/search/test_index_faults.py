@@ -8,13 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from spacy_elmo.files import digest_file, lock_folder
 from spacy_elmo.search import index_files
 from spacy_elmo.search import search_index as index_module
 from spacy_elmo.search.backends import search_arrays
 from spacy_elmo.search.index_versions import Source
 from spacy_elmo.search.search_index import SearchIndex
-from spacy_elmo.util.digests import digest_file
-from spacy_elmo.util.locks import lock_folder
 
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write
 from ..support.toy_embedder import ToyEmbedder

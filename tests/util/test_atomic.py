@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import srsly
 
-from spacy_elmo.util.atomic import (
+from spacy_elmo.files import (
     atomic_file,
     atomic_folder,
     find_folder,
@@ -26,7 +26,7 @@ from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_writ
 OTHER = """
 import sys
 from pathlib import Path
-from spacy_elmo.util.atomic import write_file
+from spacy_elmo.files import write_file
 write_file(Path(sys.argv[1]), b"theirs")
 """
 
@@ -104,7 +104,7 @@ def test_devices_and_pipes_are_written_into(tmp_path):
 
 
 def test_the_standard_output_is_written_into(tmp_path):
-    code = "from pathlib import Path; from spacy_elmo.util.atomic import write_file as w; "
+    code = "from pathlib import Path; from spacy_elmo.files import write_file as w; "
     code += "w(Path('/dev/stdout'), b'text')"
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", code], check=True, stdout=out)

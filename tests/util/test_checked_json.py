@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spacy_elmo.util.checked_json import read_checked_json, write_checked_json
+from spacy_elmo.files import read_checked_json, write_checked_json
 
 from ..support.damage import flip, replace_by_others
 from ..support.faults import fail_at_each_write, kill_at_each_write

@@ -10,7 +10,7 @@ import pytest
 
 WORK = """
 import multiprocessing, os, sys, time
-from spacy_elmo.util.child_processes import end_with_parent
+from spacy_elmo.utils import end_with_parent
 
 def work(stopped, ready):
     end_with_parent(stopped)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.util.digests import DIGESTS_FILE, check_digests, digest, digest_file, write_digests
+from spacy_elmo.files import DIGESTS_FILE, check_digests, digest, digest_file, write_digests
 
 NAMES = ("a.bin", "b.txt")
 

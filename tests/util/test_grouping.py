@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.util.grouping import group_by_length, split_by_size
+from spacy_elmo.utils import group_by_length, split_by_size
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 100), st.integers(1, 5))

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from spacy_elmo.util.locks import lock_folder
+from spacy_elmo.files import lock_folder
 
 HOLD = """
 import sys
 from pathlib import Path
-from spacy_elmo.util.locks import lock_folder
+from spacy_elmo.files import lock_folder
 with lock_folder(Path(sys.argv[1]), wait=False):
     print("locked", flush=True)
     sys.stdin.read()

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from spacy_elmo.util.memory import keep_memory, release_memory
+from spacy_elmo.utils import keep_memory, release_memory
 
 HOLES = """
 import ctypes
 from pathlib import Path
-from spacy_elmo.util.memory import release_memory
+from spacy_elmo.utils import release_memory
 
 def read_memory():
     return int(Path("/proc/self/statm").read_text().split()[1])

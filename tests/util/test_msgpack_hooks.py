@@ -4,7 +4,7 @@ import spacy
 from spacy.tokens import DocBin
 from srsly import msgpack
 
-from spacy_elmo.util.msgpack_hooks import kept_hooks
+from spacy_elmo.utils import kept_hooks
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from spacy_elmo.util.reading import read_file, read_json, read_json_object, require_file
+from spacy_elmo.files import read_file, read_json, read_json_object, require_file
 
 
 def test_a_file_is_read(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_elmo.util.showing import show_name, show_names, show_reason, show_value
+from spacy_elmo.utils import show_name, show_names, show_reason, show_value
 
 VALUES = {
     "text": ("4", '"4"'),

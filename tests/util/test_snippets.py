@@ -5,7 +5,7 @@ from textwrap import fill
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.util.snippets import close_up, wrap_evenly
+from spacy_elmo.utils import close_up, wrap_evenly
 
 WORDS = st.lists(st.text("ab가.", min_size=1, max_size=12), min_size=1, max_size=30)
 

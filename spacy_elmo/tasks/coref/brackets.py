@@ -3,7 +3,7 @@
 import re
 from typing import Dict, List, Sequence, Tuple
 
-from ...util.showing import show_name
+from ...utils import show_name
 from .clusters import Cluster
 
 # "(3)", "(3" and "3)"; several of them stand together or with "|" between.

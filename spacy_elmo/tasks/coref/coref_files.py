@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...text.data_lines import Line, line_error, read_lines, split_spaces
-from ...util.snippets import count_things
+from ...utils import count_things
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
 from .brackets import OpenBrackets

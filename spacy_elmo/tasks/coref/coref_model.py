@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 from ...bilm.word_batch import plan_batches
 from ...errors import Errors
 from ...layers.torch_shim import TorchShim
-from ...util.checks import require_least
+from ...utils import require_least
 from ..shared.dropout import Dropout
 from ..shared.torch_layer import init_reader, torch_layer
 from .mention_facts import Ints, MentionFacts, cut, find_facts

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import Errors
-from ...util.checks import require_least
+from ...utils import require_least
 from ..shared.bilstm import BiLSTM, require_even
 from ..shared.dropout import drop
 from .antecedent_scorer import AntecedentScorer

@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...text.data_lines import Line, line_error, read_lines
-from ...util.showing import show_names
+from ...utils import show_names
 from ..shared.categories import make_cats
 from ..shared.text_pairs import make_pair
 

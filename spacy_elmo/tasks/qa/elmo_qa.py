@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 
 from ...errors import Errors
 from ...layers.extensions import add_extension
-from ...util.checks import require_least
+from ...utils import require_least
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from ..shared.text_pairs import get_pair, make_pair

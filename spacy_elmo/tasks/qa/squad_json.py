@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ...errors import Errors
+from ...files import ContentError, parse_json_object, require_file
 from ...text.encoding import BOM, decode
 from ...text.text_files import DAMAGED, open_binary
-from ...util.reading import ContentError, parse_json_object, require_file
 
 # Of a file, decompressed: SQuAD 2.0 has 42 MB.
 _MOST_BYTES = 2_000_000_000

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Dict, List, Sequence, Set
 
 from ...errors import Errors
-from ...util.checks import require_known
+from ...utils import require_known
 from .squad_json import Paragraph, Question
 
 PARTS = ("train", "dev", "test")

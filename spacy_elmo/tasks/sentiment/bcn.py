@@ -9,7 +9,7 @@ from thinc.api import Linear, Logistic, Model, Softmax, chain
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from ...util.checks import require_least
+from ...utils import require_least
 from ..shared.attention import attend, pad, pool_max, pool_mean, pool_min, pool_weighted
 from ..shared.bilstm import BiLSTM, require_even
 from ..shared.dropout import Dropout, drop

@@ -9,7 +9,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ...errors import Errors
-from ...util.checks import require_least
+from ...utils import require_least
 from .dropout import Dropout, drop
 from .sequence_lstm import order_sequences, run_lstm
 from .torch_layer import run_rows, torch_layer

@@ -2,7 +2,7 @@
 
 from typing import Iterator, List, Sequence
 
-from ...util.grouping import group_by_length
+from ...utils import group_by_length
 
 # Padded tokens that a task's network reads at a time: what attention and encoders need for them
 # stays below some 100 MB, however many texts come at once and however long one of them is.

@@ -14,7 +14,7 @@ from spacy.training import Example
 from spacy.training.corpus import create_docbin_reader
 
 from ...errors import Errors
-from ...util.msgpack_hooks import kept_hooks
+from ...utils import kept_hooks
 
 Reader = Callable[[Language], Iterable[Example]]
 Augmenter = Callable[[Language, Example], Iterator[Example]]

@@ -11,11 +11,9 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...errors import Errors
+from ...files import ANY_SIZE, ContentError, parse_json_object, unpack
 from ...pipeline.extension_owner import ExtensionOwner
 from ...pipeline.saved_pipe import SavedPipe
-from ...util.reading import ContentError, parse_json_object
-from ...util.saving import ANY_SIZE
-from ...util.unpacking import unpack
 from .saved_params import check_params
 
 _Result = TypeVar("_Result")

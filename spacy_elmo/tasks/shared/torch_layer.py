@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from ...bilm.state_checks import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
+from ...files import unpack
 from ...layers.elmo_tok2vec import get_past_width
 from ...layers.torch_shim import TorchShim, choose_device
-from ...util.unpacking import unpack
 
 _SOURCE = "the saved component"
 

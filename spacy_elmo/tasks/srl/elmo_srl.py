@@ -11,8 +11,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
 from ...layers.extensions import add_extension
-from ...util.checks import require_known
-from ...util.grouping import split_by_size
+from ...utils import require_known, split_by_size
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
 from ..shared.places import Place

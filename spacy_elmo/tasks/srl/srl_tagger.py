@@ -10,8 +10,7 @@ from thinc.api import Linear, Maxout, Model, chain, with_array
 from thinc.types import Floats1d, Floats2d
 
 from ...layers.elmo_tok2vec import get_past_width
-from ...util.checks import require_least
-from ...util.grouping import split_by_size
+from ...utils import require_least, split_by_size
 from ..shared.dropout import Dropout
 from ..shared.places import Place
 from ..shared.torch_layer import find_width, run_rows, set_width, torch_layer

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Dict, List
 
-from ..errors import Errors, Warnings
-from .atomic import atomic_file
+from .errors import Errors, Warnings
+from .files import atomic_file
 
 try:
     from matplotlib import font_manager, rc_context

@@ -1,2 +1,0 @@
-"""What every room may use: atomic writes, safe reads, digests, locks, child processes, checks of
-settings, vector arithmetic, values in messages."""
