@@ -18,8 +18,8 @@ from elmoformanylangs.frontend import Model as PeerModel
 from elmoformanylangs.modules.embedding_layer import EmbeddingLayer
 from torch.nn.utils.rnn import pack_sequence
 
+from spacy_elmo.bilm.batch import N_CHARACTERS
 from spacy_elmo.bilm.char_cnn import Highway
-from spacy_elmo.bilm.characters import N_CHARACTERS
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.bilm.model import BiLM

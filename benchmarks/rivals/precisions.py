@@ -8,7 +8,7 @@ import torch
 from spacy.language import Language
 from spacy.training import Corpus
 
-from spacy_elmo.inference.packed_linear import require_precision
+from spacy_elmo.inference.packed_layers import require_precision
 
 from .rows import ROWS, Row
 from .runs import RESULTS, Run, read_result

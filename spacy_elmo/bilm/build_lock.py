@@ -1,7 +1,7 @@
 """`BUILD_LOCK`: for all that is built once, such as weights that are loaded or laid out.
 
 What is done under it is short or rare, and whoever needs it stays picklable. A fork waits for it
-(`inference.forking`): a child must not get something half made.
+(`inference.threads`): a child must not get something half made.
 """
 
 import threading

@@ -1,13 +1,119 @@
-"""`CharCNN`: character ids -> word vectors."""
+"""`CharCNN`: character ids -> word vectors, its convolutions with a gradient written by hand."""
 
-from typing import cast
+from typing import Any, List, NamedTuple, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .characters import N_CHARACTERS, PADDING
+from .batch import N_CHARACTERS, PADDING
 from .config import BiLMConfig
-from .filter_gradient import run_filters
+
+
+class _Places(NamedTuple):
+    """Which words and filters are at a place: those before these numbers.
+
+    n_rows (List[int]): words with a character at the place, by places.
+    n_filters (List[int]): filters that fit in from there on, by places.
+    """
+
+    n_rows: List[int]
+    n_filters: List[int]
+
+
+class _Filters(torch.autograd.Function):
+    """`X` are the characters, the longest word first; `W` the filters, the narrowest first,
+    each with zeros up to the window of the widest; `blank` what they answer where there is
+    nothing but padding, -inf for a word without such a place."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, X: Tensor, W: Tensor, blank: Tensor, places: _Places, dtype: torch.dtype
+    ) -> Tensor:
+        ctx.settings = places, X.dtype
+        X, W, best = X.to(dtype), W.to(dtype), blank.to(dtype, copy=True)
+        for p in range(len(places.n_rows)):
+            rows, Y = _answer(X, W, best, places, p)
+            torch.maximum(rows, Y, out=rows)
+        ctx.save_for_backward(X, W, best)
+        return best
+
+    @staticmethod
+    def backward(ctx: Any, d_best: Tensor) -> Tuple[Any, ...]:
+        X, W, best = ctx.saved_tensors
+        places, dtype = ctx.settings
+        dX, d_W = (part.new_zeros(part.shape, dtype=dtype) for part in (X, W))
+        # What no place has won yet; at the end it is the padding's.
+        left, W_t = d_best.clone(), W.t().contiguous()
+        for p, (n, k) in enumerate(zip(*places)):
+            rows, Y = _answer(X, W, best, places, p)
+            # 1 where this place has the maximum, else 0.
+            dY = Y.sub_(rows).sign_().add_(1).mul_(left[:n, :k])
+            left[:n, :k].sub_(dY)
+            window = _window(X, W, p, n)
+            d_W[:, :k] += window.t() @ dY
+            dX[:n, p : p + W.size(0) // X.size(2)] += (dY @ W_t[:k]).view(n, -1, X.size(2))
+        return dX, d_W, left.to(dtype), None, None
+
+
+def _answer(X: Tensor, W: Tensor, best: Tensor, places: _Places, p: int) -> Tuple[Tensor, Tensor]:
+    """RETURNS (Tuple[Tensor, Tensor]): the part of `best` that a place can change, and what
+    the filters answer there."""
+    n, k = places.n_rows[p], places.n_filters[p]
+    return best[:n, :k], _window(X, W, p, n) @ W[:, :k]
+
+
+def _window(X: Tensor, W: Tensor, p: int, n: int) -> Tensor:
+    """RETURNS (Tensor): what the filters see at a place, shape (n, window * char_width)."""
+    return X[:n, p : p + W.size(0) // X.size(2)].reshape(n, -1)
+
+
+def run_filters(
+    characters: Tensor,
+    lengths: Tensor,
+    padding: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+) -> Tensor:
+    """Compute each filter's highest answer on each word, places of mere padding included.
+    Under `torch.autocast` the products take its type.
+
+    characters (Tensor): embedded, padding included, shape (n_words, n_chars, char_width).
+    lengths (Tensor): characters that are no padding, int64, shape (n_words,).
+    padding (Tensor): the embedded padding, shape (char_width,).
+    weights (Sequence[Tensor]): of filters of each width, (n_filters, char_width, width).
+    biases (Sequence[Tensor]): the same, (n_filters,).
+    RETURNS (Tensor): shape (n_words, n_filters), in the order of the weights.
+    """
+    device, n_chars, dtype = characters.device.type, characters.size(1), characters.dtype
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    with torch.autocast(device, enabled=False):
+        widths = torch.cat([lengths.new_full((len(w),), w.size(2)) for w in weights])
+        by_width, longest = _sort(widths), _sort(-lengths)
+        widest = int(widths[by_width[-1]])
+        flat = [F.pad(w, (0, widest - w.size(2))).transpose(1, 2) for w in weights]
+        W = torch.cat(flat).flatten(1).t()[:, by_width]  # (window * char_width, n_filters)
+        X = F.pad(characters[longest], (0, 0, 0, widest - 1))
+        widths, lengths = widths[by_width], lengths[longest]
+        has_blank = lengths[:, None] + widths <= n_chars  # (n_words, n_filters)
+        blank = torch.where(has_blank, padding.repeat(widest) @ W, -torch.inf)
+        best = _Filters.apply(X, W, blank, _plan(lengths, widths, n_chars), dtype)
+        return best[_sort(longest)][:, _sort(by_width)] + torch.cat(list(biases)).to(dtype)
+
+
+def _sort(values: Tensor) -> Tensor:
+    return torch.argsort(values, stable=True)
+
+
+def _plan(lengths: Tensor, widths: Tensor, n_chars: int) -> _Places:
+    """lengths (Tensor): falling. widths (Tensor): rising. n_chars (int): where words end."""
+    n_places = min(int(lengths[0]), n_chars - int(widths[0]) + 1)
+    places = torch.arange(n_places, device=lengths.device)
+    n_rows = (lengths[:, None] > places).sum(dim=0)
+    n_filters = (widths[:, None] <= n_chars - places).sum(dim=0)
+    return _Places(n_rows.tolist(), n_filters.tolist())
+
 
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 

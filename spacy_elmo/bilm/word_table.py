@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .characters import BOS_WORD, EOS_WORD
+from .batch import BOS_WORD, EOS_WORD
 from .config import BiLMConfig
-from .plan import N_SPECIAL_WORDS
+from .weights import N_SPECIAL_WORDS
 
 # Rows of `special`; every other word that is not in the table is the third.
 _SPECIAL = {BOS_WORD: 0, EOS_WORD: 1}

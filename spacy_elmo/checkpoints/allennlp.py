@@ -13,10 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..bilm.characters import BOS_WORD, EOS_WORD
+from ..bilm.batch import BOS_WORD, EOS_WORD
 from ..bilm.config import BiLMConfig
-from ..bilm.plan import N_SPECIAL_WORDS, TensorHeader
-from ..bilm.state_checks import check_headers, check_names
+from ..bilm.weights import N_SPECIAL_WORDS, TensorHeader, check_headers, check_names
 from ..bilm.word_table import WordTable
 from ..errors import Errors
 from ..files import check_digests

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.state_checks import check_numbers
+from ..bilm.weights import check_numbers
 from ..errors import Errors
 from .allennlp import OPTIONS_FILE, SOFTMAX_BIAS, SOFTMAX_WEIGHT, VOCAB_FILE, h5py
 from .allennlp_layout import to_arrays

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..bilm.characters import N_CHARACTERS
+from ..bilm.batch import N_CHARACTERS
 from ..bilm.config import BiLMConfig
-from ..bilm.plan import N_SPECIAL_WORDS
+from ..bilm.weights import N_SPECIAL_WORDS
 from .tensors import StateDict
 
 # Rows of a model that reads words, in the order of its vocabulary.

@@ -6,7 +6,7 @@ Sources: bilm-tf `model.py` and `training.py`, AllenNLP `elmo.py`.
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from ..bilm.characters import N_CHARACTERS
+from ..bilm.batch import N_CHARACTERS
 from ..bilm.config import RANGES, BiLMConfig, is_clip
 from ..errors import Errors
 from ..files import ContentError, parse_json_object, read_file

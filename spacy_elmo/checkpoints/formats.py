@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.state_checks import load_weights
+from ..bilm.weights import load_weights
 from ..errors import Errors
 from ..files import read_file, write_file
 from ..registry import checkpoint_readers

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..bilm.state_checks import check_numbers
+from ..bilm.weights import check_numbers
 from ..errors import Errors
 from .hdf5 import HDF5Dataset, HDF5File, h5py, translate_errors
 

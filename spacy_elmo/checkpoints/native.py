@@ -11,8 +11,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.plan import plan_weights
-from ..bilm.state_checks import check_headers, drop_former
+from ..bilm.weights import check_headers, drop_former, plan_weights
 from ..errors import Errors
 from ..files import (
     DIGESTS_FILE,

@@ -5,8 +5,7 @@ from typing import Dict, Mapping
 import torch
 from torch import Tensor
 
-from ..bilm.plan import TensorHeader
-from ..bilm.state_checks import check_numbers, get_headers
+from ..bilm.weights import TensorHeader, check_numbers, get_headers
 from ..errors import Errors
 from .tensors import StateDict
 

@@ -11,8 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from ..bilm.plan import TensorHeader
-from ..bilm.state_checks import check_numbers, find_infinite, is_finite
+from ..bilm.weights import TensorHeader, check_numbers, find_infinite, is_finite
 from ..errors import Errors
 from ..files import require_file
 from ..utils import show_reason

@@ -1,31 +1,192 @@
 """`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
 
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+import collections.abc
+import warnings
+from dataclasses import fields
+from hashlib import blake2b
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..bilm.batch import N_BOUNDARIES, WordBatch, count_truncated, make_batch, plan_batches
 from ..bilm.build_lock import BUILD_LOCK
+from ..bilm.config import BiLMConfig
 from ..bilm.lstm import BiLMState
-from ..bilm.model import BiLM
+from ..bilm.model import BiLM, encode_distinct
 from ..bilm.snapshot import Snapshot
-from ..bilm.word_batch import N_BOUNDARIES, WordBatch, make_batch, plan_batches
-from ..bilm.words import encode_distinct
+from ..bilm.weights import find_infinite, is_finite
+from ..errors import Errors, Warnings
 from ..utils import require_known, require_layer, require_least
 from .activation_cache import ActivationCache, KeptLayers
-from .arguments import require_shapes, require_state, require_words
 from .engine import InferenceEngine
-from .forking import share_at_fork
-from .hashing import hash_weights
 from .modes import without_modes
-from .packed_linear import PRECISIONS, require_precision
-from .row_copies import clear_other_rows
-from .sentence_arrays import copy_arrays, make_arrays
-from .threads import choose_n_threads
-from .truncation import warn_truncated
-from .word_cache import WordCache
+from .packed_layers import PRECISIONS, require_precision
+from .threads import choose_n_threads, share_at_fork
+from .word_cache import WordCache, clear_other_rows
+
+# What has an order and a length.
+_LISTS = (collections.abc.Sequence, np.ndarray)
+
+
+def require_words(sentences: Any, first: int = 0) -> None:
+    """sentences (Any): should be lists of words. first (int): number of the first one. RAISES
+    (ValueError): EL013 if one of them is a string, EL119 for whatever else is no list or no
+    word."""
+    if not _is_list(sentences):
+        raise _make_error("What is to be embedded", sentences, "a list")
+    for i, words in enumerate(sentences, first):
+        if isinstance(words, str):
+            raise ValueError(Errors.EL013.format(i=i, found=words[:50]))
+        if not _is_list(words):
+            raise _make_error(f"Sentence {i}", words, "a list")
+        for j, word in enumerate(words):
+            if not isinstance(word, str):
+                raise _make_error(f"Word {j} of sentence {i}", word, "a string")
+
+
+def require_state(state: Any) -> None:
+    """state (Any): should be a state, or None. RAISES (ValueError): EL120 if it is not, EL306 if
+    it holds NaN or infinity."""
+    is_state = isinstance(state, BiLMState) and all(
+        isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point() for part in state
+    )
+    if state is not None and not is_state:
+        raise ValueError(Errors.EL120.format(found=f"{type(state).__name__} ({state!r:.50})"))
+    for name, part in zip(BiLMState._fields, state or ()):
+        if not is_finite(part):
+            places = find_infinite(part)
+            text = Errors.EL306.format(name=name, count=len(places), place=places[0].tolist())
+            raise ValueError(text)
+
+
+def require_shapes(state: BiLMState, zeros: BiLMState, config: BiLMConfig) -> None:
+    """state (BiLMState): any. zeros (BiLMState): of the biLM, which may have other rows. config
+    (BiLMConfig): its shape. RAISES (ValueError): EL014 if the state is of another shape."""
+    if any(a.shape[i] != b.shape[i] for a, b in zip(state, zeros) for i in (0, 1, 3)):
+        shapes = [tuple(part.shape) for part in state]
+        raise ValueError(Errors.EL014.format(found=shapes, config=config))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, _LISTS) and not (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _make_error(place: str, value: Any, expected: str) -> ValueError:
+    description = f"{type(value).__name__} ({value!r:.50})"
+    return ValueError(Errors.EL119.format(place=place, found=description, expected=expected))
+
+
+def make_arrays(n_sentences: int, n_layers: int, width: int) -> List[NDArray]:
+    """RETURNS (List[NDArray]): of sentences without a word, float32, shape (n_layers, 0, width)."""
+    return [np.zeros((n_layers, 0, width), dtype="float32")] * n_sentences
+
+
+def copy_arrays(
+    layers: Tensor,
+    members: List[int],
+    sentences: Sequence[Sequence[str]],
+    arrays: List[NDArray],
+) -> None:
+    """Put a batch's layers where they belong, layer first, each with memory of its own.
+
+    layers (Tensor): of the members, one after the other, shape (n_tokens, n_layers, width).
+    members (List[int]): which sentences the batch has.
+    sentences (Sequence[Sequence[str]]): words of all.
+    arrays (List[NDArray]): filled for the members, shape (n_layers, n_tokens, width).
+    """
+    parts = layers.cpu().split([len(sentences[i]) for i in members])
+    for i, part in zip(members, parts):
+        arrays[i] = np.array(part.numpy().swapaxes(0, 1), order="C")
+
+
+def warn_truncated(words: Iterable[str], config: BiLMConfig) -> bool:
+    """Say with WL003 that words are longer than a biLM reads.
+
+    words (Iterable[str]): some words.
+    config (BiLMConfig): of the biLM. One that does not read characters looks words up whole.
+    RETURNS (bool): whether there are any, so that it was said.
+    """
+    if config.input != "characters":
+        return False
+    n_words = count_truncated(words, config.max_chars)
+    if n_words:
+        text = Warnings.WL003.format(n_words=n_words, n_bytes=config.max_chars - 2)
+        warnings.warn(text, stacklevel=3)
+    return n_words > 0
+
+
+# Always written, in this order. A field that is not here came later, and is written after
+# these unless it has its default: so it changes no hash of before, which caches and
+# results on disk are named after.
+_ALWAYS = (
+    "width",
+    "depth",
+    "cell_width",
+    "char_width",
+    "filters",
+    "n_highway",
+    "max_chars",
+    "cell_clip",
+    "proj_clip",
+    "projection",
+    "skip_connections",
+    "activation",
+    "input",
+    "n_words",
+    "vector_width",
+)
+
+
+def hash_weights(bilm: BiLM, precision: str) -> bytes:
+    """Hash a biLM and how it is run.
+
+    bilm (BiLM): with its weights.
+    precision (str): of the products.
+    RETURNS (bytes): 16, the same for biLMs that make the same vectors.
+    """
+    # "zero" is what sequences start from: there was a choice once, and hashes are kept.
+    settings = f"{_describe(bilm.config)} zero {precision}"
+    digest = blake2b(settings.encode("utf-8"), digest_size=16)
+    add_tensors(digest, bilm.state_dict())
+    return digest.digest()
+
+
+def add_tensors(digest: blake2b, tensors: Mapping[str, Tensor]) -> None:
+    """Add tensors to a hash, in the order of their names.
+
+    digest (blake2b): what to add to.
+    tensors (Mapping[str, Tensor]): by name.
+    """
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode("utf-8"))
+        # As bytes: NumPy has no bfloat16.
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+
+
+def _describe(config: BiLMConfig) -> str:
+    later = [
+        field.name
+        for field in fields(config)
+        if field.name not in _ALWAYS and getattr(config, field.name) != field.default
+    ]
+    values = [f"{name}={getattr(config, name)!r}" for name in (*_ALWAYS, *sorted(later))]
+    return f"BiLMConfig({', '.join(values)})"
+
 
 # Fills a biLM by `load_state_dict`, or raises and leaves it alone.
 Loader = Callable[[BiLM], None]

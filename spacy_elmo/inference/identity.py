@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 from ..bilm.build_lock import BUILD_LOCK
 from ..bilm.model import BiLM
 from ..bilm.snapshot import Snapshot
-from .hashing import hash_weights
+from .embedder import hash_weights
 
 _known: "WeakKeyDictionary[BiLM, Tuple[Snapshot, str]]" = WeakKeyDictionary()
 

@@ -14,7 +14,7 @@ from ..bilm.model import BiLM
 from ..errors import Errors
 from ..utils import read_peak_memory
 from .embedder import Embedder
-from .packed_linear import PackedLinear
+from .packed_layers import PackedLinear
 from .threads import choose_n_threads, run_parallel
 
 _PRODUCT_SIZE = 2048

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.plan import TensorHeader
-from ..bilm.state_checks import check_headers, get_headers, load_weights
+from ..bilm.weights import TensorHeader, check_headers, get_headers, load_weights
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import (
     SoftmaxWeights,

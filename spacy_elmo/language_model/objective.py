@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..bilm.lstm import BiLMState, LayerState
-from ..bilm.model import BiLM
-from ..bilm.words import encode_distinct
+from ..bilm.model import BiLM, encode_distinct
 from .readings import LMBatch, Reading
 from .softmax import SoftmaxModule
 from .teacher import Lesson, Teacher

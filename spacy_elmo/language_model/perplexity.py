@@ -7,8 +7,8 @@ from typing import Iterable, Iterator, List, Optional, Sequence
 import torch
 from torch import Tensor
 
+from ..bilm.batch import plan_batches
 from ..bilm.lstm import BiLMState
-from ..bilm.word_batch import plan_batches
 from .objective import LanguageModel
 from .readings import LMBatch, make_lm_batch, make_stream_batches
 from .vocabulary import UNK_WORD, Vocabulary

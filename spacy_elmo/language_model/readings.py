@@ -6,8 +6,7 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bilm.packing import pack
-from ..bilm.word_batch import make_batch
+from ..bilm.batch import make_batch, pack
 from .vocabulary import Vocabulary
 
 

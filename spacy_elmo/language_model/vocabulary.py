@@ -6,7 +6,7 @@ from typing import Dict, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bilm.characters import BOS_WORD, EOS_WORD, count_bytes
+from ..bilm.batch import BOS_WORD, EOS_WORD, count_bytes
 from ..errors import Errors
 from ..utils import show_name
 

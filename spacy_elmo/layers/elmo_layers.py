@@ -11,8 +11,8 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ..bilm.state_checks import load_weights
-from ..bilm.word_batch import WordBatch
+from ..bilm.batch import WordBatch
+from ..bilm.weights import load_weights
 from ..checkpoints.tensors import parse_tensors
 from ..inference.activation_cache import KeptLayers
 from ..inference.embedder import Embedder

@@ -9,8 +9,7 @@ from confection import ConfigValidationError
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
-from ..bilm.plan import plan_weights
-from ..bilm.state_checks import check_headers, drop_former, get_headers
+from ..bilm.weights import check_headers, drop_former, get_headers, plan_weights
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import CheckpointReader, SoftmaxWeights
 from ..checkpoints.tensors import StateDict, parse_tensors

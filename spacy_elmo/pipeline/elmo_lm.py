@@ -37,10 +37,9 @@ from ..checkpoints.native import (
 )
 from ..errors import Errors
 from ..files import ANY_SIZE, DIGESTS_FILE, find_folder, join_files, split_files
-from ..inference.forking import share_at_fork
-from ..inference.hashing import add_tensors, hash_weights
+from ..inference.embedder import add_tensors, hash_weights, warn_truncated
 from ..inference.modes import without_modes
-from ..inference.truncation import warn_truncated
+from ..inference.threads import share_at_fork
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
-from ..bilm.packing import pack
-from ..bilm.word_batch import N_BOUNDARIES, plan_batches
+from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
 from ..language_model.perplexity import Scorer
 from ..language_model.readings import make_lm_batch
 from ..layers.spans import SpanGetter, get_sequences

@@ -20,7 +20,7 @@ from typing import (
 import torch
 
 from ..errors import Errors
-from ..inference.packed_linear import DTYPES
+from ..inference.packed_layers import DTYPES
 from .schedule import SCHEDULES, learn_rate_factor
 
 INIT_PARTS = ("all", "cells", "words")

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 import numpy as np
 
-from ..bilm.word_batch import plan_batches
+from ..bilm.batch import plan_batches
 from ..errors import Errors
 from ..language_model.readings import LMBatch, make_lm_batch, make_stream_batches
 from ..language_model.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 
 from ..files import digest
-from ..inference.arguments import require_words
+from ..inference.embedder import require_words
 from .index_contents import read_sentences, to_jsonl, write_encoder
 from .index_files import to_npy, write_content
 from .index_meta import IndexMeta, Part

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..files import lock_folder
-from ..inference.arguments import require_words
-from ..inference.embedder import Embedder
+from ..inference.embedder import Embedder, require_words
 from ..text.corpus import TOKENIZER
 from ..utils import require_layer, require_least
 from .backends import search_arrays

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.characters import count_truncated, encode_words
+from spacy_elmo.bilm.batch import count_truncated, encode_words
 
 from ..support.oracle import character_ids
 

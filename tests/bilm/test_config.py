@@ -6,10 +6,8 @@ import time
 import pytest
 
 from spacy_elmo.bilm.config import RANGES, BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.plan import MOST_WEIGHTS, check_size, plan_weights
-from spacy_elmo.bilm.state_checks import get_headers
-from spacy_elmo.bilm.words import encode_distinct
+from spacy_elmo.bilm.model import BiLM, encode_distinct
+from spacy_elmo.bilm.weights import MOST_WEIGHTS, check_size, get_headers, plan_weights
 
 from ..support.helpers import SHAPE
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.filter_gradient import run_filters
+from spacy_elmo.bilm.char_cnn import run_filters
 
 SHAPES = {
     "rising widths": ((1, 3), (2, 2), (4, 3)),

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from spacy_elmo.bilm import lstm_cudnn, lstm_gradient
-from spacy_elmo.bilm.lstm_cudnn import can_use_cudnn
+from spacy_elmo.bilm import lstm
+from spacy_elmo.bilm.lstm import can_use_cudnn
 
 from .test_lstm_fused import make_layer, run
 
@@ -17,7 +17,7 @@ HALVES = torch.bfloat16, torch.float16
 def test_it_is_the_layer_step_by_step(projection, monkeypatch):
     layer, X, state = make_layer(projection)
     expected = run(layer, X, state)
-    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: True)
+    monkeypatch.setattr(lstm, "can_use_cudnn", lambda *arguments: True)
 
     for one, other in zip(run(layer, X, state), expected, strict=True):
         torch.testing.assert_close(one, other)
@@ -27,7 +27,7 @@ def test_inputs_may_be_of_the_short_type(monkeypatch):
     layer, X, state = make_layer(True, dtype=torch.float32)
     X = X.bfloat16()
     expected = run(layer, X.float(), state)
-    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: True)
+    monkeypatch.setattr(lstm, "can_use_cudnn", lambda *arguments: True)
 
     found = run(layer, X, state)
 
@@ -41,7 +41,7 @@ def make_cell(**kind):
 
 @pytest.mark.parametrize("dtype", HALVES)
 def test_it_is_taken_where_products_are_short_and_nothing_is_clipped(dtype, monkeypatch):
-    monkeypatch.setattr(lstm_cudnn, "_is_there", lambda: True)
+    monkeypatch.setattr(lstm, "_is_there", lambda: True)
     P, free = torch.zeros(5, 4), (None, None)
 
     assert can_use_cudnn(make_cell(), P, free, dtype)
@@ -65,7 +65,7 @@ def test_cudnn_gives_the_numbers_of_a_processor(projection, monkeypatch):
     layer, X, state = make_layer(projection, dtype=torch.float32)
     expected = run(layer, X, state)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    monkeypatch.setattr(lstm_gradient, "can_fuse", None)  # not reached
+    monkeypatch.setattr(lstm, "can_fuse", None)  # not reached
     on_gpu = layer.cuda(), X.cuda(), tuple(part.cuda() for part in state)
 
     for one, other in zip(run(*on_gpu, dtype=torch.bfloat16), expected, strict=True):

@@ -5,10 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from spacy_elmo.bilm import lstm_fused, lstm_gradient
+from spacy_elmo.bilm import lstm
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.bilm.lstm_gradient import run_layer
+from spacy_elmo.bilm.lstm import LSTMLayer, run_layer
 
 from ..support.helpers import assert_close
 from ..support.packed_oracle import run_packed
@@ -66,9 +65,9 @@ def run(layer, X, state, dtype=None):
 def test_the_steps_are_the_plain_ones_whatever_the_order_of_gates(projection, clip, monkeypatch):
     layer, X, state = make_layer(projection, clip)
     expected = run(layer, X, state)
-    monkeypatch.setattr(lstm_gradient, "can_fuse", lambda X, clip: True)
-    monkeypatch.setattr(lstm_fused, "run_cell", run_cell)
-    monkeypatch.setattr(lstm_fused, "run_cell_back", run_cell_back)
+    monkeypatch.setattr(lstm, "can_fuse", lambda X, clip: True)
+    monkeypatch.setattr(lstm, "run_cell", run_cell)
+    monkeypatch.setattr(lstm, "run_cell_back", run_cell_back)
 
     found = run(layer, X, state)
 
@@ -78,15 +77,15 @@ def test_the_steps_are_the_plain_ones_whatever_the_order_of_gates(projection, cl
 
 
 def test_a_clip_of_cells_and_a_processor_have_no_such_kernel():
-    assert not lstm_fused.can_fuse(torch.zeros(1), None)
+    assert not lstm.can_fuse(torch.zeros(1), None)
 
 
 def test_a_torch_without_the_kernels_does_without(monkeypatch):
-    assert lstm_fused.has_kernels()
+    assert lstm.has_kernels()
     on_gpu = SimpleNamespace(is_cuda=True)
-    assert lstm_fused.can_fuse(on_gpu, None) and not lstm_fused.can_fuse(on_gpu, 1.0)
-    monkeypatch.setattr(lstm_fused, "_KERNELS", ("_no_such_kernel",))
-    assert not lstm_fused.can_fuse(on_gpu, None)
+    assert lstm.can_fuse(on_gpu, None) and not lstm.can_fuse(on_gpu, 1.0)
+    monkeypatch.setattr(lstm, "_KERNELS", ("_no_such_kernel",))
+    assert not lstm.can_fuse(on_gpu, None)
 
 
 @pytest.mark.gpu
@@ -96,7 +95,7 @@ def test_the_kernel_of_a_gpu_gives_the_numbers_of_a_processor(projection, clip):
     layer, X, state = make_layer(projection, clip)
     expected = run(layer, X, state)
     on_gpu = layer.cuda(), X.cuda(), tuple(part.cuda() for part in state)
-    assert lstm_fused.can_fuse(on_gpu[1], None) and not lstm_fused.can_fuse(on_gpu[1], 1.0)
+    assert lstm.can_fuse(on_gpu[1], None) and not lstm.can_fuse(on_gpu[1], 1.0)
 
     for one, other in zip(run(*on_gpu), expected):
         torch.testing.assert_close(one, other)
@@ -104,7 +103,7 @@ def test_the_kernel_of_a_gpu_gives_the_numbers_of_a_processor(projection, clip):
 
 @pytest.mark.gpu
 def test_the_kernel_multiplies_in_its_type(monkeypatch):
-    monkeypatch.setattr(lstm_gradient, "can_use_cudnn", lambda *arguments: False)
+    monkeypatch.setattr(lstm, "can_use_cudnn", lambda *arguments: False)
     layer, X, state = make_layer(True, dtype=torch.float32)
     expected = run(layer, X, state)
     on_gpu = layer.cuda(), X.cuda(), tuple(part.cuda() for part in state)

@@ -7,12 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.characters import encode_words
+from spacy_elmo.bilm.batch import encode_words, make_batch, pack, unpack_rows
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import BiLMState
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.packing import pack, unpack_rows
-from spacy_elmo.bilm.word_batch import make_batch
 from spacy_elmo.inference.embedder import Embedder
 
 from ..support.helpers import SHAPE, assert_close

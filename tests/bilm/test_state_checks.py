@@ -5,7 +5,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.state_checks import check_headers, get_headers, is_finite, load_weights
+from spacy_elmo.bilm.weights import check_headers, get_headers, is_finite, load_weights
 
 from ..support.helpers import SHAPE
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.word_batch import make_batch, plan_batches
+from spacy_elmo.bilm.batch import make_batch, plan_batches
 
 words = st.sampled_from(["a", "b", "c", "<S>", "</S>", ""])
 sequences = st.lists(st.lists(words, min_size=1, max_size=6), min_size=1, max_size=6)

@@ -10,7 +10,7 @@ import torch
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.state_checks import load_weights
+from spacy_elmo.bilm.weights import load_weights
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native

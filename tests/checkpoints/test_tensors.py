@@ -9,7 +9,7 @@ import safetensors
 import safetensors.torch
 import torch
 
-from spacy_elmo.bilm.plan import TensorHeader
+from spacy_elmo.bilm.weights import TensorHeader
 from spacy_elmo.checkpoints.tensors import (
     parse_tensors,
     read_headers,

@@ -15,7 +15,7 @@ from spacy_elmo.experiments.run_settings import RunSettings
 from spacy_elmo.experiments.runs import Run, make_run_config
 from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.files import DIGESTS_FILE, digest, write_digests
-from spacy_elmo.inference.activation_store import LayerFile
+from spacy_elmo.inference.activation_cache import LayerFile
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain

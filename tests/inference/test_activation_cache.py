@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
-from spacy_elmo.inference import activation_cache, activation_store
+from spacy_elmo.inference import activation_cache
 from spacy_elmo.inference.activation_cache import build_activation_cache_v1
 from spacy_elmo.layers.elmo_layers import get_embedder
 
@@ -266,7 +266,7 @@ def test_a_damaged_file_is_started_over(tmp_path, caplog):
 
 def test_what_cannot_be_written_is_left_out(tmp_path, monkeypatch, caplog):
     cache = open_cache(tmp_path)
-    monkeypatch.setattr(activation_store, "_TIMEOUT", 0.0)
+    monkeypatch.setattr(activation_cache, "_TIMEOUT", 0.0)
     (path,) = (tmp_path / "cache").glob("*.sqlite")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from spacy_elmo.inference.activation_cache import build_activation_cache_v1
-from spacy_elmo.inference.activation_store import LayerFile
+from spacy_elmo.inference.activation_cache import LayerFile, build_activation_cache_v1
 
 from ..support.damage import mutate, replace_by_others
 from ..support.faults import fail_at_size

@@ -11,7 +11,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import engine as inference
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.inference.packed_linear import PackedLinear, _is_supported, round_rows
+from spacy_elmo.inference.packed_layers import PackedLinear, _is_supported, round_rows
 
 PRECISIONS = [
     pytest.param(name, marks=pytest.mark.skipif(not _is_supported(name, "cpu"), reason="not here"))

@@ -11,19 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder
+from spacy_elmo.bilm.batch import WordBatch, make_batch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import BiLMState, LSTMLayer
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.word_batch import WordBatch, make_batch
-from spacy_elmo.bilm.words import make_inputs
+from spacy_elmo.bilm.model import BiLM, make_inputs
 from spacy_elmo.inference import engine as inference
-from spacy_elmo.inference import packed_linear, single_lstm, stack
+from spacy_elmo.inference import packed_layers as packed_linear
+from spacy_elmo.inference import torch_lstm as single_lstm
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.engine import InferenceEngine
-from spacy_elmo.inference.gpu_lstm import FusedLayer, SteppedLayer
-from spacy_elmo.inference.packed_linear import MOST_ROUNDING, round_rows
-from spacy_elmo.inference.single_lstm import SingleLayer
+from spacy_elmo.inference.packed_layers import MOST_ROUNDING, round_rows
 from spacy_elmo.inference.threads import Stopped
+from spacy_elmo.inference.torch_lstm import FusedLayer, SingleLayer, SteppedLayer
 
 from ..support import oracle
 from ..support.helpers import SHAPE, assert_close
@@ -368,7 +367,7 @@ def test_layers_for_a_gpu_equal_the_oracle(make, clip, projection):
 def test_a_gpu_has_torchs_lstm_where_that_can_be_made(cell_width, projection, clip, made):
     shape = {**SHAPE, "cell_width": cell_width, "projection": projection, "cell_clip": clip}
     layer = LSTMLayer(BiLMConfig(**shape)).requires_grad_(False)
-    assert type(stack._make_layer(layer.to("meta"), "fp32")) is made
+    assert type(inference._make_layer(layer.to("meta"), "fp32")) is made
 
 
 def test_the_layer_that_steps_multiplies_in_its_type():
@@ -390,12 +389,12 @@ def test_one_layer_is_that_of_all_and_those_above_are_not_computed(bilm, monkeyp
     arrays = embedder.embed(sentences)
     computed = []
 
-    def count(self, *args, call=stack.InferenceStack.__call__):
+    def count(self, *args, call=inference.InferenceStack.__call__):
         for output in call(self, *args):
             computed.append(output)
             yield output
 
-    monkeypatch.setattr(stack.InferenceStack, "__call__", count)
+    monkeypatch.setattr(inference.InferenceStack, "__call__", count)
     n_layers = bilm.config.n_layers
     for layer in range(-n_layers, n_layers):
         found = embedder.embed_layer(sentences, layer)

@@ -11,9 +11,9 @@ import torch
 from spacy_elmo.bilm.build_lock import BUILD_LOCK
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.inference import forking
+from spacy_elmo.inference import threads as forking
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.inference.forking import CACHE_LOCK, share_at_fork
+from spacy_elmo.inference.threads import CACHE_LOCK, share_at_fork
 
 from ..support.helpers import SHAPE, assert_close
 

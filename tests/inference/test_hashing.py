@@ -7,8 +7,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.inference.hashing import hash_weights
+from spacy_elmo.inference.embedder import Embedder, hash_weights
 from spacy_elmo.inference.identity import identify
 
 from ..support.helpers import SHAPE

@@ -16,7 +16,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import threads as parallel
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.inference.forking import CACHE_LOCK
+from spacy_elmo.inference.threads import CACHE_LOCK
 
 from ..support.helpers import SHAPE, assert_close, make_nlp
 from ..support.interrupts import interrupt_at_random

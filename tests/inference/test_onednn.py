@@ -12,9 +12,9 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.inference import packed_linear
+from spacy_elmo.inference import packed_layers as packed_linear
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.inference.packed_linear import PackedLinear, require_precision
+from spacy_elmo.inference.packed_layers import PackedLinear, require_precision
 
 from ..support.helpers import SHAPE, assert_close
 
@@ -150,7 +150,7 @@ def test_a_product_that_disagrees_is_not_used(monkeypatch):
 CODE = """
 import sys
 import numpy, torch
-from spacy_elmo.inference import packed_linear
+from spacy_elmo.inference import packed_layers as packed_linear
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.bilm.model import BiLM

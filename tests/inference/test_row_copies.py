@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.inference.row_copies import clear_other_rows
+from spacy_elmo.inference.word_cache import clear_other_rows
 
 
 @given(st.lists(st.booleans(), max_size=20), st.integers(0, 20))

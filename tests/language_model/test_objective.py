@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.bilm.lstm_gradient import run_layer
+from spacy_elmo.bilm.lstm import LSTMLayer, run_layer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.objective import LanguageModel

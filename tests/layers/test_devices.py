@@ -9,7 +9,7 @@ from torch.backends import cudnn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.inference.gpu_lstm import FusedLayer
+from spacy_elmo.inference.torch_lstm import FusedLayer
 from spacy_elmo.layers import torch_shim
 from spacy_elmo.layers.elmo_layers import get_embedder
 

@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
-from spacy_elmo.inference.hashing import hash_weights
+from spacy_elmo.inference.embedder import hash_weights
 from spacy_elmo.layers.elmo_layers import get_embedder
 
 from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, tell

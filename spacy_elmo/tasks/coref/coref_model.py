@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ...bilm.word_batch import plan_batches
+from ...bilm.batch import plan_batches
 from ...errors import Errors
 from ...layers.torch_shim import TorchShim
 from ...utils import require_least

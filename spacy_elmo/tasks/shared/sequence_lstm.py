@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...bilm.packing import pack
+from ...bilm.batch import pack
 
 # A sequence that is padded has at least this share of the length of its group's longest.
 _LEAST_SHARE = 0.6

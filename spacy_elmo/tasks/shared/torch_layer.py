@@ -15,7 +15,7 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import Tensor, nn
 
-from ...bilm.state_checks import check_headers, get_headers, load_weights
+from ...bilm.weights import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...files import unpack

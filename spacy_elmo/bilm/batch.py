@@ -1,0 +1,182 @@
+"""Words -> character ids, distinct words, batches of sequences, packed rows."""
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BOS_WORD = "<S>"
+EOS_WORD = "</S>"
+N_CHARACTERS = 261  # rows of the character table
+
+_BOS, _EOS, _BOW, _EOW, PADDING = 256, 257, 258, 259, 260
+
+
+def encode_words(words: Sequence[str], max_chars: int) -> Tuple[NDArray, NDArray]:
+    """Write words as rows of character ids: begin of word, UTF-8 bytes (what cannot
+    be encoded left out, the rest cut to fit), end of word, padding. The literal
+    words "<S>" and "</S>" are the sentence boundaries.
+
+    words (Sequence[str]): The words, any Unicode.
+    max_chars (int): Length of a row, markers included; at least 3.
+    RETURNS (Tuple[NDArray, NDArray]): ids, shape (n_words, max_chars), int64; and
+        the used positions of each row, markers included, shape (n_words,), int64.
+    """
+    ids = np.full((len(words), max_chars), PADDING, dtype=np.int64)
+    lengths = np.empty(len(words), dtype=np.int64)
+    ids[:, 0] = _BOW
+    for row, word in enumerate(words):
+        units = _encode_word(word, max_chars)
+        ids[row, 1 : len(units) + 1] = units
+        ids[row, len(units) + 1] = _EOW
+        lengths[row] = len(units) + 2
+    return ids, lengths
+
+
+def _encode_word(word: str, max_chars: int) -> List[int]:
+    if word == BOS_WORD:
+        return [_BOS]
+    if word == EOS_WORD:
+        return [_EOS]
+    return list(_encode_utf8(word)[: max_chars - 2])
+
+
+def _encode_utf8(word: str) -> bytes:
+    # A lone surrogate has no encoding; AllenNLP drops it too.
+    return word.encode("utf-8", "ignore")
+
+
+def count_bytes(word: str) -> int:
+    """word (str): any word. RETURNS (int): its character positions, markers left out."""
+    return len(_encode_utf8(word))
+
+
+def count_truncated(words: Iterable[str], max_chars: int) -> int:
+    """Count the distinct words whose bytes do not fit.
+
+    words (Iterable[str]): The words; one that comes twice counts once.
+    max_chars (int): Positions of a word, its two markers included.
+    RETURNS (int): How many of them lose bytes.
+    """
+    max_bytes = max_chars - 2
+    # No character has more than 4 bytes: most words need not be encoded.
+    long_words = {word for word in words if 4 * len(word) > max_bytes}
+    return sum(count_bytes(word) > max_bytes for word in long_words)
+
+
+N_BOUNDARIES = 2
+
+
+@dataclass(frozen=True)
+class WordBatch:
+    """Sequences as the biLM reads them, without padding.
+
+    words (List[str]): Distinct words; 0 is the begin, 1 the end of a sequence.
+    word_ids (NDArray): Indices into `words`, one sequence after the other, each
+        between its two boundaries, shape (sum(lengths),), int64.
+    lengths (NDArray): Length of each sequence, boundaries counted, shape (n_seqs,), int64.
+    """
+
+    words: List[str]
+    word_ids: NDArray
+    lengths: NDArray
+
+
+def make_batch(sequences: Sequence[Sequence[str]]) -> WordBatch:
+    """Collect the distinct words of sequences and put boundaries around each.
+
+    sequences (Sequence[Sequence[str]]): Words, at least one in each sequence.
+    RETURNS (WordBatch): The sequences in the given order.
+    """
+    index: Dict[str, int] = {BOS_WORD: 0, EOS_WORD: 1}
+    word_ids: List[int] = []
+    for words in sequences:
+        word_ids.append(0)
+        word_ids.extend([index.setdefault(word, len(index)) for word in words])
+        word_ids.append(1)
+    lengths = [len(words) + N_BOUNDARIES for words in sequences]
+    return WordBatch(
+        list(index), np.array(word_ids, dtype=np.int64), np.array(lengths, dtype=np.int64)
+    )
+
+
+def plan_batches(
+    lengths: Sequence[int], batch_tokens: int, n_boundaries: int = N_BOUNDARIES
+) -> Iterator[List[int]]:
+    """Group sequences of similar length, longest first, within a budget.
+
+    lengths (Sequence[int]): Words of each sequence; empty ones are left out.
+    batch_tokens (int): Tokens of a group, boundaries counted; at least 1. A longer
+        sequence is a group of its own.
+    n_boundaries (int): Boundaries of a sequence that count.
+    YIELDS (List[int]): Indices of the sequences of one group.
+    """
+    group: List[int] = []
+    n_tokens = 0
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if lengths[i] == 0:
+            break
+        size = lengths[i] + n_boundaries
+        if group and n_tokens + size > batch_tokens:
+            yield group
+            group, n_tokens = [], 0
+        group.append(i)
+        n_tokens += size
+    if group:
+        yield group
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Order the steps of sequences by time, longest sequence first, so that the rows
+    still running at a step are one block that shrinks: no padded work.
+
+    order (NDArray): Sequences from the longest to the shortest, shape (n_seqs,).
+    batch_sizes (List[int]): Sequences that run at each step, never growing.
+    forward (NDArray): Flat position read at each packed row by the forward
+        direction, shape (sum(batch_sizes),).
+    backward (NDArray): The same for the backward direction, which reads each
+        sequence from its own end.
+    """
+
+    order: NDArray
+    batch_sizes: List[int]
+    forward: NDArray
+    backward: NDArray
+
+
+def pack(lengths: NDArray, *, read_last: bool) -> Packing:
+    """Lay out sequences that stand one after the other in a flat array.
+
+    lengths (NDArray): Length of each sequence, boundaries counted, shape (n_seqs,).
+    read_last (bool): Whether a direction also reads its last boundary. Only the
+        state after it depends on it, no token does.
+    RETURNS (Packing): The layout.
+    """
+    starts = np.cumsum(lengths) - lengths
+    order = np.argsort(-lengths, kind="stable")
+    starts, ends = starts[order], (starts + lengths)[order] - 1
+    n_steps = lengths[order] - (0 if read_last else 1)  # (n_seqs,), never growing
+    # Sequences that are at least so long, for 1, 2, ...
+    sizes = len(n_steps) - np.searchsorted(n_steps[::-1], np.arange(n_steps[0]), side="right")
+    steps = np.repeat(np.arange(n_steps[0]), sizes)  # (n_rows,)
+    ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return Packing(
+        order=order,
+        batch_sizes=sizes.tolist(),
+        forward=starts[ranks] + steps,
+        backward=ends[ranks] - steps,
+    )
+
+
+def unpack_rows(packed: NDArray, positions: NDArray) -> NDArray:
+    """Find the packed row of each flat position.
+
+    packed (NDArray): `Packing.forward` or `Packing.backward`.
+    positions (NDArray): Flat positions, each one present in `packed`.
+    RETURNS (NDArray): Rows, in the shape of `positions`.
+    """
+    rows = np.empty(int(packed.max()) + 1, dtype=np.int64)
+    rows[packed] = np.arange(len(packed))
+    return rows[positions]

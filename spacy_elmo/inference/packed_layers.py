@@ -1,0 +1,424 @@
+"""Layers laid out for inference: products, the character CNN, an LSTM layer."""
+
+import logging
+from typing import Callable, Iterator, List, Optional, Tuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..bilm.batch import N_CHARACTERS
+from ..bilm.char_cnn import CharCNN, Highway
+from ..bilm.lstm import LayerState, LSTMLayer
+from ..errors import Errors
+from .threads import raise_if_stopped
+
+logger = logging.getLogger("spacy_elmo")
+
+PRECISIONS = ("fp32", "bf16", "fp16", "int8")
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+# A product with fewer multiplications is over before oneDNN has looked up its kernel.
+_LEAST_PACKED = 2**20
+# Rows for which oneDNN chooses a weight's blocks. Any number can be multiplied.
+_TYPICAL_ROWS = 64
+# `round_rows` adds less than this.
+MOST_ROUNDING = 64
+_INT8_MAX = 127.0
+_INT8_ZERO = 128
+# Instead of a scale of 0.
+_TINY = 1e-12
+
+
+def choose_least_rows(precision: str) -> int:
+    """Choose how many rows are multiplied at least.
+
+    A single row takes other kernels than two, which add up in another order. The short
+    types round that up to a step of theirs, and later steps of time make more of it; so
+    there a row has company, for no more time. With float32 it is noise, and a kernel for
+    one row up to three times as fast.
+
+    precision (str): of the products. RETURNS (int): 1 or 2.
+    """
+    return 1 if precision == "fp32" else 2
+
+
+def round_rows(n_rows: int, least: int = 1) -> int:
+    """Round up to one of a few numbers of rows: oneDNN compiles a kernel for each, in
+    milliseconds.
+
+    n_rows (int): rows to be multiplied.
+    least (int): from `choose_least_rows`.
+    RETURNS (int): at least as many.
+    """
+    n_rows = max(n_rows, least)
+    if n_rows <= 1:
+        return n_rows
+    multiple = 2 if n_rows <= 8 else 8 if n_rows <= 64 else 16 if n_rows <= 256 else MOST_ROUNDING
+    return -(-n_rows // multiple) * multiple
+
+
+def require_precision(precision: str, device: str) -> None:
+    """precision (str): one of `PRECISIONS`. device (str): "cpu" or another of torch's.
+    RAISES (ValueError): EL016 if that device does not compute in it."""
+    if not _is_supported(precision, device):
+        known = ", ".join(name for name in PRECISIONS if _is_supported(name, device))
+        raise ValueError(Errors.EL016.format(device=device, value=precision, known=known))
+
+
+def _is_supported(precision: str, device: str) -> bool:
+    if precision == "fp32":
+        return True
+    try:
+        return _probe_device(precision, device)
+    except Exception as err:
+        # Private operators: what they raise where they are not, or not as here, is not known.
+        logger.debug("No %s on the %s: %r", precision, device, err)
+        return False
+
+
+def _probe_device(precision: str, device: str) -> bool:
+    if device == "cuda":
+        return precision == "fp16" or (precision == "bf16" and torch.cuda.is_bf16_supported())
+    if device != "cpu" or not _is_onednn_on():
+        return False
+    if precision == "int8":
+        return _is_int8_exact()
+    # Where it is not, oneDNN converts to float32, at a loss of time.
+    return bool(getattr(torch.ops.mkldnn, f"_is_mkldnn_{precision}_supported")())
+
+
+def _is_onednn_on() -> bool:
+    return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
+
+
+def _is_int8_exact() -> bool:
+    """Whether sums of products of the largest integers are right: processors without
+    instructions for it add them up in sixteen bits, which are too few."""
+    ones = torch.ones(64, 64, device="cpu")
+    return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
+
+
+class PackedLinear:
+    """Compute X W + b in a precision; what comes in and goes out is float32.
+
+    A row's result does not depend on the other rows, but for the order of summation; with
+    another precision than "fp32" and at least two rows, not for that either.
+
+    weight (Tensor): float32, shape (n_in, n_out), copied.
+    bias (Optional[Tensor]): float32, shape (n_out,), copied.
+    precision (str): one that `require_precision` lets pass.
+    least_rows (int): fewest rows that will come.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Optional[Tensor] = None,
+        precision: str = "fp32",
+        least_rows: int = 1,
+    ) -> None:
+        self._multiply: Callable[[Tensor], Tensor]
+        if precision == "int8":
+            self._multiply = _Int8(weight, bias)
+        else:
+            self._multiply = _Float(weight, bias, DTYPES[precision], least_rows)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """X (Tensor): shape (n_rows, n_in). RETURNS (Tensor): X W + b, a new tensor of
+        shape (n_rows, n_out)."""
+        return self._multiply(X)
+
+
+class _Float:
+    """X W + b in a type of floating-point numbers."""
+
+    def __init__(
+        self, weight: Tensor, bias: Optional[Tensor], dtype: torch.dtype, least_rows: int
+    ) -> None:
+        self.dtype = dtype
+        self.n_weights = weight.numel()
+        self.bias = None if bias is None else bias.to(dtype, copy=True)
+        self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
+        self.packed = _pack(self.weight)
+        if self.packed is not None and self._is_packed(least_rows):
+            self.weight = None
+        elif weight.size(0) > weight.size(1) and self.n_weights >= _LEAST_PACKED:
+            # A large tall weight is read faster column by column.
+            self.weight = self.weight.t().contiguous().t()
+
+    def _is_packed(self, n_rows: int) -> bool:
+        # Shorter types are packed whatever their number: the BLAS reads them slowly.
+        is_short = self.dtype != torch.float32
+        return is_short or (n_rows > 1 and n_rows * self.n_weights >= _LEAST_PACKED)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        X = X.to(self.dtype)
+        if self.packed is not None and (self.weight is None or self._is_packed(X.size(0))):
+            Y = _multiply_packed(X, self.packed, self.bias)
+        elif self.bias is None:
+            Y = torch.mm(X, cast(Tensor, self.weight))
+        else:
+            Y = torch.addmm(self.bias, X, cast(Tensor, self.weight))
+        return Y.float()
+
+
+class _Int8:
+    """X W + b with eight-bit integers: each column of W and each row of X, at each call,
+    is scaled so that its largest number becomes 127.
+
+    All that depends on how torch spells such products is here.
+    """
+
+    def __init__(self, weight: Tensor, bias: Optional[Tensor]) -> None:
+        scales = weight.abs().amax(dim=0).clamp_(min=_TINY).div_(_INT8_MAX)
+        W = weight.div(scales).round_().t().contiguous().to(torch.int8)
+        self.packed = torch.ops.onednn.qlinear_prepack(W, [_TYPICAL_ROWS, weight.size(0)])
+        self.bias = None if bias is None else bias.clone()
+        self.scales = scales
+        self.zeros = torch.zeros(len(scales), dtype=torch.int32, device=weight.device)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        # A scale for each row, not for all: batch mates change nothing.
+        scales = X.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(_INT8_MAX)
+        rounded = (X / scales).round_().add_(_INT8_ZERO).to(torch.uint8)
+        Y = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1.0, _INT8_ZERO, self.packed, self.scales, self.zeros,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        return Y.mul_(scales) if self.bias is None else torch.addcmul(self.bias, Y, scales)
+
+
+def _multiply_packed(X: Tensor, packed: Tensor, bias: Optional[Tensor]) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(X, packed, bias, "none", [], "")
+
+
+def _pack(weight: Tensor) -> Optional[Tensor]:
+    """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
+    oneDNN; None if this build of torch cannot, or computes something else with it."""
+    if not _is_onednn_on():
+        return None
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
+        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0), device=weight.device)
+        X = X.view(2, -1).to(weight.dtype)
+        agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
+    except Exception as err:
+        # Private operators: what they raise where they are not, or not as here, is not known.
+        logger.debug("Without packed weights: %r", err)
+        return None
+    return packed if agree else None
+
+
+class PackedCNN:
+    """The same function as `CharCNN`, without gradients.
+
+    cnn (CharCNN): its weights are copied.
+    precision (str): of the products.
+    """
+
+    def __init__(self, cnn: CharCNN, precision: str) -> None:
+        embedding = cnn.embedding.weight.detach()
+        self.activation = cnn.activation
+        self.tables = [_make_table(embedding, conv) for conv in cnn.convolutions]
+        self.highways = [_PackedHighway(cast(Highway, h), precision) for h in cnn.highways]
+        self.projection = _pack_linear(cnn.projection, precision)
+
+    def __call__(self, char_ids: Tensor) -> Tensor:
+        """char_ids (Tensor): int64, shape (n_words, n_chars), n_chars at least the width
+            of the widest filter.
+        RETURNS (Tensor): word vectors, shape (n_words, width // 2).
+        """
+        n_words = char_ids.size(0)
+        pooled = [_pool(table, bias, char_ids) for table, bias in self.tables]
+        Y = self.activation(torch.cat(pooled, dim=1))  # (n_words, n_filters)
+        Y = F.pad(Y, (0, 0, 0, round_rows(n_words, least=2) - n_words))
+        for highway in self.highways:
+            Y = highway(Y)
+        return self.projection(Y)[:n_words]
+
+
+class _PackedHighway:
+    def __init__(self, highway: Highway, precision: str) -> None:
+        self.linear = _pack_linear(highway.linear, precision)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        transform, gate = self.linear(X).chunk(2, dim=1)
+        return torch.lerp(X, transform.relu_(), gate.sigmoid_())
+
+
+def _pack_linear(linear: nn.Module, precision: str) -> PackedLinear:
+    weight, bias = (part.detach() for part in linear.parameters())
+    return PackedLinear(weight.t(), bias, precision, least_rows=2)
+
+
+def _make_table(embedding: Tensor, conv: nn.Module) -> Tuple[Tensor, Tensor]:
+    """RETURNS (Tuple[Tensor, Tensor]): shape (filter_width * n_characters, n_filters), place
+    by place, and the bias."""
+    weight, bias = (part.detach() for part in conv.parameters())
+    # (filter_width, n_characters, n_filters)
+    table = torch.einsum("ce,new->wcn", embedding, weight)
+    return table.reshape(-1, weight.size(0)).contiguous(), bias.clone()
+
+
+def _pool(table: Tensor, bias: Tensor, char_ids: Tensor) -> Tensor:
+    width = table.size(0) // N_CHARACTERS
+    windows = char_ids.unfold(1, width, 1)  # (n_words, n_windows, width)
+    rows = windows + N_CHARACTERS * torch.arange(width, device=char_ids.device)
+    sums = F.embedding_bag(rows.reshape(-1, width), table, mode="sum")
+    return sums.view(*windows.shape[:2], -1).amax(dim=1) + bias
+
+
+# Numbers of gates that are computed ahead of the recurrence: what stays in the cache.
+_TILE_NUMBERS = 2**18
+_LEAST_TILE_ROWS = 64
+# Rows below the packed ones that may be read, as numbers of rows are rounded up: once
+# for a step, and once for a tile.
+N_PADDING = 2 * MOST_ROUNDING
+
+
+class PackedLayer:
+    """An LSTM layer without gradients. With tanh(x) = 2 sigmoid(2 x) - 1, one call does
+    all four gates: the candidate's weights are doubled, and the cell is kept doubled, so
+    that
+
+        cell' = sigmoid(f) * cell + 4 sigmoid(i) * (sigmoid(j) - 1/2)
+        h' = (sigmoid(o) * (sigmoid(cell') - 1/2)) (2 Wp)
+
+    layer (LSTMLayer): its weights are copied.
+    precision (str): of the products.
+    """
+
+    def __init__(self, layer: LSTMLayer, precision: str) -> None:
+        n = layer.cell_width
+        weight, bias = layer.weight.detach().clone(), layer.bias.detach().clone()
+        weight[:, 3 * n :] *= 2.0
+        bias[3 * n :] *= 2.0
+        input_weight, recurrent_weight = weight.chunk(2)
+        # A tile is mostly more than a row; for one, a second copy would not pay.
+        self.input = PackedLinear(input_weight, bias, precision, least_rows=2)
+        self.recurrent = PackedLinear(recurrent_weight, None, precision)
+        self.projection: Optional[PackedLinear] = None
+        if layer.projection is not None:
+            self.projection = PackedLinear(2.0 * layer.projection.detach(), None, precision)
+        self.cell_width = n
+        self.least_rows = choose_least_rows(precision)
+        self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
+        self.tile_rows = max(_LEAST_TILE_ROWS, _TILE_NUMBERS // (4 * n))
+
+    def read_words(
+        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """Read words that come more than once: the input's part of the gates is computed
+        once for each distinct word.
+
+        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
+        ids (Tensor): of the packed words, shape (sum(batch_sizes),).
+        batch_sizes, state: as `__call__`.
+        RETURNS (Tuple[Tensor, LayerState]): as `__call__`.
+        """
+        n_words = round_rows(len(vectors), self.least_rows)
+        gates = self.input(_pad_rows(vectors, n_words))
+        padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
+
+        def read_gates(start: int, n_rows: int) -> Tensor:
+            return gates.index_select(0, padded[start : start + n_rows])
+
+        return self._run(read_gates, len(padded), batch_sizes, state)
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """X (Tensor): packed inputs, shape (sum(batch_sizes) + N_PADDING, width // 2).
+        batch_sizes (List[int]): rows of each step, never growing.
+        state (LayerState): before the first step, longest sequence first.
+        RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and the
+            state after each sequence's last step.
+        """
+
+        def read_gates(start: int, n_rows: int) -> Tensor:
+            return self.input(X[start : start + n_rows])
+
+        return self._run(read_gates, len(X), batch_sizes, state)
+
+    def _run(
+        self,
+        read_gates: Callable[[int, int], Tensor],
+        n_rows: int,
+        batch_sizes: List[int],
+        state: LayerState,
+    ) -> Tuple[Tensor, LayerState]:
+        """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some
+            packed rows, from a row on.
+        n_rows (int): of the result."""
+        n_seqs = batch_sizes[0]
+        n_state_rows = round_rows(n_seqs, self.least_rows)
+        hidden = _pad_rows(state[0], n_state_rows)  # (n_state_rows, width // 2)
+        cell = _pad_rows(state[1], n_state_rows).mul_(2.0)  # (n_state_rows, cell_width)
+        scratch = torch.empty_like(cell)
+        Y = hidden.new_empty(n_rows, hidden.size(1))  # (n_rows, width // 2)
+        last_hidden, last_cell = torch.empty_like(state[0]), torch.empty_like(state[1])
+        n_running, start = n_seqs, 0
+        for sizes in _tiles(batch_sizes, self.tile_rows):
+            # (rows of the tile, 4 * cell_width)
+            tile = read_gates(start, round_rows(_count_read(sizes, self.least_rows)))
+            first = 0
+            for n in sizes:
+                raise_if_stopped()
+                if n < n_running:
+                    # These sequences ended with the step before.
+                    last_hidden[n:n_running] = hidden[n:n_running]
+                    last_cell[n:n_running] = cell[n:n_running]
+                    n_running = n
+                # Rows beyond n hold numbers of sequences that have ended.
+                m = round_rows(n, self.least_rows)
+                # (m, 4 * cell_width)
+                gates = self.recurrent(hidden[:m]).add_(tile[first : first + m])
+                hidden = self._step(gates, cell[:m], scratch[:m])  # (m, width // 2)
+                Y[start : start + n] = hidden[:n]
+                first += n
+                start += n
+        last_hidden[:n_running], last_cell[:n_running] = hidden[:n_running], cell[:n_running]
+        Y[start:] = 0.0
+        return Y, (last_hidden, last_cell.mul_(0.5))
+
+    def _step(self, gates: Tensor, cell: Tensor, scratch: Tensor) -> Tensor:
+        """Overwrites all it is given; `cell` becomes the new one. RETURNS the output."""
+        i, f, o, j = gates.sigmoid_().chunk(4, dim=1)  # each (m, cell_width)
+        cell.mul_(f).addcmul_(i, j.sub_(0.5), value=4.0)
+        if self.cell_clip is not None:
+            cell.clamp_(-2.0 * self.cell_clip, 2.0 * self.cell_clip)
+        output = torch.sigmoid(cell, out=scratch).sub_(0.5).mul_(o)  # (m, cell_width)
+        if self.projection is None:
+            return output * 2.0
+        hidden = self.projection(output)  # (m, width // 2)
+        if self.proj_clip is not None:
+            hidden.clamp_(-self.proj_clip, self.proj_clip)
+        return hidden
+
+
+def _tiles(batch_sizes: List[int], n_rows: int) -> Iterator[List[int]]:
+    """Group steps that follow each other: one, or as many as fit into `n_rows`."""
+    tile: List[int] = []
+    for n in batch_sizes:
+        if tile and sum(tile) + n > n_rows:
+            yield tile
+            tile = []
+        tile.append(n)
+    yield tile
+
+
+def _count_read(sizes: List[int], least_rows: int) -> int:
+    """Rows of a tile that its steps read, each rounded up."""
+    first, end = 0, 0
+    for n in sizes:
+        end = max(end, first + round_rows(n, least_rows))
+        first += n
+    return end
+
+
+def _pad_rows(X: Tensor, n_rows: int) -> Tensor:
+    """A copy with zeros below."""
+    padded = X.new_zeros(n_rows, X.size(1))
+    padded[: X.size(0)] = X
+    return padded
