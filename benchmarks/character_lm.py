@@ -23,10 +23,10 @@ from torch import Tensor, nn
 
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.language_model.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.prepare import make_shape
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.run_model import make_shape
 from spacy_elmo.text.cutting import split_words
 
 # Lines stay whole.

@@ -19,7 +19,7 @@ from probe_biLM import ENTITIES, embed, fit_and_score, read_docs
 from spacy.tokens import Doc
 
 from spacy_elmo.checkpoints.loaders import load_embedder
-from spacy_elmo.teachers.transformer_encoder import load_encoder
+from spacy_elmo.pretraining.transformer_teacher import load_encoder
 
 Inputs = dict[str, list[NDArray]]
 # Until the choice is made.

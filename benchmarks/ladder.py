@@ -22,8 +22,8 @@ from thinc.api import Config
 
 from spacy_elmo.checkpoints.loaders import load_embedder, read_config
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.log import Report
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_progress import Report
 from spacy_elmo.utils import keep_memory
 
 # Steps that show how fast a variant is; the first are not counted.

@@ -20,7 +20,7 @@ from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_words import COUNTS_FILE, VOCAB_FILE
+from spacy_elmo.pretraining.words import COUNTS_FILE, VOCAB_FILE
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 NARROW = [[1, 16], [2, 16], [3, 32], [4, 64]]

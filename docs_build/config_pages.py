@@ -5,8 +5,8 @@ from typing import Dict, Tuple
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.presets import PRESETS, make_config
+from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.config_files import PRETRAINING_PRESETS, make_pretraining_config
-from spacy_elmo.pretraining.settings import CorpusSettings, TrainingSettings
 from spacy_elmo.utils import read_template
 
 from .objects import cell, describe_settings

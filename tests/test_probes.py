@@ -13,8 +13,8 @@ import torch
 from spacy.tokens import Doc, Span
 
 from spacy_elmo import load_embedder
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config
-from spacy_elmo.pretraining.run_config import RunConfig
 
 from .support.helpers import ROOT, SHAPE
 from .support.runs import SMALL

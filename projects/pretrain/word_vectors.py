@@ -12,7 +12,7 @@ import typer
 from spacy.vectors import Vectors
 from tqdm import tqdm
 
-from spacy_elmo.teachers.transformer_encoder import load_encoder
+from spacy_elmo.pretraining.transformer_teacher import load_encoder
 from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
 
 BATCH = 4096

@@ -9,7 +9,7 @@ from spacy.util import is_package
 
 from ..checkpoints.checkpoint_files import BUNDLED_NAME
 from ..errors import Errors
-from ..language_model.saved_settings import find_tokenizer
+from ..language_model.evaluation import find_tokenizer
 from ..text.corpus import make_tokenizer
 from ..utils import require_known, require_least
 

@@ -16,8 +16,8 @@ def debug_corpus(
 ) -> None:
     """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
     what memory and time it would take here. Settings can be overridden as in `pretrain`."""
+    from ..pretraining.config import RunConfig
     from ..pretraining.corpus_report import describe_corpus
-    from ..pretraining.run_config import RunConfig
 
     set_log_level(quiet)
     with exit_on_error(quiet) as console, tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ def demo(
     from ..drawing import require_drawable
     from ..experiments.heat_maps import plot_similarities
     from ..experiments.similarities import compare_word
-    from ..language_model.saved_settings import find_tokenizer
+    from ..language_model.evaluation import find_tokenizer
     from ..pipeline.pipeline_loading import make_blank
 
     with exit_on_error(quiet) as console:

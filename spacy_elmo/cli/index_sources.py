@@ -64,7 +64,7 @@ class TextSources:
 
     def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
         from ..bulk.bulk_inputs import is_hidden_or_written
-        from ..language_model.saved_settings import find_tokenizer
+        from ..language_model.evaluation import find_tokenizer
         from ..search.index_files import is_index_folder
         from ..text.corpus import cutter_maker
         from ..text.texts import find_texts
@@ -142,7 +142,7 @@ class VectorSources:
 
     def __init__(self, vectors: "VectorFolder", weights: str, lang: str) -> None:
         from ..errors import Errors
-        from ..language_model.saved_settings import find_tokenizer
+        from ..language_model.evaluation import find_tokenizer
 
         self.vectors = vectors
         settings = vectors.manifest["settings"]

@@ -181,7 +181,7 @@ def _find_tokenizer(
     lang: str, options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[str, Optional[Dict[str, Any]]]:
     """Language and tokenizer of the config: those that the weights have learned, if they say so."""
-    from ..language_model.saved_settings import find_said_tokenizer
+    from ..language_model.evaluation import find_said_tokenizer
 
     if weights is None or options is not None:
         return lang or "en", None

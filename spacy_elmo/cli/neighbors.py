@@ -135,7 +135,7 @@ def _show(queries: "Sequence[Query]", console: Console) -> None:
 def _open(corpus: str, weights: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
-    from ..language_model.saved_settings import find_tokenizer
+    from ..language_model.evaluation import find_tokenizer
     from ..text.corpus import cutter_maker, make_tokenizer, read_sequences
     from ..text.cutting import split_words
 

@@ -22,7 +22,7 @@ from .options import QUIET
 from .run_lines import RunLines
 
 if TYPE_CHECKING:
-    from ..pretraining.run_progress import Report
+    from ..pretraining.log import Report
 
 
 def pretrain(
@@ -46,8 +46,8 @@ def pretrain(
     """
     import torch
 
+    from ..pretraining.log import RunLog
     from ..pretraining.run import pretrain as run
-    from ..pretraining.run_log import RunLog
     from ..utils import keep_memory
 
     def report(news: "Report", total_steps: int) -> None:

@@ -6,7 +6,7 @@ from ..utils import count_things
 from .console import Console
 
 if TYPE_CHECKING:
-    from ..pretraining.run_progress import Report
+    from ..pretraining.log import Report
 
 _HEADER = "    step    done    tokens  train loss   grad     rate   tok/s      left"
 # Lines from header to header.

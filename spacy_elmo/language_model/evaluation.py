@@ -1,17 +1,207 @@
-"""The exact perplexity of a checkpoint on a text."""
+"""Exact perplexity, of a model in memory and of a checkpoint."""
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from textwrap import shorten
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ..checkpoints.checkpoint_files import CheckpointFiles
+import torch
+from torch import Tensor
+
+from ..bilm.batch import plan_batches
+from ..bilm.lstm import BiLMState
+from ..checkpoints.checkpoint_files import BUNDLED_NAME, CheckpointFiles
 from ..checkpoints.formats import read_words
+from ..checkpoints.native import META_FILE, read_meta
 from ..errors import Errors
-from ..text.corpus import cutter_maker, read_all_sequences
+from ..text.corpus import TOKENIZER, cutter_maker, is_tokenizer_block, read_all_sequences
+from ..text.cutting import CUTS
 from ..utils import count_things, require_least
 from .loading import load_language_model
-from .perplexity import Scorer, measure
-from .saved_settings import read_settings
-from .vocabulary import Vocabulary
+from .objective import LanguageModel
+from .readings import LMBatch, make_lm_batch, make_stream_batches
+from .vocabulary import UNK_WORD, Vocabulary
+
+# Rows whose probabilities over the vocabulary are held at a time.
+_ROWS = 512
+
+
+@dataclass
+class Perplexity:
+    """Sums over a text.
+
+    forward (float): negative log-likelihood of the forward direction, nats.
+    backward (float): the same of the backward direction.
+    n_targets (int): predictions of each direction: tokens, and one boundary for each
+        sequence.
+    n_sequences (int): sequences.
+    n_unknown (int): tokens outside the vocabulary, predicted as `<UNK>`.
+    """
+
+    forward: float = 0.0
+    backward: float = 0.0
+    n_targets: int = 0
+    n_sequences: int = 0
+    n_unknown: int = 0
+
+    @property
+    def perplexities(self) -> List[float]:
+        """RETURNS (List[float]): Forward, backward, and their geometric mean."""
+        n = max(1, self.n_targets)
+        nats = [self.forward / n, self.backward / n, (self.forward + self.backward) / (2 * n)]
+        return [math.exp(min(value, 700.0)) for value in nats]
+
+
+class Scorer:
+    """Exact log-probabilities in a vocabulary, the model's own or a smaller one.
+
+    model (LanguageModel): the model; put into evaluation mode.
+    vocabulary (Vocabulary): what its softmax predicts.
+    restrict (Optional[Vocabulary]): words to score with, all in `vocabulary`. The rest
+        counts as `<UNK>`: its probability is added to that of `<UNK>`.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        vocabulary: Vocabulary,
+        restrict: Optional[Vocabulary] = None,
+    ) -> None:
+        self.model = model.eval()
+        self.vocabulary = restrict or vocabulary
+        self._rows: Optional[Tensor] = None
+        if restrict is not None and restrict != vocabulary:
+            self._rows = torch.from_numpy(vocabulary.encode(restrict.words))
+            outside = torch.ones(len(vocabulary), dtype=torch.bool)
+            outside[self._rows] = False
+            self._outside = torch.nonzero(outside)[:, 0].to(model.bilm.device)
+            self._rows = self._rows.to(model.bilm.device)
+        self._unknown = self.vocabulary.ids[UNK_WORD]
+
+    def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """hidden (Tensor): top layer of a direction, shape (n_rows, width // 2).
+        targets (Tensor): rows of `self.vocabulary`, int64, shape (n_rows,).
+        RETURNS (Tensor): log-probabilities in nats, shape (n_rows,), float64."""
+        parts = zip(hidden.split(_ROWS), targets.split(_ROWS))
+        return torch.cat([self._score(h, t).double() for h, t in parts])
+
+    def _score(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        log_probs = self.model.softmax.log_probs(hidden)
+        if self._rows is None:
+            return log_probs.gather(1, targets[:, None])[:, 0]
+        scores = log_probs.gather(1, self._rows[targets][:, None])[:, 0]
+        unknown = torch.nonzero(targets == self._unknown)[:, 0]
+        if len(unknown) and len(self._outside):
+            rest = torch.logsumexp(log_probs[unknown][:, self._outside], dim=1)
+            scores[unknown] = torch.logaddexp(scores[unknown], rest)
+        return scores
+
+
+@torch.no_grad()
+def measure(
+    scorer: Scorer,
+    sequences: Sequence[Sequence[str]],
+    *,
+    stream: bool = False,
+    batch_tokens: int,
+) -> Perplexity:
+    """Score a text.
+
+    scorer (Scorer): the model and the words to score.
+    sequences (Sequence[Sequence[str]]): words, at least one in each.
+    stream (bool): whether the state is carried from one sequence to the next, the
+        backward direction's from the next to the one before.
+    batch_tokens (int): tokens of a pass.
+    RETURNS (Perplexity): sums over the text; they do not depend on `batch_tokens`.
+    """
+    vocabulary = scorer.vocabulary
+    result = Perplexity(
+        n_sequences=len(sequences),
+        n_unknown=sum(word not in vocabulary.ids for words in sequences for word in words),
+    )
+    state: Optional[BiLMState] = None
+    for batch in _batches(sequences, vocabulary, stream, batch_tokens):
+        outputs, after = scorer.model.read(batch, state)
+        state = after if stream else None
+        scores = [
+            float(scorer.score(hidden, torch.from_numpy(r.targets).to(hidden.device)).sum())
+            for hidden, r in zip(outputs, (batch.forward, batch.backward))
+        ]
+        result.forward -= scores[0]
+        result.backward -= scores[1]
+        result.n_targets += batch.n_targets
+    return result
+
+
+def _batches(
+    sequences: Sequence[Sequence[str]], vocabulary: Vocabulary, stream: bool, batch_tokens: int
+) -> Iterator[LMBatch]:
+    if stream:
+        length = sum(len(words) + 1 for words in sequences)
+        yield from make_stream_batches([sequences], batch_tokens, length, vocabulary)
+        return
+    groups: Iterable[List[int]] = plan_batches([len(s) for s in sequences], batch_tokens)
+    for group in groups:
+        yield make_lm_batch([sequences[i] for i in group], vocabulary)
+
+
+def read_settings(checkpoint: Path) -> Dict[str, Any]:
+    """checkpoint (Path): a folder. RETURNS (Dict[str, Any]): how the run read and measured text
+    that made it, by its meta.json, which may be a stranger's; else what is usual. RAISES
+    (ValueError): EL169 for impossible values."""
+    meta = read_meta(checkpoint)
+    block = meta.get("evaluation") or {}
+    values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
+    checks: Dict[str, Tuple[Any, Callable[[Any], bool], str]] = {
+        "evaluation": ({}, lambda value: isinstance(value, dict), "an object"),
+        "cut": ("sentences", lambda value: value in CUTS, f"one of {CUTS}"),
+        "max_tokens": (128, lambda value: type(value) is int and value >= 2, "at least 2"),
+        "limit": (0, lambda value: type(value) is int and value >= 0, "at least 0"),
+        "stream": (False, lambda value: type(value) is bool, "true or false"),
+        "lang": ("en", lambda value: isinstance(value, str), "a language's code"),
+        "tokenizer": (TOKENIZER, is_tokenizer_block, "the name of a tokenizer and plain settings"),
+    }
+    settings = {}
+    for key, (default, is_possible, expected) in checks.items():
+        value = values.get(key)
+        if value is not None and not is_possible(value):
+            shown = shorten(repr(value), 100)
+            raise ValueError(
+                Errors.EL169.format(
+                    path=checkpoint / META_FILE, key=key, value=shown, expected=expected
+                )
+            )
+        # {} is the tokenizer of the language.
+        settings[key] = default if value is None else value
+    return settings
+
+
+def find_tokenizer(weights: str, lang: str = "") -> Tuple[str, Dict[str, Any]]:
+    """Find what cuts text into the words that a biLM has learned.
+
+    weights (str): its folder or name; "" for the bundled one.
+    lang (str): a language that was asked for; "" for that of the weights.
+    RETURNS (Tuple[str, Dict[str, Any]]): language code and block of the tokenizer, for
+        `make_tokenizer`.
+    RAISES (ValueError): as `read_settings`.
+    """
+    settings = read_settings(CheckpointFiles.of(weights or BUNDLED_NAME).path)
+    return lang or settings["lang"], settings["tokenizer"]
+
+
+def find_said_tokenizer(weights: str, lang: str = "") -> Tuple[str, Optional[Dict[str, Any]]]:
+    """As `find_tokenizer`, for a config: what the weights do not say is left to that.
+
+    weights (str), lang (str): as for `find_tokenizer`.
+    RETURNS (Tuple[str, Optional[Dict[str, Any]]]): language code, and block of the tokenizer: None
+        if they do not say it, {} for that of the language.
+    RAISES (ValueError): as `read_settings`.
+    """
+    lang, tokenizer = find_tokenizer(weights, lang)
+    is_said = read_meta(CheckpointFiles.of(weights).path).get("tokenizer") is not None
+    return lang, tokenizer if is_said else None
+
 
 # Tokens of a pass; in a stream, steps of it.
 _BATCH_TOKENS = 4096

@@ -1,6 +1,6 @@
-"""`LanguageModel`: a biLM with its softmax, and the loss that trains both."""
+"""`LanguageModel`: a biLM with its softmax, and the losses that train it."""
 
-from typing import List, Mapping, Optional, Tuple, cast
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,37 @@ from ..bilm.lstm import BiLMState, LayerState
 from ..bilm.model import BiLM, encode_distinct
 from .readings import LMBatch, Reading
 from .softmax import SoftmaxModule
-from .teacher import Lesson, Teacher
+
+
+class Lesson(NamedTuple):
+    """What a biLM made of a batch.
+
+    batch (LMBatch): what it read.
+    vectors (Tensor): of the batch's distinct words, shape (n_words, width // 2).
+    forward, backward (List[Tensor]): outputs of each LSTM layer in the order of the readings,
+        each (n_targets, width // 2).
+    """
+
+    batch: LMBatch
+    vectors: Tensor
+    forward: List[Tensor]
+    backward: List[Tensor]
+
+
+class Teacher(nn.Module):
+    """What every teacher can do. Its parameters are the head's."""
+
+    def loss(self, lesson: Lesson) -> Tensor:
+        """lesson (Lesson): what the biLM made. RETURNS (Tensor): a scalar, in float32,
+        summed over what both directions read, as the loss of the language model is: so
+        it does not matter how a step is shared out. It has a gradient for every
+        parameter, also where there is nothing to learn."""
+        raise NotImplementedError
+
+    def describe(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): what has to be the same when a run is resumed, in JSON's
+        types."""
+        raise NotImplementedError
 
 
 class LanguageModel(nn.Module):

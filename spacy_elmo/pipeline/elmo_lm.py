@@ -40,8 +40,8 @@ from ..files import ANY_SIZE, DIGESTS_FILE, find_folder, join_files, split_files
 from ..inference.embedder import add_tensors, hash_weights, warn_truncated
 from ..inference.modes import without_modes
 from ..inference.threads import share_at_fork
+from ..language_model.evaluation import Scorer
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
-from ..language_model.perplexity import Scorer
 from ..language_model.vocabulary import SPECIAL_WORDS
 from ..layers.spans import SpanGetter, build_window_spans_v1
 from ..layers.token_keys import make_key

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
-from ..language_model.perplexity import Scorer
+from ..language_model.evaluation import Scorer
 from ..language_model.readings import make_lm_batch
 from ..layers.spans import SpanGetter, get_sequences
 

@@ -11,7 +11,7 @@ from ..errors import Errors
 from ..files import read_file
 from ..text.languages import require_language
 from ..utils import read_template
-from .settings import check_keys
+from .config import check_keys
 
 PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")

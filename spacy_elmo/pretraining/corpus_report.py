@@ -11,12 +11,17 @@ from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
 from ..utils import read_peak_memory, show_name
-from .optimizers import make_optimizer
-from .run_config import RunConfig
-from .run_model import find_init, make_model, make_shape
-from .run_text import open_corpus, read_dev, read_vectors
-from .run_words import choose_vocabulary, count_words, read_given_words
+from .config import RunConfig, make_optimizer
+from .prepare import find_init, make_model, make_shape
 from .stream import BatchStream
+from .words import (
+    choose_vocabulary,
+    count_words,
+    open_corpus,
+    read_dev,
+    read_given_words,
+    read_vectors,
+)
 
 
 class Share(float):

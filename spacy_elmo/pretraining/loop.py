@@ -1,24 +1,110 @@
-"""`train`: the loop. Each step is a function of the step's number, the weights and the state
-of optimizer and LSTM, so that a run resumes exactly where it stopped."""
+"""`train`: the loop. Each step is a function of its number, the weights and the state of optimizer
+and LSTM, so that a run resumes exactly where it stopped."""
 
 import logging
 import math
-from dataclasses import dataclass, field
-from typing import Callable, Dict, Tuple
+from dataclasses import asdict, dataclass, field
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from torch import Tensor
 
 from ..errors import Errors, Warnings
+from ..files import digest
+from ..language_model.evaluation import Perplexity, Scorer, measure
+from ..language_model.objective import LanguageModel
 from ..language_model.readings import make_lm_batch
-from ..language_model.vocabulary import UNK_WORD
+from ..language_model.vocabulary import UNK_WORD, Vocabulary
 from ..utils import show_reason
-from .due import Due, due
-from .held_out import digest_sequences, measure_dev
-from .optimizers import make_optimizer
+from .config import TrainingSettings, make_optimizer
+from .log import Progress, Report, ReportWindow
 from .prepare import PretrainingRun
-from .run_progress import Progress, Report, ReportWindow
+from .processes import Processes
 from .stream import BatchStream, Step
 from .trainer import States, StepResult, Trainer
+
+
+class Due(NamedTuple):
+    """What is to be done after a step, in this order.
+
+    evaluate (bool): measure the perplexity of the held-out text.
+    report (bool): tell how training goes.
+    save (bool): write a checkpoint.
+    stop (bool): end the run.
+    """
+
+    evaluate: bool
+    report: bool
+    save: bool
+    stop: bool
+
+    def stopping(self) -> "Due":
+        """RETURNS (Due): the same, and the end of the run, which has a report and a
+        checkpoint."""
+        return self._replace(report=True, save=True, stop=True)
+
+
+def due(
+    step: int,
+    settings: TrainingSettings,
+    total_steps: int,
+    *,
+    has_dev: bool,
+    stop_requested: bool = False,
+) -> Due:
+    """Decide what follows a step. `patience` is not among the reasons to stop: it depends on
+    the evaluation.
+
+    step (int): steps done.
+    settings (TrainingSettings): with the frequencies.
+    total_steps (int): length of the run.
+    has_dev (bool): whether there is held-out text.
+    stop_requested (bool): whether somebody wants the run to end.
+    RETURNS (Due): what is to be done.
+    """
+    is_over = step >= total_steps
+    now = Due(
+        # Not because a stop was requested: a run that is never stopped does not do so either,
+        # and both have to end with the same bits.
+        evaluate=has_dev and (is_over or step % settings.eval_frequency == 0),
+        report=step % settings.log_frequency == 0,
+        save=step % settings.save_frequency == 0,
+        stop=False,
+    )
+    now = now._replace(report=now.report or now.evaluate)
+    return now.stopping() if is_over or stop_requested else now
+
+
+# Tokens of a pass.
+_BATCH_TOKENS = 4096
+
+
+def digest_sequences(sequences: List[List[str]]) -> str:
+    """sequences (List[List[str]]): the held-out text. RETURNS (str): the same for the same words;
+    "" for none."""
+    text = "\n".join(" ".join(words) for words in sequences)
+    return digest(text.encode("utf-8", "surrogatepass")) if sequences else ""
+
+
+def measure_dev(
+    model: LanguageModel,
+    vocabulary: Vocabulary,
+    sequences: List[List[str]],
+    processes: Processes,
+    *,
+    stream: bool,
+) -> Perplexity:
+    """model (LanguageModel): put into evaluation mode. vocabulary (Vocabulary): its words.
+    sequences (List[List[str]]): the held-out text. processes (Processes): who shares the
+    work. stream (bool): whether the state is carried from one sequence to the next. RETURNS
+    (Perplexity): exact, of all sequences."""
+    scorer = Scorer(model, vocabulary)
+    if stream:  # in the text's order, which cannot be shared out
+        return measure(scorer, sequences, stream=True, batch_tokens=_BATCH_TOKENS)
+    share = sequences[processes.rank :: processes.n_ranks]
+    of_share = asdict(measure(scorer, share, batch_tokens=_BATCH_TOKENS))
+    forward, backward, *counts = processes.sum([float(value) for value in of_share.values()])
+    return Perplexity(forward, backward, *map(int, counts))
+
 
 logger = logging.getLogger("spacy_elmo")
 

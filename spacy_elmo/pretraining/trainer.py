@@ -9,15 +9,104 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from ..bilm.config import BiLMConfig
 from ..bilm.lstm import BiLMState
 from ..language_model.objective import LanguageModel
 from ..language_model.readings import LMBatch
-from ..language_model.teacher import PREFIX, get_teacher_tensors, set_teacher_tensors
-from .carried_state import STATE_PREFIX, gather_state, share_state
-from .optimizers import get_tensors, set_tensors
-from .ranks import Processes
-from .settings import TrainingSettings
+from ..pretraining.teachers import PREFIX, get_teacher_tensors, set_teacher_tensors
+from .config import TrainingSettings
+from .processes import Processes
 from .stream import Step
+
+_STATE = {"step", "exp_avg", "exp_avg_sq"}
+
+
+_AMSGRAD_STATE = _STATE | {"max_exp_avg_sq"}
+
+
+def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
+    """optimizer (torch.optim.Optimizer): after any number of steps. RETURNS (Dict[str,
+    Tensor]): its state, as "number of the weight.name"."""
+    return {
+        f"{i}.{name}": value.detach().cpu()
+        for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
+        for name, value in optimizer.state[weight].items()
+        if isinstance(value, Tensor)
+    }
+
+
+def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
+    """Restore the state that `get_tensors` returned.
+
+    optimizer (torch.optim.Optimizer): for the same weights.
+    tensors (Dict[str, Tensor]): the state.
+    RAISES (ValueError): if it is not of these weights.
+    """
+    groups = optimizer.state_dict()["param_groups"]
+    names = _AMSGRAD_STATE if groups[0]["amsgrad"] else _STATE
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    shapes = {str(i): weight.shape for i, weight in enumerate(weights)}
+    state: Dict[int, Dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        number, _, name = key.partition(".")
+        if number not in shapes or name not in names:
+            raise ValueError(f"'{key}' is no part of the optimizer's state")
+        shape = torch.Size() if name == "step" else shapes[number]
+        if value.shape != shape or not torch.isfinite(value).all():
+            raise ValueError(f"'{key}' has no finite numbers of shape {tuple(shape)}")
+        state.setdefault(int(number), {})[name] = value.clone()
+    for i, found in state.items():
+        if found.keys() != names:
+            raise ValueError(f"weight {i} lacks {sorted(names - found.keys())}")
+    # torch's own method moves each tensor to the device of its weight.
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+STATE_PREFIX = "state."
+
+
+def gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
+    """states (Optional[List[BiLMState]]): after each piece of this process. processes
+    (Processes): all of them. RETURNS (Dict[str, Tensor]): the state of all rows, in the
+    order of the rows, by names for a checkpoint; empty without states."""
+    if states is None:
+        return {}
+    names = BiLMState._fields
+    parts = [processes.gather([state[i].cpu() for state in states]) for i in range(len(names))]
+    return {f"{STATE_PREFIX}{name}": _join_rows(shares) for name, shares in zip(names, parts)}
+
+
+def _join_rows(shares: List[Tensor]) -> Tensor:
+    """Row r of all is in share r % n_shares."""
+    n_rows = sum(share.size(2) for share in shares)
+    joined = shares[0].new_empty(*shares[0].shape[:2], n_rows, shares[0].size(3))
+    for k, share in enumerate(shares):
+        joined[:, :, k :: len(shares)] = share  # (depth, 2, n_rows of the share, width)
+    return joined
+
+
+def share_state(
+    tensors: Dict[str, Tensor], shape: BiLMConfig, n_pieces: int, processes: Processes
+) -> Optional[List[BiLMState]]:
+    """tensors (Dict[str, Tensor]): of a checkpoint. shape (BiLMConfig): of the biLM. n_pieces
+    (int): of each process. processes (Processes): which one this is. RETURNS
+    (Optional[List[BiLMState]]): the state of the rows of each of its pieces; None if no state was
+    carried. RAISES (ValueError): if it is not of this biLM."""
+    names = [f"{STATE_PREFIX}{name}" for name in BiLMState._fields]
+    if names[0] not in tensors:
+        return None
+    n_rows = tensors[names[0]].shape[2:3]
+    for name, width in zip(names, (shape.width // 2, shape.cell_width)):
+        expected = (shape.depth, 2, *n_rows, width)
+        if tensors[name].shape != expected:
+            found = tuple(tensors[name].shape)
+            raise ValueError(f"'{name}' has shape {found}, expected {expected}")
+    n_shares, first = processes.n_ranks * n_pieces, processes.rank * n_pieces
+    return [
+        BiLMState(*(tensors[name][:, :, k::n_shares].to(processes.device) for name in names))
+        for k in range(first, first + n_pieces)
+    ]
+
 
 # Of the state of each piece of a process: after a step, before the next one.
 States = Optional[List[BiLMState]]

@@ -21,7 +21,7 @@ from spacy_elmo.experiments import jobs
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.explore import page_server
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pretraining.run_log import RunLog
+from spacy_elmo.pretraining.log import RunLog
 
 from ..experiments.test_experiments import make_result
 from ..support.helpers import make_nlp

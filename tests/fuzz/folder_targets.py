@@ -17,13 +17,13 @@ from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.files import DIGESTS_FILE, digest, write_digests
 from spacy_elmo.inference.activation_cache import LayerFile
 from spacy_elmo.pipeline.presets import make_config
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.run_log import read_log
+from spacy_elmo.pretraining.teachers import read_vector_table
 from spacy_elmo.search.index_files import SUFFIXES
 from spacy_elmo.search.search_index import SearchIndex
-from spacy_elmo.teachers.vector_table import read_vector_table
 from spacy_elmo.text.static_vectors import read_static_vectors
 
 from ..search.test_search_index import SENTENCES, create

@@ -10,8 +10,8 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import LSTMLayer, run_layer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.language_model.evaluation import Perplexity, Scorer, measure
 from spacy_elmo.language_model.objective import LanguageModel
-from spacy_elmo.language_model.perplexity import Perplexity, Scorer, measure
 from spacy_elmo.language_model.readings import make_lm_batch, make_stream_batches
 from spacy_elmo.language_model.softmax import Softmax
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -3,8 +3,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.language_model.softmax import AdaptiveSoftmax, SampledSoftmax, Softmax, make_softmax
-from spacy_elmo.language_model.softmax_loss import softmax_loss
+from spacy_elmo.language_model.softmax import (
+    AdaptiveSoftmax,
+    SampledSoftmax,
+    Softmax,
+    make_softmax,
+    softmax_loss,
+)
 
 # More rows than the loss reads at a time.
 WIDTH, N_WORDS, N_ROWS = 8, 50, 600

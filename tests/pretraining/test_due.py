@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.pretraining.due import Due, due
-from spacy_elmo.pretraining.run_progress import Progress
-from spacy_elmo.pretraining.settings import TrainingSettings
+from spacy_elmo.pretraining.config import TrainingSettings
+from spacy_elmo.pretraining.log import Progress
+from spacy_elmo.pretraining.loop import Due, due
 
 SETTINGS = TrainingSettings(eval_frequency=4, save_frequency=6, log_frequency=3)
 frequencies = st.integers(1, 5)

@@ -13,15 +13,20 @@ from torch import nn
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.formats import SoftmaxWeights
-from spacy_elmo.pretraining.optimizers import (
-    get_tensors,
+from spacy_elmo.pretraining.checkpoints import STATE_FILE, RunFolder
+from spacy_elmo.pretraining.config import (
+    SCHEDULES,
+    CorpusSettings,
+    TrainingSettings,
+    learn_rate_factor,
     make_optimizer,
+    make_settings,
+)
+from spacy_elmo.pretraining.log import LOG_FILE, read_log
+from spacy_elmo.pretraining.trainer import (
+    get_tensors,
     set_tensors,
 )
-from spacy_elmo.pretraining.run_folder import STATE_FILE, RunFolder
-from spacy_elmo.pretraining.run_log import LOG_FILE, read_log
-from spacy_elmo.pretraining.schedule import SCHEDULES, learn_rate_factor
-from spacy_elmo.pretraining.settings import CorpusSettings, TrainingSettings, make_settings
 
 from ..support.helpers import SHAPE
 

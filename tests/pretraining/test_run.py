@@ -25,19 +25,17 @@ from spacy_elmo import load_embedder, pipe_config
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.formats import find_reader, read_words
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
+from spacy_elmo.pretraining.config import SCHEDULES, RunConfig
 from spacy_elmo.pretraining.config_files import (
     PRETRAINING_PRESETS,
     load_config,
     make_pretraining_config,
 )
 from spacy_elmo.pretraining.corpus_report import describe_corpus, find_quantile
-from spacy_elmo.pretraining.prepare import prepare
-from spacy_elmo.pretraining.ranks import Processes
+from spacy_elmo.pretraining.log import LOG_FILE, RunLog, read_log
+from spacy_elmo.pretraining.prepare import make_shape, prepare
+from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog, read_log
-from spacy_elmo.pretraining.run_model import make_shape
-from spacy_elmo.pretraining.schedule import SCHEDULES
 
 from ..support.helpers import SHAPE, assert_close
 from ..support.runs import SMALL, all_bytes, train, write_config
@@ -429,7 +427,7 @@ def test_gradients_that_are_no_numbers_are_left_out_and_end_a_run(tmp_path, text
 
 
 def test_counting_says_what_it_forgot(tmp_path, texts, monkeypatch, caplog):
-    monkeypatch.setattr("spacy_elmo.pretraining.run_words.WordCounter.__init__.__defaults__", (4,))
+    monkeypatch.setattr("spacy_elmo.pretraining.words.WordCounter.__init__.__defaults__", (4,))
     with caplog.at_level(logging.WARNING):
         train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
     assert "[WL006]" in caplog.text
@@ -524,7 +522,7 @@ def test_text_is_counted_only_where_something_follows_from_it(tmp_path, texts, m
     train(tmp_path, texts, output="counted")
     corpus = {**SMALL["corpus"], "vocabulary": str(tmp_path / "counted" / "vocab.txt")}
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_elmo.pretraining.run_words.count_words", None)
+        patch.setattr("spacy_elmo.pretraining.words.count_words", None)
         assert train(tmp_path, texts, corpus=corpus).step == 12
 
     # Counted once the length has to follow from it; the words stay.

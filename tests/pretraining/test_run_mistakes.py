@@ -9,13 +9,13 @@ import torch
 
 from spacy_elmo.files import lock_folder
 from spacy_elmo.language_model.softmax import make_softmax
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
 from spacy_elmo.pretraining.prepare import prepare
-from spacy_elmo.pretraining.ranks import Processes
+from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.run_text import read_vectors
+from spacy_elmo.pretraining.words import read_vectors
 
 from ..support.runs import SMALL, all_bytes, train, write_config
 
@@ -308,7 +308,7 @@ def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, m
         made.append(make_softmax(*args, **settings))
         return made[-1]
 
-    monkeypatch.setattr("spacy_elmo.pretraining.run_config.make_softmax", keep)
+    monkeypatch.setattr("spacy_elmo.pretraining.config.make_softmax", keep)
     training = {**SMALL["training"], "softmax": {"kind": kind}}
     corpus = {**SMALL["corpus"], "size": 30_000}
     RunConfig.check(load_config(write_config(tmp_path, texts, corpus=corpus, training=training)))
@@ -316,10 +316,10 @@ def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, m
 
 
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 20_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.config.read_total_memory", lambda: 20_000)
     with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
         train(tmp_path, texts)
-    monkeypatch.setattr("spacy_elmo.pretraining.run_model.read_total_memory", lambda: 49_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.config.read_total_memory", lambda: 49_000)
     train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
 
 

@@ -14,13 +14,13 @@ import safetensors.torch
 import torch
 
 from spacy_elmo.files import DIGESTS_FILE, check_all_digests, write_digests
+from spacy_elmo.pretraining.checkpoints import BEST, LAST
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.log import LOG_FILE, RunLog
 from spacy_elmo.pretraining.prepare import prepare
-from spacy_elmo.pretraining.ranks import Processes
+from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.run_config import RunConfig
-from spacy_elmo.pretraining.run_folder import BEST, LAST
-from spacy_elmo.pretraining.run_log import LOG_FILE, RunLog
 
 from ..support.helpers import DATA, ROOT
 from ..support.runs import SMALL, all_bytes, share_tokenizer, train, write_config
@@ -37,7 +37,7 @@ def stopped(texts, tmp_path_factory):
     config = load_config(write_config(folder, texts))
     steps = iter(range(100))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_elmo.pretraining.run_log.has_matplotlib", lambda: False)
+        patch.setattr("spacy_elmo.pretraining.log.has_matplotlib", lambda: False)
         log = RunLog(folder / "run")
         pretrain(config, folder / "run", on_report=log, should_stop=lambda: next(steps) == 4)
     assert [path.name for path in sorted((folder / "run" / "checkpoints").iterdir())] == [
@@ -289,7 +289,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from spacy_elmo.pretraining.run_folder import BEST, LAST
+from spacy_elmo.pretraining.checkpoints import BEST, LAST
 from spacy_elmo.files import find_folder
 from spacy_elmo.files import DIGESTS_FILE, check_all_digests, write_digests
 from tests.support import faults
@@ -375,7 +375,7 @@ from pathlib import Path
 
 import torch, typer
 from spacy.cli._util import app, registry
-from spacy_elmo.pretraining.run_folder import has_checkpoints
+from spacy_elmo.pretraining.checkpoints import has_checkpoints
 from tests.support import faults
 from spacy_elmo.pretraining import run_log
 from tests.support.runs import SMALL, all_bytes, prepare_forks, write_config, write_texts

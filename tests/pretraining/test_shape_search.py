@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from spacy_elmo.pretraining.config import RunConfig
 from spacy_elmo.pretraining.config_files import load_config
-from spacy_elmo.pretraining.run_config import RunConfig
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

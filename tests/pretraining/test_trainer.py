@@ -11,8 +11,8 @@ from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, UNK_WORD, Vocabulary
-from spacy_elmo.pretraining.ranks import Processes
-from spacy_elmo.pretraining.settings import TrainingSettings
+from spacy_elmo.pretraining.config import TrainingSettings
+from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.stream import Step
 from spacy_elmo.pretraining.trainer import Trainer
 

@@ -12,11 +12,10 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch
 from spacy_elmo.language_model.softmax import Softmax
-from spacy_elmo.language_model.teacher import Lesson, TeacherContext, make_teachers
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
-from spacy_elmo.teachers import transformer_encoder
-from spacy_elmo.teachers.transformer_encoder import load_encoder
-from spacy_elmo.teachers.transformer_teacher import align_tokens
+from spacy_elmo.pretraining import transformer_teacher
+from spacy_elmo.pretraining.teachers import Lesson, TeacherContext, make_teachers
+from spacy_elmo.pretraining.transformer_teacher import align_tokens, load_encoder
 
 from ..support.helpers import SHAPE
 from ..support.runs import SMALL, train
@@ -101,8 +100,8 @@ def test_how_sequences_are_grouped_changes_nothing_but_memory(bert, monkeypatch)
     )
 
     expected = encoder.read(sentences, CPU)
-    monkeypatch.setattr(transformer_encoder, "_N_SCORES", 100)
-    monkeypatch.setattr(transformer_encoder, "_N_SEQUENCES", 4)
+    monkeypatch.setattr(transformer_teacher, "_N_SCORES", 100)
+    monkeypatch.setattr(transformer_teacher, "_N_SEQUENCES", 4)
     sizes.clear()
     vectors, known = encoder.read(sentences, CPU)
 

@@ -13,10 +13,15 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch
 from spacy_elmo.language_model.softmax import Softmax
-from spacy_elmo.language_model.teacher import Lesson, Teacher, TeacherContext, make_teachers
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
+from spacy_elmo.pretraining.teachers import (
+    Lesson,
+    Teacher,
+    TeacherContext,
+    make_teachers,
+    read_vector_table,
+)
 from spacy_elmo.registry import teachers as registered
-from spacy_elmo.teachers.vector_table import read_vector_table
 
 from ..support.helpers import SHAPE
 from ..support.runs import SMALL, train

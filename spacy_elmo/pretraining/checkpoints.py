@@ -1,4 +1,4 @@
-"""`RunFolder`: the checkpoints of a run, whole or not at all."""
+"""Checkpoints of a run, whole or not at all."""
 
 import hashlib
 import json

@@ -1,1 +1,0 @@
-"""Teachers of pretraining: what a biLM learns beside its own language model."""
