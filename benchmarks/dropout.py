@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import typer
 from thinc.api import NumpyOps
 
-from spacy_elmo.layers.dropout_mask import draw_mask
+from spacy_elmo.layers.scalar_mix import draw_mask
 from spacy_elmo.tasks.shared.dropout import drop
 
 # What the best antecedents of mentions, contexts of questions and mixes of a batch are.

@@ -24,7 +24,7 @@ from spacy.util import load_model_from_config
 from thinc.api import NumpyOps, set_current_ops
 
 from spacy_elmo import make_config
-from spacy_elmo.layers import in_parts
+from spacy_elmo.layers import scalar_mix
 
 
 class Way(NamedTuple):
@@ -53,7 +53,7 @@ def measure(corpus: Path, tokens: int, batch_size: int, way: Way) -> list[float]
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     set_current_ops(NumpyOps(use_blis=way.blis))
     if not way.parts:
-        in_parts.PART_TOKENS = sys.maxsize
+        scalar_mix.PART_TOKENS = sys.maxsize
     nlp = load_model_from_config(make_config("word_features", ["tagger"]), auto_fill=True)
     docs = list(DocBin().from_disk(corpus).get_docs(nlp.vocab))
     nlp.initialize(lambda: [Example(doc.copy(), doc) for doc in docs[:_N_EXAMPLES]])

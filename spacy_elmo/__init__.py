@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .pipeline.elmo import Elmo
     from .pipeline.elmo_lm import ElmoLM
     from .pipeline.elmo_senses import ElmoSenses
-    from .pipeline.layer_weights import collect_weights
     from .pipeline.presets import make_config
+    from .pipeline.weights_logger import collect_weights
     from .search.search_index import SearchIndex
     from .tasks.coref.elmo_coref import ElmoCoref
     from .tasks.entailment.elmo_entailment import ElmoEntailment
@@ -89,7 +89,7 @@ _MODULES = {
     "build_elmo_listener_v2": "pipeline.architectures",
     "build_elmo_tok2vec_v2": "pipeline.architectures",
     "build_elmo_v2": "pipeline.architectures",
-    "collect_weights": "pipeline.layer_weights",
+    "collect_weights": "pipeline.weights_logger",
     "find_contexts": "experiments.contexts",
     "load_embedder": "checkpoints.loaders",
     "make_config": "pipeline.presets",

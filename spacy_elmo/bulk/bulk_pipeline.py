@@ -11,8 +11,7 @@ from ..errors import Errors
 from ..files import digest
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
-from ..pipeline.pipeline_loading import load_pipeline, make_blank
-from ..pipeline.retokenizers import turn_off_retokenizers
+from ..pipeline.saving import load_pipeline, make_blank, turn_off_retokenizers
 from ..text.long_texts import make_doc
 from .bulk_settings import MIX, BulkSettings, name_column
 from .records import Record
@@ -73,7 +72,7 @@ class BulkPipeline(NamedTuple):
         ]
 
     def embed(self, docs: List[Doc]) -> List[Doc]:
-        """docs (List[Doc]): tokenized. RETURNS (List[Doc]): with vectors, see `layers.doc_store`.
+        """docs (List[Doc]): tokenized. RETURNS (List[Doc]): with vectors, see `layers.doc_data`.
         RAISES: what the components do."""
         return list(self.nlp.pipe(docs))
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc
 
-from ..layers.doc_store import get_entries
-from ..layers.token_keys import require_key
+from ..layers.doc_data import get_entries, require_key
 from ..text.sentences import cut_sentences
 from .bulk_pipeline import BulkPipeline
 from .bulk_settings import MIX, name_column

@@ -10,7 +10,7 @@ from thinc.api import require_gpu
 
 from ..errors import Errors
 from ..files import atomic_file, digest_file, write_file
-from ..layers.gpus import check_gpu
+from ..layers.torch_shim import check_gpu
 from ..utils import is_out_of_memory, show_error, show_value
 from .bulk_pipeline import BulkPipeline, load_bulk_pipeline
 from .bulk_settings import BulkSettings

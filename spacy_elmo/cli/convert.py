@@ -76,7 +76,7 @@ def convert(
 def _read_notes(files: "CheckpointFiles") -> Dict[str, Any]:
     """RETURNS (Dict[str, Any]): What there is to say of the weights."""
     from ..checkpoints.native import read_meta
-    from ..layers.pipeline_weights import matches_pipeline
+    from ..checkpoints.saved_pipeline import matches_pipeline
 
     meta = read_meta(files.path)
     if matches_pipeline(files):

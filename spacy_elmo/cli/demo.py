@@ -39,7 +39,7 @@ def demo(
     from ..experiments.heat_maps import plot_similarities
     from ..experiments.similarities import compare_word
     from ..language_model.evaluation import find_tokenizer
-    from ..pipeline.pipeline_loading import make_blank
+    from ..pipeline.saving import make_blank
 
     with exit_on_error(quiet) as console:
         require_output(output)

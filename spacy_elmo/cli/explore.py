@@ -86,7 +86,7 @@ def _load(
 ) -> "Explorer":
     from ..explore.explored_pipeline import find_embedder, prepare_pipeline
     from ..explore.explorer import Explorer
-    from ..pipeline.pipeline_loading import load_pipeline
+    from ..pipeline.saving import load_pipeline
     from ..search.opening import open_index
 
     nlp = load_pipeline(pipeline)

@@ -38,7 +38,7 @@ def tasks(
     text, and draw them with displaCy. Nothing is trained."""
     from ..experiments.html_pages import render_tasks
     from ..files import write_file
-    from ..pipeline.pipeline_loading import load_pipeline
+    from ..pipeline.saving import load_pipeline
     from ..text.stdin import STDIN, read_stdin
 
     with exit_on_error(quiet) as console:

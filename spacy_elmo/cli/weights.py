@@ -27,8 +27,8 @@ def weights(
     from ..experiments.figures import name_layers
     from ..experiments.heat_maps import plot_weights
     from ..files import write_json
-    from ..pipeline.layer_weights import collect_weights
-    from ..pipeline.pipeline_loading import load_pipeline
+    from ..pipeline.saving import load_pipeline
+    from ..pipeline.weights_logger import collect_weights
 
     with exit_on_error(quiet) as console:
         require_output(output, json)

@@ -18,7 +18,7 @@ from thinc.api import NumpyOps, require_gpu, set_current_ops
 
 from ..errors import Errors, Warnings
 from ..files import lock_folder, read_checked_json
-from ..layers.gpus import NO_GPU, check_gpu
+from ..layers.torch_shim import NO_GPU, check_gpu
 from ..text.languages import require_language
 from ..utils import end_with_parent, release_memory, require_seed
 from .progress import OnProgress, RunProgress

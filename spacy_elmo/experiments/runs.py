@@ -20,8 +20,8 @@ from ..bilm.config import BiLMConfig
 from ..checkpoints.loaders import read_config
 from ..errors import Errors
 from ..files import digest, write_checked_json
-from ..layers.gpus import get_gpu_name
-from ..pipeline.layer_weights import collect_weights
+from ..layers.torch_shim import get_gpu_name
+from ..pipeline.weights_logger import collect_weights
 from ..utils import show_reason
 from .progress import OnProgress, RunLog
 from .results import get_origin

@@ -10,8 +10,8 @@ from ..inference.embedder import Embedder
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.elmo_lm import ElmoLM
-from ..pipeline.layer_weights import collect_weights
-from ..pipeline.retokenizers import turn_off_retokenizers
+from ..pipeline.saving import turn_off_retokenizers
+from ..pipeline.weights_logger import collect_weights
 from ..search.search_index import SearchIndex
 from ..utils import show_names
 from .drawn_docs import list_factories

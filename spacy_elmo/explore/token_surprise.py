@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from spacy.tokens import Doc, Token
 
-from ..pipeline.lm_extensions import get_entry
+from ..pipeline.elmo_lm import get_entry
 from .text_reader import get_token
 
 # Words that are shown in the place of a token.

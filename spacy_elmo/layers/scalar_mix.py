@@ -1,13 +1,60 @@
 """`scalar_mix`: the layers of a token -> one vector."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union, cast
+from functools import partial
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Literal,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Sized,
+    Tuple,
+    Union,
+    cast,
+)
 
-from thinc.api import Model, Ops, get_current_ops
+import numpy as np
+from spacy.tokens import Doc
+from thinc.api import Model, NumpyOps, Ops, chain, get_current_ops
 from thinc.types import Floats1d, Floats2d
 
 from ..errors import Errors
-from .dropout_mask import draw_mask
+from ..utils import split_by_size
+from .elmo_layers import LAYERS_NAME, no_backprop
+
+N_VALUES = 1 << 16
+
+
+class RoundedRate(NamedTuple):
+    """A rate as a number of values. n_dropped (int): of `N_VALUES`, that are dropped; not all of
+    them. scale (float): of what is kept, so that the mean stays."""
+
+    n_dropped: int
+    scale: float
+
+
+def round_rate(rate: float) -> RoundedRate:
+    """rate (float): probability in [0, 1). RETURNS (RoundedRate): it, to a 65,536th."""
+    n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
+    return RoundedRate(n_dropped, N_VALUES / (N_VALUES - n_dropped))
+
+
+def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:
+    """As Thinc's `get_dropout_mask`, on a CPU in a fraction of its time.
+
+    ops (Ops): Thinc's. shape (Tuple[int, ...]): any. rate (float): probability in [0, 1), rounded
+        to a 65,536th.
+    RETURNS (Floats2d): 0 for what is dropped; for the rest a scale, so that the mean stays.
+    """
+    if ops.xp is not np:
+        return cast(Floats2d, ops.get_dropout_mask(shape, rate))
+    n_dropped, scale = round_rate(rate)
+    return (np.random.randint(0, N_VALUES, shape, dtype="uint16") >= n_dropped) * np.float32(scale)
+
 
 MixModel = Model[List[Floats2d], List[Floats2d]]
 MixOutput = Union[Literal["mix", "average", "top", "all"], int]
@@ -312,3 +359,91 @@ def mix_state(model: MixModel) -> Dict[str, Union[float, List[float]]]:
     RETURNS (Dict[str, Union[float, List[float]]]): "shares" and "gamma".
     """
     return {"shares": get_shares(model), "gamma": get_gamma(model)}
+
+
+Tok2VecModel = Model[List[Doc], List[Floats2d]]
+_Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
+# All layers of so many tokens of the bundled biLM are 6 MB: what is made of them on the way stays
+# in a processor's cache, and in memory that the process has. Beyond some tens of megabytes the
+# system has to find it page by page, for each array anew.
+PART_TOKENS = 1024
+
+
+def in_parts(model: Tok2VecModel) -> Tok2VecModel:
+    """Have a model read some docs at a time in prediction. Training stays as it is.
+
+    model (Tok2VecModel): of docs that do not depend on each other. It is changed.
+    RETURNS (Tok2VecModel): the same model.
+    """
+    model._func = partial(in_parts_forward, read=model._func)
+    return model
+
+
+def in_parts_forward(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: _Forward
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too. read (Callable): the model's own forward.
+    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, with no way back where
+        it read parts of them."""
+    if is_train or not _gains(model, docs):
+        return read(model, docs, is_train)
+    # Several of spaCy's layers cannot read a part that has no token.
+    parts = split_by_size([doc for doc in docs if len(doc)], len, PART_TOKENS)
+    Ys = [Y for part in parts for Y in read(model, part, False)[0]]
+    empty, rest = Ys[0][:0], iter(Ys)
+    return [next(rest) if len(doc) else empty for doc in docs], no_backprop
+
+
+def predict_in_parts(
+    model: Model[List[Floats2d], List[Floats2d]], Xs: Sequence[Floats2d]
+) -> List[Floats2d]:
+    """model (Model[List[Floats2d], List[Floats2d]]): for arrays that do not depend on each other.
+    Xs (Sequence[Floats2d]): any. RETURNS (List[Floats2d]): as its `predict`."""
+    if not _gains(model, Xs):
+        return model.predict(list(Xs))
+    return [Y for part in split_by_size(Xs, len, PART_TOKENS) for Y in model.predict(part)]
+
+
+def _gains(model: Model, items: Sequence[Sized]) -> bool:
+    """RETURNS (bool): Whether parts are faster: of more than fit into one, not on a GPU, and not
+    with a biLM inside (`nlp.replace_listeners`), which reads many sequences side by side."""
+    if sum(map(len, items)) <= PART_TOKENS or not isinstance(model.ops, NumpyOps):
+        return False
+    return all(node.name != LAYERS_NAME for node in model.walk())
+
+
+def mixed_layers(source: Any, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
+    """Chain a biLM or a listener and a mix, but for one thing: gradients of the layers, as
+    wide as all of them, are not computed for a biLM that does not learn. They would take some tenth
+    of the time of an update.
+
+    source (Any): docs -> layers, List[Floats2d]. Thinc's `replace_listeners` may put another one in
+        its place.
+    mix (MixModel): from `scalar_mix`: its backprop takes `to_layers`.
+    RETURNS (Model[List[Doc], List[Floats2d]]): docs -> what the mix makes of their layers.
+    """
+    model: Model = chain(source, mix)
+    model._func = mixed_layers_forward
+    return model
+
+
+def mixed_layers_forward(
+    model: Model, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): for each doc what the mix makes of its layers, and
+        the way back to the mix and, if it learns, to the biLM.
+    """
+    source, mix = model.layers
+    Xs, backprop_layers = source(docs, is_train)
+    if not is_train:
+        return predict_in_parts(mix, Xs), no_backprop
+    Ys, backprop_mix = mix(Xs, is_train)
+
+    def backprop(dYs: List[Floats2d]) -> List[Doc]:
+        if backprop_layers is no_backprop:
+            backprop_mix(dYs, to_layers=False)
+            return []
+        return cast(List[Doc], backprop_layers(backprop_mix(dYs)))
+
+    return Ys, backprop

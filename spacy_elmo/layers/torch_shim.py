@@ -1,13 +1,35 @@
-"""`TorchShim`: Thinc's bridge to torch, with the averages of its weights, on a processor or one of
-NVIDIA's GPUs."""
+"""Thinc's bridge to torch, and the devices that it uses."""
 
 import copy
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator
 
 import torch
-from thinc.api import PyTorchShim, xp2torch
-from thinc.util import get_torch_default_device
+from thinc.api import CupyOps, PyTorchShim, get_current_ops, xp2torch
+from thinc.util import get_torch_default_device, has_cupy_gpu
+
+from ..errors import Errors
+
+# What spaCy calls the processor.
+NO_GPU = -1
+
+
+def check_gpu(gpu_id: int) -> None:
+    """gpu_id (int): of a GPU, or `NO_GPU`. RAISES (ValueError): EL325 if there is none of this
+    number that spaCy can use. Nothing is loaded onto one."""
+    n_gpus = count_gpus()
+    if gpu_id != NO_GPU and not 0 <= gpu_id < n_gpus:
+        raise ValueError(Errors.EL325.format(gpu_id=gpu_id, n_gpus=n_gpus))
+
+
+def count_gpus() -> int:
+    """RETURNS (int): How many GPUs spaCy can use, of which CuPy has to know, too."""
+    return torch.cuda.device_count() if has_cupy_gpu else 0
+
+
+def get_gpu_name() -> str:
+    """RETURNS (str): Of the GPU that this process uses; "" for none."""
+    return torch.cuda.get_device_name() if isinstance(get_current_ops(), CupyOps) else ""
 
 
 class TorchShim(PyTorchShim):

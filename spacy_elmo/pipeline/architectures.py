@@ -1,16 +1,67 @@
 """What a config can name under @architectures."""
 
-from typing import List, Optional, Sequence
+from dataclasses import fields
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..bilm.config import BiLMConfig
-from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec
-from ..layers.pipeline_vectors import pipeline_vectors
-from ..layers.scalar_mix import MixOutput
-from ..layers.spans import SpanGetter
-from .making import make_elmo, make_elmo_listener
+from ..bilm.model import BiLM
+from ..checkpoints.loaders import build_bundled_loader_v1
+from ..errors import Errors
+from ..inference.embedder import Embedder
+from ..inference.modes import without_modes
+from ..layers.elmo_layers import LayersSettings, elmo_layers
+from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, pipeline_vectors
+from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
+from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
+from ..layers.spans import SpanGetter, build_window_spans_v1
+from ..utils import require_known
+
+_EMBEDDER_KEYS = ("batch_tokens", "word_cache", "precision", "n_threads")
+
+
+@without_modes
+def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
+    """arguments (Dict[str, Any]): those of `build_elmo_v2`.
+    learn_rate_factor (float): of the mix, see `MixSettings`.
+    RETURNS (Tok2VecModel): a biLM with a mix of its layers.
+    RAISES (ValueError): EL010 to EL017 for a value out of range.
+    """
+    require_known("initial_state", arguments["initial_state"], ("zero",))
+    config = BiLMConfig(**_choose(arguments, (field.name for field in fields(BiLMConfig))))
+    embedder = Embedder(
+        BiLM(config), loader=build_bundled_loader_v1(), **_choose(arguments, _EMBEDDER_KEYS)
+    )
+    get_spans = arguments["get_spans"] or build_window_spans_v1()
+    layers = elmo_layers(embedder, LayersSettings(get_spans, arguments["frozen"]))
+    mix = _make_mix(arguments, learn_rate_factor)
+    model = mixed_layers(layers, scalar_mix(config.n_layers, config.width, mix))
+    model.attrs["replace_listener"] = replace_listener
+    model.attrs["replace_listener_cfg"] = replace_listener_config
+    return model
+
+
+def _make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
+    """arguments (Dict[str, Any]): those of `build_elmo_listener_v2`.
+    learn_rate_factor (float): of the mix, see `MixSettings`.
+    RETURNS (Tok2VecModel): a listener with a mix.
+    RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
+    """
+    width, n_layers = arguments["width"], arguments["depth"] + 1
+    mix = _make_mix(arguments, learn_rate_factor)
+    listener = ElmoListener(arguments["upstream"], n_layers, width)
+    return mixed_layers(listener, scalar_mix(n_layers, width, mix))
+
+
+def _make_mix(arguments: Dict[str, Any], learn_rate_factor: float) -> MixSettings:
+    return MixSettings(**_choose(arguments, MIX_KEYS), learn_rate_factor=learn_rate_factor)
+
+
+def _choose(arguments: Dict[str, Any], keys: Iterable[str]) -> Dict[str, Any]:
+    return {key: arguments[key] for key in keys}
+
 
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
 # matrices: at 0.001, three weights before a softmax are where they started after hundreds of
@@ -76,7 +127,7 @@ def build_elmo_v2(
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL010 to EL017 for a value out of range.
     """
-    return make_elmo(locals(), MIX_LEARN_RATE_FACTOR)
+    return _make_elmo(locals(), MIX_LEARN_RATE_FACTOR)
 
 
 def build_elmo_listener_v2(
@@ -102,7 +153,7 @@ def build_elmo_listener_v2(
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
     """
-    return make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
+    return _make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
 
 
 def build_elmo_tok2vec_v2(
@@ -158,3 +209,76 @@ def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
     RAISES (ValueError): EL012 for a `width` below 1.
     """
     return pipeline_vectors(width)
+
+
+# Mixes learn at the optimizer's own rate.
+_LEARN_RATE_FACTOR = 1.0
+
+
+def build_elmo_v1(
+    *,
+    get_spans: Optional[SpanGetter] = None,
+    width: int = 256,
+    depth: int = 2,
+    cell_width: int = 512,
+    char_width: int = 16,
+    # Tuples: what a config is filled with must neither change nor refuse to be copied.
+    filters: Sequence[Sequence[int]] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
+    n_highway: int = 1,
+    max_chars: int = 50,
+    cell_clip: Optional[float] = None,
+    proj_clip: Optional[float] = None,
+    projection: bool = True,
+    skip_connections: bool = True,
+    activation: str = "relu",
+    input: str = "characters",
+    n_words: int = 0,
+    vector_width: int = 0,
+    frozen: bool = True,
+    output: MixOutput = "mix",
+    initial_weights: Optional[List[float]] = None,
+    fixed_weights: bool = False,
+    mix_l2: float = 0.0,
+    mix_layer_norm: bool = False,
+    mix_dropout: float = 0.0,
+    batch_tokens: int = 8192,
+    word_cache: int = 100_000,
+    initial_state: str = "zero",
+    precision: str = "fp32",
+    n_threads: int = 0,
+) -> Tok2VecModel:
+    """As `build_elmo_v2`, with a mix that hardly learns."""
+    return _make_elmo(locals(), _LEARN_RATE_FACTOR)
+
+
+def build_elmo_listener_v1(
+    *,
+    upstream: str = "elmo",
+    width: int,
+    depth: int,
+    output: MixOutput = "mix",
+    initial_weights: Optional[List[float]] = None,
+    fixed_weights: bool = False,
+    mix_l2: float = 0.0,
+    mix_layer_norm: bool = False,
+    mix_dropout: float = 0.0,
+) -> Tok2VecModel:
+    """As `build_elmo_listener_v2`, with a mix that hardly learns."""
+    return _make_elmo_listener(locals(), _LEARN_RATE_FACTOR)
+
+
+def build_elmo_tok2vec_v1(
+    *,
+    encode: Model[List[Floats2d], List[Floats2d]],
+    embed: Optional[Tok2VecModel] = None,
+    input: Optional[Tok2VecModel] = None,
+    output: Optional[Tok2VecModel] = None,
+    word_dropout: float = 0.0,
+) -> Tok2VecModel:
+    """As `build_elmo_tok2vec_v2`, with an encoder. RAISES (ValueError): EL004 if ELMo is
+    nowhere; else as that."""
+    if input is None and output is None:
+        raise ValueError(Errors.EL004)
+    return build_elmo_tok2vec_v2(
+        encode=encode, embed=embed, input=input, output=output, word_dropout=word_dropout
+    )

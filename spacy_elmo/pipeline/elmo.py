@@ -1,36 +1,296 @@
 """The component "elmo"."""
 
+import warnings
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
 
 from spacy.language import Language
-from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
+from ..bilm.model import BiLM
 from ..checkpoints.checkpoint_files import CheckpointFiles, PathLike
-from ..checkpoints.loaders import CheckpointLoader
-from ..errors import Errors
+from ..checkpoints.loaders import BundledLoader, CheckpointLoader, build_bundled_loader_v1
+from ..errors import Errors, Warnings
 from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..inference.identity import identify
-from ..layers.doc_store import ASSIGNS, register_extensions, store
-from ..layers.elmo_layers import LAYERS_NAME, get_embedder, is_frozen, no_backprop
-from ..layers.in_parts import predict_in_parts
-from ..layers.listener import ElmoListener
-from ..layers.scalar_mix import get_layer_width
-from ..layers.vector_hooks import set_hooks
-from ..layers.watched import send_weights, stock_listener_forward, watch
+from ..layers.doc_data import ASSIGNS, register_extensions, set_hooks, store
+from ..layers.elmo_layers import (
+    LAYERS_NAME,
+    get_embedder,
+    get_most_bytes,
+    is_frozen,
+    load_model,
+    no_backprop,
+)
+from ..layers.listener import ElmoListener, send_weights, stock_listener_forward, watch
+from ..layers.scalar_mix import get_layer_width, predict_in_parts
 from ..utils import require_least
-from .first_use import FirstUse
-from .listening import check_listeners, wrong_width
-from .pending import PendingBatch
-from .saved_tok2vec import SavedTok2Vec
-from .weights_language import find_language
+from .saving import (
+    CFG_BYTES,
+    CFG_FILE,
+    SavedPipe,
+    find_language,
+    read_cfg,
+    warn_language,
+    write_cfg,
+)
+
+Backprop = Callable[..., Any]
+
+
+class Gradient:
+    """The sum of what listeners send back."""
+
+    def __init__(self) -> None:
+        self.arrays: List[Floats2d] = []
+
+    def add(self, arrays: List[Floats2d]) -> None:
+        """arrays (List[Floats2d]): as the listener got them; kept unchanged."""
+        if not self.arrays:
+            self.arrays = [array.copy() for array in arrays]
+            return
+        for total, array in zip(self.arrays, arrays):
+            total += array
+
+
+class PendingBatch:
+    """One batch on its way through the listeners. A copy of the component has none: its
+    gradients belong to the weights that made the batch.
+
+    backprop_layers (Backprop): from gradients of the layers into the biLM.
+    backprop_mix (Backprop): of a scalar mix, from its gradients to those of the layers.
+    """
+
+    def __init__(self, backprop_layers: Backprop, backprop_mix: Backprop) -> None:
+        self._backprop_layers = backprop_layers
+        self._backprop_mix = backprop_mix
+        self._d_layers = Gradient()
+        self._d_mixed = Gradient()
+
+    def make_callback(self, of_layers: bool, losses: Dict[str, float], name: str) -> Callable:
+        """Make what a listener calls with its gradients.
+
+        of_layers (bool): whether it got the layers, not their mix.
+        losses (Dict[str, float]): gets the squared gradient.
+        name (str): under which name.
+        RETURNS (Callable): gradients -> no gradients of docs.
+        """
+        # A plain function with plain arguments: pipelines are pickled in training, too.
+        return partial(_collect, self._d_layers if of_layers else self._d_mixed, losses, name)
+
+    def flush(self) -> bool:
+        """Send what has come back through the model. RETURNS (bool): whether anything had."""
+        if not self._d_mixed.arrays and not self._d_layers.arrays:
+            return False
+        learns = self._backprop_layers is not no_backprop
+        if self._d_mixed.arrays:
+            d_layers = self._backprop_mix(self._d_mixed.arrays, to_layers=learns)
+            if learns:
+                self._d_layers.add(d_layers)
+        self._backprop_layers(self._d_layers.arrays)
+        return True
+
+    def __reduce__(self) -> Tuple[Callable[[], None], Tuple]:
+        return _no_batch, ()
+
+
+def _no_batch() -> None:
+    """What a copy has in the place of a batch."""
+
+
+def _collect(
+    gradient: Gradient, losses: Dict[str, float], name: str, dYs: List[Floats2d]
+) -> List[Doc]:
+    gradient.add(dYs)
+    losses[name] += sum(float(cast(Any, dY**2).sum()) for dY in dYs)
+    return []
+
+
+def check_listeners(elmo: Tok2Vec, nlp: Language) -> None:
+    """Look for listeners of spaCy's own kind that will not get our vectors.
+
+    elmo (Tok2Vec): the component.
+    nlp (Language): its pipeline.
+    RAISES (ValueError): EL001 for a listener to anyone ("*") that nobody serves, EL339 if its
+        component comes before ours, EL186 for a component that wants static vectors where there
+        are none.
+    """
+    _require_static_vectors(nlp)
+    encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
+    for name, listeners in _stock_listeners(nlp):
+        claims = [e for e, pipe in encoders.items() if name in pipe.listening_components]
+        for listener in listeners:
+            expected = elmo.model.get_dim("nO")
+            is_wanted = listener.upstream_name in ("*", elmo.name) and not claims
+            if is_wanted and listener.get_dim("nO") == expected and _is_before(nlp, name, elmo):
+                raise ValueError(Errors.EL339.format(name=name, upstream=elmo.name))
+            if listener.upstream_name == "*" and not claims:
+                raise wrong_width(listener, name, elmo.name, expected)
+            if listener.upstream_name == "*" and len(claims) > 1 and claims[-1] == elmo.name:
+                upstreams = ", ".join(f"'{claim}'" for claim in claims)
+                text = Warnings.WL002.format(name=name, upstreams=upstreams)
+                warnings.warn(text, stacklevel=3)
+        if elmo.name in claims:
+            _warn_overwritten(elmo.name, nlp, name, list(encoders))
+
+
+def _is_before(nlp: Language, name: str, elmo: Tok2Vec) -> bool:
+    return nlp.pipe_names.index(name) < nlp.pipe_names.index(elmo.name)
+
+
+def wrong_width(listener: Tok2VecListener, name: str, upstream: str, expected: int) -> ValueError:
+    """listener (Tok2VecListener): that wants another width than it gets. name (str): its component.
+    upstream (str): what it listens to. expected (int): what that sends. RETURNS (ValueError):
+    EL001."""
+    shape = f"components.{upstream}.model"
+    hint = f"`width = {expected}`"
+    if isinstance(listener, ElmoListener):
+        hint = f"`width = ${{{shape}.width}}` and `depth = ${{{shape}.depth}}`"
+    found = listener.get_dim("nO")
+    text = Errors.EL001.format(
+        name=name, found=found, upstream=upstream, expected=expected, hint=hint
+    )
+    return ValueError(text)
+
+
+def _require_static_vectors(nlp: Language) -> None:
+    """spaCy would say that an index is out of bounds."""
+    if len(nlp.vocab.vectors):
+        return
+    for name, pipe in nlp.pipeline:
+        model: Union[Model, Any] = getattr(pipe, "model", None)
+        if isinstance(model, Model) and any(node.name == "static_vectors" for node in model.walk()):
+            raise ValueError(Errors.EL186.format(name=name))
+
+
+def _warn_overwritten(upstream: str, nlp: Language, name: str, encoders: List[str]) -> None:
+    order = nlp.pipe_names
+    for between in encoders:
+        if order.index(upstream) < order.index(between) < order.index(name):
+            text = Warnings.WL001.format(between=between, upstream=upstream, name=name)
+            warnings.warn(text, stacklevel=4)
+
+
+def _stock_listeners(nlp: Language) -> Iterable[Tuple[str, List[Tok2VecListener]]]:
+    """Components that have spaCy's own listeners, with these."""
+    for name, pipe in nlp.pipeline:
+        model: Union[Model, Any] = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            listeners = [
+                node
+                for node in model.walk()
+                if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
+            ]
+            if listeners:
+                yield name, listeners
+
+
+_MODEL = "model"
+
+
+class SavedTok2Vec(SavedPipe, Tok2Vec):
+    """A tok2vec with files of spaCy's names: cfg, model, and vocab if it is not excluded. Those of
+    version 0.1.0 are read, too.
+
+    vocab (Vocab): the shared vocabulary.
+    model (Model): spacy-elmo.Elmo.v2.
+    name (str): name in the pipeline.
+    """
+
+    def __init__(self, vocab: Vocab, model: Model, name: str) -> None:
+        super().__init__(vocab, model, name)
+        self._has_checked_language = False
+
+    @property
+    def lang(self) -> Optional[str]:
+        """RETURNS (Optional[str]): Language that the weights were trained on, such as "en"; None
+        if nothing says it."""
+        if "lang" not in self.cfg:
+            # Nobody has set other weights than those that the first use loads.
+            pending = get_embedder(self.model).pending_loader
+            self.set_language(find_language(pending or BundledLoader()))
+        return self.cfg["lang"]
+
+    def set_language(self, lang: Optional[str]) -> None:
+        """lang (Optional[str]): that the weights were trained on; None if nothing says it."""
+        self.cfg = {"lang": lang}
+        self._has_checked_language = False
+
+    def _check_language(self, docs: str) -> None:
+        if not self._has_checked_language:
+            lang = self.lang
+            self._has_checked_language = True
+            how = f'`nlp.get_pipe("{self.name}").load(FOLDER)`'
+            warn_language(self.name, how, lang, docs)
+
+    def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
+        writers = {CFG_FILE: lambda: write_cfg(self.lang), _MODEL: self.model.to_bytes}
+        return {name: write() for name, write in writers.items() if name not in exclude}
+
+    def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
+        limits = {CFG_FILE: CFG_BYTES, _MODEL: get_most_bytes(self.model)}
+        return {name: most for name, most in limits.items() if name not in exclude}
+
+    def _set_files(self, files: Dict[str, bytes], source: str) -> None:
+        lang = read_cfg(files[CFG_FILE], source) if CFG_FILE in files else None
+        if _MODEL in files:
+            load_model(self.model, files[_MODEL], source)
+            # Of these weights.
+            self.set_language(lang)
+
+
+class FirstUse:
+    """A loader: as [initialize] says, else the bundled weights. spaCy initializes no component that
+    is in [training] frozen_components, whose block holds all the same.
+
+    component (SavedTok2Vec): an "elmo" without weights.
+    nlp (Language): its pipeline, whose config is whole only after the component was made. Kept
+        till then: another pipeline may have taken the component, and this one be forgotten.
+    """
+
+    def __init__(self, component: SavedTok2Vec, nlp: Language) -> None:
+        self._component = component
+        self._nlp = nlp
+
+    @property
+    def files(self) -> Any:
+        """RETURNS (CheckpointFiles): Where the weights lie. RAISES (AttributeError): if they come
+        from elsewhere."""
+        return self._find_loader().files
+
+    def __call__(self, bilm: BiLM) -> None:
+        """bilm (BiLM): to be filled. RAISES (ValueError): whatever the loader raises; EL018 for a
+        cache of a biLM that is not frozen."""
+        component = self._component
+        cache = self._make("activation_cache")
+        if cache is not None and not is_frozen(component.model):
+            raise ValueError(Errors.EL018.format(name=component.name))
+        loader = self._find_loader()
+        loader(bilm)
+        component.set_language(find_language(loader))
+        if cache is not None:
+            get_embedder(component.model).use_activations(cache)
+
+    def _find_loader(self) -> Any:
+        return self._make("loader") or build_bundled_loader_v1()
+
+    def _make(self, key: str) -> Any:
+        """RETURNS (Any): What a block of [initialize] makes; None if there is none."""
+        config = self._nlp.config.interpolate().get("initialize") or {}
+        # Where another pipeline has taken it, it may have another name by now.
+        own = (name for name, pipe in self._nlp.components if pipe is self._component)
+        name = next(own, self._component.name)
+        block = ((config.get("components") or {}).get(name) or {}).get(key)
+        return registry.resolve({key: block})[key] if block else None
+
 
 # Layers, and their shared mix.
 Prediction = Tuple[List[Floats2d], List[Floats2d]]

@@ -1,23 +1,31 @@
 """The component "elmo_lm": what a biLM's softmax says about each token."""
 
+import math
+from collections import defaultdict
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import (
     Any,
     Callable,
+    DefaultDict,
     Dict,
     Iterable,
     Iterator,
     List,
     NamedTuple,
     Optional,
+    Protocol,
     Tuple,
     Type,
+    Union,
 )
+from weakref import WeakSet
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Token
@@ -25,6 +33,7 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
 
+from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
 from ..bilm.build_lock import BUILD_LOCK
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.native import (
@@ -42,19 +51,197 @@ from ..inference.modes import without_modes
 from ..inference.threads import share_at_fork
 from ..language_model.evaluation import Scorer
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
+from ..language_model.readings import make_lm_batch
 from ..language_model.vocabulary import SPECIAL_WORDS
-from ..layers.spans import SpanGetter, build_window_spans_v1
-from ..layers.token_keys import make_key
-from ..utils import require_least
-from .lm_extensions import (
-    ASSIGNS_LM,
-    get_entry,
-    register_lm_extensions,
-    register_model,
-    store_scores,
+from ..layers.doc_data import (
+    add_extension,
+    get_arrays,
+    make_key,
+    register_arrays,
+    require_key,
+    set_arrays,
 )
-from .lm_scores import score_docs
-from .weights_language import read_language, warn_language
+from ..layers.spans import SpanGetter, build_window_spans_v1, get_sequences
+from ..utils import require_least
+from .saving import read_language, warn_language
+
+ASSIGNS_LM = [
+    "doc._.elmo_lm", "doc._.elmo_perplexity", "token._.elmo_logprob", "token._.elmo_surprisal",
+]  # fmt: skip
+
+
+_LM_NAME = "elmo_lm"
+
+
+class Substituter(Protocol):
+    """Something that knows what else could stand in a token's place."""
+
+    def substitutes(self, token: Token, n: int) -> List[Tuple[str, float]]:
+        """See `get_substitutes`."""
+
+
+# Docs travel without the model; while one lives that says the same, it is found by its key.
+_models: "DefaultDict[str, WeakSet[Substituter]]" = defaultdict(WeakSet)
+
+
+def register_lm_extensions() -> None:
+    """Register the extensions. Harmless when done before."""
+    register_arrays(_LM_NAME)
+    add_extension(Doc, "elmo_perplexity", getter=get_perplexity)
+    add_extension(Token, "elmo_logprob", getter=get_logprob)
+    add_extension(Token, "elmo_surprisal", getter=get_surprisal)
+    add_extension(Token, "elmo_substitutes", method=get_substitutes)
+
+
+def register_model(key: str, model: Substituter) -> None:
+    """Have a model found by what a doc says of it. It is not kept alive by this.
+
+    key (str): "model" of the docs that it annotates.
+    model (Substituter): the component.
+    """
+    # Added first: another thread may look for it meanwhile.
+    _models[key].add(model)
+    # It may have had other weights.
+    for other, models in [*_models.items()]:
+        if other != key:
+            models.discard(model)
+
+
+def store_scores(doc: Doc, entry: Dict[str, Any]) -> None:
+    """doc (Doc): any doc. entry (Dict[str, Any]): `doc._.elmo_lm`, as the module describes it."""
+    set_arrays(_LM_NAME, doc, entry)
+
+
+def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
+    """item (Union[Doc, Token]): a doc, or the token that is asked for. RETURNS (Dict[str, Any]):
+    `doc._.elmo_lm`. RAISES (ValueError): EL054 if there is none, EL050 if the tokens were
+    changed since."""
+    doc = item.doc if isinstance(item, Token) else item
+    entry = get_arrays(_LM_NAME, doc)
+    if entry is None:
+        raise ValueError(Errors.EL054.format(text=doc.text[:50]))
+    if "key" in entry:
+        require_key(item, entry["key"], entry.get("component", _LM_NAME))
+    elif len(entry["forward"]) != len(doc):
+        # Version 0.1.0 kept no key.
+        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=_LM_NAME))
+    return entry
+
+
+def get_perplexity(doc: Doc) -> Optional[float]:
+    """doc._.elmo_perplexity: geometric mean of both directions, for each token and the
+    end of each sequence; None for a doc without words. Errors as `get_entry`."""
+    entry = get_entry(doc)
+    n = entry["n_predictions"]
+    return math.exp(min(entry["nats"] / n, 700.0)) if n else None
+
+
+def get_logprob(token: Token) -> Tuple[float, float]:
+    """token._.elmo_logprob: given what is before it, and given what is after it, in nats;
+    NaN for whitespace. Errors as `get_entry`."""
+    entry = get_entry(token)
+    return float(entry["forward"][token.i]), float(entry["backward"][token.i])
+
+
+def get_surprisal(token: Token) -> float:
+    """token._.elmo_surprisal: bits, given what is before the token, as a reader meets it;
+    NaN for whitespace. Errors as `get_entry`."""
+    return -get_logprob(token)[0] / math.log(2.0)
+
+
+def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
+    """token._.elmo_substitutes(n): words that could stand here, the likeliest first, each
+    with its probability: the product of both directions', normalised over the vocabulary.
+
+    RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if what predicts is gone or
+        was not kept, EL056 for whitespace, EL012 for a negative `n`.
+    """
+    entry = get_entry(token)
+    model = next(iter([*_models.get(entry["model"], ())]), None)
+    if model is None or "hidden" not in entry:
+        raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
+    if math.isnan(entry["forward"][token.i]):
+        raise ValueError(Errors.EL056.format(text=token.doc.text[:50]))
+    return model.substitutes(token, n)
+
+
+@dataclass
+class DocScores:
+    """Of one doc.
+
+    log_probs (NDArray): nats, forward and backward, NaN for whitespace, shape (2, n_tokens).
+    hidden (NDArray): what each token is predicted from, forward beside backward, zeros for
+        whitespace, shape (n_tokens, width).
+    nats (float): negative log-likelihood of the doc, mean of both directions.
+    n_predictions (int): of each direction: words, and the end of each sequence.
+    """
+
+    log_probs: NDArray
+    hidden: NDArray
+    nats: float = 0.0
+    n_predictions: int = 0
+
+
+def score_docs(
+    scorer: Scorer, docs: List[Doc], get_spans: SpanGetter, *, batch_tokens: int
+) -> List[DocScores]:
+    """Predict each token of docs in both directions.
+
+    scorer (Scorer): the language model; its weights require no gradient.
+    docs (List[Doc]): any docs.
+    get_spans (SpanGetter): cuts them into sequences.
+    batch_tokens (int): tokens per forward pass, at least 1.
+    RETURNS (List[DocScores]): of each doc, with memory of its own.
+    """
+    width = scorer.model.bilm.config.width
+    scores = [_make_empty(len(doc), width) for doc in docs]
+    starts = np.cumsum([0, *[len(doc) for doc in docs]])
+    sequences, rows = get_sequences(docs, get_spans)
+    for members in plan_batches([len(words) for words in sequences], batch_tokens):
+        for k, sequence_scores in zip(members, _score(scorer, [sequences[k] for k in members])):
+            # Empty docs share their start with the next one.
+            i = np.searchsorted(starts, rows[k][0], side="right") - 1
+            places = rows[k] - starts[i]
+            # Forward, the last prediction is the end; backward, it is the begin.
+            scores[i].log_probs[:, places] = sequence_scores.log_probs[:, 1:-1]
+            scores[i].hidden[places] = sequence_scores.hidden[1:-1]
+            scores[i].nats -= float(np.nansum(sequence_scores.log_probs)) / 2
+            scores[i].n_predictions += len(places) + 1
+    return scores
+
+
+def _make_empty(n_tokens: int, width: int) -> DocScores:
+    log_probs = np.full((2, n_tokens), np.nan, dtype=np.float32)
+    return DocScores(log_probs, np.zeros((n_tokens, width), dtype=np.float32))
+
+
+@dataclass
+class _Scores:
+    """Of one sequence with its boundaries: log-probabilities, shape (2, length), NaN where
+    a direction predicts nothing; what they were computed from, shape (length, width)."""
+
+    log_probs: NDArray
+    hidden: NDArray
+
+
+def _score(scorer: Scorer, sequences: List[List[str]]) -> List[_Scores]:
+    batch = make_lm_batch(sequences, scorer.vocabulary)
+    outputs, _ = scorer.model.read(batch)
+    lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])
+    packing = pack(lengths, read_last=False)
+    width = scorer.model.bilm.config.direction_width
+    n_rows = int(lengths.sum())
+    log_probs = np.full((2, n_rows), np.nan)
+    hidden = np.zeros((n_rows, 2 * width), dtype=np.float32)
+    readings = (packing.forward + 1, batch.forward), (packing.backward - 1, batch.backward)
+    for direction, (predicted, reading) in enumerate(readings):
+        H = outputs[direction]
+        log_probs[direction, predicted] = scorer.score(H, torch.from_numpy(reading.targets))
+        hidden[predicted, direction * width : (direction + 1) * width] = H
+    ends = np.cumsum(lengths)[:-1]
+    parts = zip(np.split(log_probs, ends, axis=1), np.split(hidden, ends))
+    return [_Scores(*part) for part in parts]
+
 
 _FOLDER = "language_model"
 _FILES = (CONFIG_FILE, WEIGHTS_FILE, SOFTMAX_FILE, VOCAB_FILE, META_FILE, DIGESTS_FILE)

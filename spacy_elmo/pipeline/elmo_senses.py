@@ -14,11 +14,10 @@ from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings
 from ..files import ANY_SIZE, join_files, read_files, split_files, write_files
-from ..layers.doc_store import WEIGHTS, get_entries, read_layers
-from ..layers.extensions import add_extension
+from ..layers.doc_data import WEIGHTS, add_extension, get_entries, read_layers
 from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
-from .extension_owner import ExtensionOwner
+from .saving import ExtensionOwner
 
 ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"

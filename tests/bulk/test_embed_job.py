@@ -29,7 +29,7 @@ from spacy_elmo.bulk.task_worker import TaskWorker
 from spacy_elmo.bulk.vector_folder import VectorFolder
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.files import digest_file, write_checked_json
-from spacy_elmo.layers.gpus import count_gpus
+from spacy_elmo.layers.torch_shim import count_gpus
 
 from ..support.bulk_jobs import embed, run_here
 from ..support.faults import fail_at_each_write, fail_at_size, kill_at_each_write

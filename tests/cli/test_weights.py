@@ -7,7 +7,7 @@ import spacy
 import srsly
 from thinc.api import Config
 
-from spacy_elmo.pipeline.layer_weights import LayerWeights, collect_weights
+from spacy_elmo.pipeline.weights_logger import LayerWeights, collect_weights
 
 from ..pipeline.test_listeners import ELMO, STOCK, tok2vec
 from ..support.helpers import add_elmo, make_nlp

@@ -21,7 +21,7 @@ from spacy_elmo.experiments.run_settings import RunSettings, read_settings
 from spacy_elmo.experiments.runs import Run, hash_config
 from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.files import lock_folder, read_checked_json, write_checked_json
-from spacy_elmo.layers.gpus import count_gpus
+from spacy_elmo.layers.torch_shim import count_gpus
 from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.utils import read_template
 

@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.files import DIGESTS_FILE
-from spacy_elmo.pipeline.saved_pipe import SavedPipe
+from spacy_elmo.pipeline.saving import SavedPipe
 from spacy_elmo.senses.centroids import Sums
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.wordnet import read_wordnet

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc
 
-from spacy_elmo.layers.extensions import add_extension
+from spacy_elmo.layers.doc_data import add_extension
 
 from ..support.toy_tasks import make_task
 

@@ -13,9 +13,9 @@ from spacy.vocab import Vocab
 from thinc.api import Linear, Model, chain, get_current_ops, with_array
 
 from spacy_elmo import make_config
-from spacy_elmo.layers import in_parts as module
+from spacy_elmo.layers import scalar_mix as module
 from spacy_elmo.layers.elmo_layers import LAYERS_NAME
-from spacy_elmo.layers.in_parts import in_parts, predict_in_parts
+from spacy_elmo.layers.scalar_mix import in_parts, predict_in_parts
 
 VOCAB = Vocab()
 MOST = 10

@@ -10,8 +10,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_elmo import make_config
-from spacy_elmo.layers import live_mixes
-from spacy_elmo.layers.doc_store import read_layers
+from spacy_elmo.layers import doc_data as live_mixes
+from spacy_elmo.layers.doc_data import read_layers
 
 from ..support.helpers import make_nlp
 from ..support.pipelines import build

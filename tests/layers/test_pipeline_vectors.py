@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.vectors import Vectors
 
-from spacy_elmo.layers.pipeline_vectors import pipeline_vectors
+from spacy_elmo.layers.elmo_tok2vec import pipeline_vectors
 from tests.support.helpers import assert_close
 
 WORDS = [["a", "zzz", "b", "qqq"], [], ["b"], ["zzz"]]

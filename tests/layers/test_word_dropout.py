@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from spacy_elmo.layers.word_dropout import drop_words
+from spacy_elmo.layers.elmo_tok2vec import drop_words
 
 VOCAB = Vocab()
 

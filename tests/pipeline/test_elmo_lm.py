@@ -23,8 +23,8 @@ from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.evaluation import Scorer, measure
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
+from spacy_elmo.pipeline import elmo_lm as lm_extensions
 from spacy_elmo.pipeline import elmo_lm as lm_pipe
-from spacy_elmo.pipeline import lm_extensions
 
 from ..support.helpers import SHAPE, TEXTS, assert_close
 

@@ -17,10 +17,10 @@ from spacy_elmo.layers.listener import ElmoListener
 from spacy_elmo.layers.scalar_mix import _normalise
 from spacy_elmo.pipeline.architectures import (
     build_elmo_listener_v2,
+    build_elmo_tok2vec_v1,
     build_elmo_tok2vec_v2,
     build_static_vectors_v1,
 )
-from spacy_elmo.pipeline.older_architectures import build_elmo_tok2vec_v1
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, tell, vectors
 from ..support.pipelines import add_vectors

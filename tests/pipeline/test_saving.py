@@ -13,7 +13,7 @@ import srsly
 import torch
 
 from spacy_elmo.files import DIGESTS_FILE, join_files, read_files, split_files, unpack, write_files
-from spacy_elmo.layers.saved_model import get_most_bytes
+from spacy_elmo.layers.elmo_layers import get_most_bytes
 from spacy_elmo.pipeline.elmo_lm import ElmoLM
 from spacy_elmo.senses.sense_model import SenseModel
 

@@ -11,7 +11,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 
 from ...errors import Errors, Warnings
-from ...layers.extensions import add_extension
+from ...layers.doc_data import add_extension
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe
 from .clusters import PREFIX, Cluster, find_groups, get_chains, set_clusters

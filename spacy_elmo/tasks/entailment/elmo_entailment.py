@@ -23,7 +23,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ...errors import Errors
-from ...layers.extensions import add_extension
+from ...layers.doc_data import add_extension
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe
 from ..shared.text_pairs import get_pair, make_pair

@@ -9,7 +9,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import Errors
-from ...layers.extensions import add_extension
+from ...layers.doc_data import add_extension
 from ...utils import require_least
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.task_pipe import TaskPipe

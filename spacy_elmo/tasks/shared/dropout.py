@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import Errors
-from ...layers.dropout_mask import N_VALUES, round_rate
+from ...layers.scalar_mix import N_VALUES, round_rate
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...errors import Errors
 from ...files import ANY_SIZE, ContentError, parse_json_object, unpack
-from ...pipeline.extension_owner import ExtensionOwner
-from ...pipeline.saved_pipe import SavedPipe
+from ...pipeline.saving import ExtensionOwner, SavedPipe
 from .saved_params import check_params
 
 _Result = TypeVar("_Result")

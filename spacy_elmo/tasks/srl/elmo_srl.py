@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
-from ...layers.extensions import add_extension
+from ...layers.doc_data import add_extension
 from ...utils import require_known, split_by_size
 from ..shared.default_tok2vec import DEFAULT_TOK2VEC
 from ..shared.labelled_pipe import LabelledPipe

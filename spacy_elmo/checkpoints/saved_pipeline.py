@@ -10,12 +10,12 @@ from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import check_headers, drop_former, get_headers, plan_weights
-from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.formats import CheckpointReader, SoftmaxWeights
-from ..checkpoints.tensors import StateDict, parse_tensors
 from ..errors import Errors
 from ..files import check_digests, read_file, unpack
 from ..utils import show_names, show_reason
+from .checkpoint_files import CheckpointFiles
+from .formats import CheckpointReader, SoftmaxWeights
+from .tensors import StateDict, parse_tensors
 
 CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
 _MOST_CONFIG = 10_000_000
