@@ -5,18 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import spacy
 import torch
-from spacy.language import Language
-from spacy.training.initialize import init_nlp
-from thinc.api import Config
 
 from spacy_elmo.checkpoints.loaders import read_config
-from spacy_elmo.experiments.progress import RunLog
-from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.text.cutting import split_words
 
 
@@ -104,14 +98,3 @@ def set_weights(weights: str, path: str) -> dict[str, Any]:
         return {}
     loader = {"@misc": "spacy-elmo.CheckpointLoader.v1", "path": path}
     return {"shape": read_config(weights), "loader": loader}
-
-
-def train_config(config: Config, score: str) -> tuple[Language, list[dict[str, Any]]]:
-    """Train silently. config (Config): with the paths of its corpus. score (str): key that is
-    followed. RETURNS (tuple[Language, list[dict[str, Any]]]): the best pipeline on dev; of each
-    evaluation there "step" and "score"."""
-    log = RunLog("run", score, lambda progress: None)
-    config["training"]["logger"] = log.register()
-    with TemporaryDirectory() as folder:
-        nlp = init_nlp(spacy.util.load_config_from_str(config.to_str(interpolate=False)))
-        return train_best(nlp, Path(folder)), log.curve

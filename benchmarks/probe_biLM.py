@@ -5,6 +5,7 @@ and entities by one small biLSTM on all layers: on three sets, so that nothing i
 Everything is frozen and of dev: no test split is read.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +23,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from spacy_elmo.checkpoints.loaders import load_embedder
-from spacy_elmo.experiments.layer_probe import probe_layers
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.tasks.shared.bio_tags import LabelledSpan, read_tags
 from spacy_elmo.text.static_vectors import read_static_vectors
+
+sys.path.append(str(Path(__file__).parents[1] / "projects" / "paper"))
+from probe import probe_layers
 
 TAGS = "ewt"
 ENTITIES = ("wnut17", "gum", "uner_ewt")

@@ -739,22 +739,18 @@ class Errors(metaclass=ErrorsWithCodes):
         "written: {names}. Restore them, or embed the text into another folder."
     )
     # Experiments and explore
-    EL047 = (
-        "There is no result in '{path}'. Run an experiment first, such as `python -m spacy elmo "
-        "experiment`, and give its folder."
-    )
     EL057 = (
         "No sentence of the corpus, but for those that were asked about, has {word}. Give more "
         "text{hint}."
     )
     EL064 = "There is no experiment '{suite}', only: {known}."
     EL065 = (
-        "'{path}' holds runs with {key} = {before!r}, not {now!r}; runs are only compared "
-        "under the same settings. Give the same settings, or a folder for each corpus and "
-        "each choice of settings, such as '{example}'; `report` takes all that are below one."
+        "'{path}' was made with {key} = {before!r}, not {now!r}; runs are only compared under the "
+        "same settings. Give the same settings, or a folder for each corpus and each choice of "
+        "settings."
     )
     EL066 = (
-        "There is no '{path}'. Give a folder with train.spacy and dev.spacy, such as "
+        "'{path}' cannot be read: {error}. Give a folder with train.spacy and dev.spacy, such as "
         "`python -m spacy convert` makes; a test.spacy is used if there is one."
     )
     EL146 = (
@@ -762,11 +758,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "has too little memory. Finished runs are kept: start the same command again, if need "
         "be with fewer `--n-jobs`. A script that calls this needs the line "
         '`if __name__ == "__main__":` before the call.'
-    )
-    EL148 = "'{path}' cannot be used for training or evaluation: {error}. Is it the right file?"
-    EL149 = (
-        "'{path}' is not a usable result: {error}. Remove it, or create it again with the "
-        "command that wrote it."
     )
     EL230 = (
         "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
@@ -777,11 +768,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
         "`--vectors en_core_web_md`."
     )
-    EL232 = "'{path}' is no training config that can be read: {error}."
-    EL233 = (
-        "The pipeline '{name}' has no static vectors to read: {error}. Give one that has, such as "
-        "en_core_web_md."
-    )
+    EL232 = "'{path}' is not a training config: {error}."
     EL270 = (
         "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "
         "elmo or elmo_lm, or one that was trained on vectors of elmo."
@@ -828,12 +815,8 @@ class Errors(metaclass=ErrorsWithCodes):
         "a part of it."
     )
     EL316 = (
-        'The config has a biLM of its own ({problem} in the blocks of its component "elmo"), and '
-        "the runs have the bundled one. Name it: `--weights FOLDER`."
-    )
-    EL317 = (
-        'The config has several components of the factory "elmo": {names}. An experiment compares '
-        "one with none: leave one."
+        'The config has {problem}, but an experiment has one component "elmo", with the weights '
+        "that `--weights FOLDER` names, by default the bundled ones."
     )
     # Command line
     EL145 = (
@@ -1128,10 +1111,6 @@ class Warnings(metaclass=ErrorsWithCodes):
         "room for one: `ray status` shows what it has."
     )
     # Experiments and explore
-    WL023 = (
-        "The result '{path}' is damaged, of another run, of an earlier version, or of another "
-        "config, such as an earlier version's preset; the run is repeated."
-    )
     # Command line
     WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
     WL050 = (

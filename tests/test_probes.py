@@ -2,7 +2,6 @@
 
 import random
 import sys
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from .support.runs import SMALL
 
 pytest.importorskip("typer")
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import frozen_vectors
 import ladder
 import probe_biLM
 
@@ -147,62 +145,3 @@ def test_the_ladder_s_table_has_what_each_run_knows(tmp_path, capsys):
     assert first[header.index("wnut17_vectors")] == "51.0 ± 1.4"
     assert second[header.index("wnut17_vectors")] == "-"
     assert second[header.index("wnut17")] == "41.0 ± 1.4"
-
-
-def test_frozen_vectors_are_chosen_on_dev_and_then_tested(monkeypatch, capsys):
-    docs = {split: [] for split in ("train", "dev", "test")}
-    tried = []
-
-    def fit_and_score(inputs, data, n_updates, seed):
-        tried.append((inputs, n_updates, seed))
-        return {"dev": inputs["dev"] + n_updates / 1000 + seed, "test": 10.0 - inputs["dev"]}
-
-    monkeypatch.setattr(frozen_vectors, "fit_and_score", fit_and_score)
-    low, high = {"dev": 1}, {"dev": 5}
-    # "high" is worse on test.
-    choice = frozen_vectors.choose({"low": low, "high": high}, docs, 1000, 3)
-
-    assert choice == frozen_vectors.Choice("high", [6, 7, 8], [5.0] * 3)
-    trials = [(inputs, frozen_vectors.TRIAL_UPDATES, 0) for inputs in (low, high)]
-    assert tried == [*trials, *((high, 1000, seed) for seed in range(3))]
-
-    # Where there is nothing to choose, nothing is tried.
-    tried.clear()
-    assert frozen_vectors.choose({"low": low}, docs, 1000, 1).vectors == "low"
-    assert tried == [(low, 1000, 0)]
-
-    choices = {
-        name: frozen_vectors.Choice("all layers", [dev], [test])
-        for name, dev, test in (("small", 40.0, 30.0), ("own", 45.0, 32.0), ("large", 50.0, 38.0))
-    }
-    frozen_vectors.print_choices("wnut17", choices)
-    rows = [
-        [cell.strip() for cell in line.strip("| ").split("|")]
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("|")
-    ]
-    assert [row[-2:] for row in rows[2:]] == [["0.00", "0.00"], ["0.50", "0.25"], ["1.00", "1.00"]]
-
-
-def test_a_transformer_is_read_layer_by_layer(monkeypatch):
-    class Encoder:
-        width = 2
-
-        def __init__(self, layer):
-            self.layer = layer
-
-        def read(self, sequences, device):
-            known = np.array([i for i, w in enumerate(chain(*sequences)) if w != "?"])
-            return torch.full((len(known), 2), float(self.layer)), known
-
-    monkeypatch.setattr(frozen_vectors, "load_encoder", lambda kind, path, layer: Encoder(layer))
-    vocab = spacy.blank("en").vocab
-    docs = [Doc(vocab, words=["a", "?"]), Doc(vocab, words=["b"])]
-    read = frozen_vectors.read_transformer(ROOT, 2, {"dev": docs})
-
-    assert list(read) == ["layer 1", "layer 2", "all layers"]
-    assert [X.tolist() for X in read["layer 2"]["dev"]] == [[[2, 2], [0, 0]], [[2, 2]]]
-    assert [X.tolist() for X in read["all layers"]["dev"]] == [
-        [[1, 1, 2, 2], [0, 0, 0, 0]],
-        [[1, 1, 2, 2]],
-    ]

@@ -4,7 +4,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from spacy_elmo.experiments.summary import is_rising
 from spacy_elmo.files import read_checked_json, write_file
 
 from .inputs import MADE, MEDIUM
@@ -126,7 +125,9 @@ def format_task(
 
 def _is_rising(result: dict[str, Any]) -> bool:
     steps, scores = ([point[key] for point in result["curve"]] for key in ("step", "score"))
-    return bool(steps) and is_rising(steps, scores, result["settings"]["max_steps"])
+    if not steps or steps[-1] < result["settings"]["max_steps"]:
+        return False
+    return scores[-1] > max(scores[:-1], default=0.0)
 
 
 def _format_scores(scores: list[float]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer
 from thinc.api import Config
 
-from spacy_elmo.experiments.subsets import find_splits
+from spacy_elmo.experiments.runs import find_corpus
 from spacy_elmo.files import (
     digest,
     digest_file,
@@ -144,7 +144,7 @@ def describe(run: Run, config: Config, inputs: Inputs, corpus: Path) -> dict[str
         "config": digest(Config(without_paths).to_str(interpolate=False).encode("utf-8")),
         "max_steps": config["training"]["max_steps"],
         "patience": config["training"]["patience"],
-        "corpus": {split: digest_file(path) for split, path in find_splits(corpus).items()},
+        "corpus": {split: digest_file(path) for split, path in find_corpus(corpus).items()},
         "inputs": {name: inputs.hash(name) for name in run.row.needs},
     }
 
@@ -168,7 +168,7 @@ def _write_job(
     folder = run.find(work)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    splits = find_splits(corpus)
+    splits = find_corpus(corpus)
     config["paths"].update(train=str(splits["train"]), dev=str(splits["dev"]))
     write_file(folder / CONFIG, config.to_str(interpolate=False).encode("utf-8"))
     keep = run.seed == 0 and run.task in TIMED

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spacy_elmo.experiments.variants import get_score
+from spacy_elmo.experiments.runs import get_score
 
 
 class Task(NamedTuple):

@@ -9,11 +9,9 @@ from typing import Any
 
 import torch
 from spacy.training import Corpus
-from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import NumpyOps, require_gpu, set_current_ops, set_gpu_allocator
 
-from spacy_elmo.experiments.progress import RunLog, RunProgress
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.runs import train_best
 from spacy_elmo.files import read_checked_json, write_checked_json
@@ -35,16 +33,14 @@ def run_job(folder: Path) -> None:
     job = read_checked_json(folder / JOB)
     device = choose_device(job["gpu_id"])
     start, cpu_start = time.perf_counter(), time.process_time()
-    log = RunLog(folder.name, job["score"], print_new)
     config = load_config(folder / CONFIG, interpolate=False)
-    config["training"]["logger"] = log.register()
     (folder / "out").mkdir(exist_ok=True)
-    best = train_best(init_nlp(config), folder / "out")
+    best, curve = train_best(config, job["score"], folder / "out", print_score)
     result: dict[str, Any] = {
         **{key: job[key] for key in ("row", "task", "seed", "score", "settings")},
         "dev": best.meta["performance"],
         "test": best.evaluate(list(Corpus(job["test"])(best))),
-        "curve": log.curve,
+        "curve": curve,
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - cpu_start, 1),
         "device": device,
@@ -70,7 +66,6 @@ def choose_device(gpu_id: int) -> str:
     return torch.cuda.get_device_name(gpu_id)
 
 
-def print_new(progress: RunProgress) -> None:
+def print_score(step: int, score: float | None) -> None:
     """Print an evaluation on dev."""
-    if progress.is_new:
-        print(progress.step, progress.score, flush=True)
+    print(step, score, flush=True)

@@ -23,8 +23,6 @@ from .index import index
 from .init_config import init_config
 from .neighbors import neighbors
 from .pretrain import pretrain
-from .probe import probe
-from .report import report
 from .search import search
 from .tasks import tasks
 from .train_senses import train_senses
@@ -48,8 +46,6 @@ _COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
     ("train-senses", train_senses, "semcor.jsonl wordnet/dict senses"),
     ("weights", weights, "pipeline --output weights.png"),
     ("experiment", experiment, "gain corpus results --component tagger --cache cache"),
-    ("probe", probe, "corpus --json results/probe.json"),
-    ("report", report, "results report.md"),
     ("pretrain", pretrain, "pretrain.cfg output --paths.train text --paths.dev heldout"),
     ("debug-corpus", debug_corpus, "pretrain.cfg --paths.train text"),
     ("evaluate", evaluate, "output/model-best heldout"),

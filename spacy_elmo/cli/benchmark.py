@@ -90,7 +90,7 @@ def _show(result: Dict[str, Any], console: Console) -> None:
 
 
 def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
-    from ..experiments.figures import plot_speed
+    from ..experiments.plots import plot_speed
     from ..files import write_json
 
     if json is not None:

@@ -36,8 +36,8 @@ def demo(
     component elmo over sentences, and compare the word in each with each."""
     from ..checkpoints.loaders import pipe_config
     from ..drawing import require_drawable
-    from ..experiments.heat_maps import plot_similarities
-    from ..experiments.similarities import compare_word
+    from ..experiments.contexts import compare_word
+    from ..experiments.plots import plot_similarities
     from ..language_model.evaluation import find_tokenizer
     from ..pipeline.saving import make_blank
 

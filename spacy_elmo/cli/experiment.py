@@ -1,21 +1,18 @@
-"""`python -m spacy elmo experiment`: the paper's comparisons on one's own task."""
+"""`python -m spacy elmo experiment`: the paper's comparisons on the user's own task."""
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
 from .common import exit_on_error, read_numbers
-from .console import Console
 from .option_conflicts import list_idle_of_experiment, require_no_conflicts
 from .options import QUIET, SEEDS, WEIGHTS
 from .outputs import writing
 
 if TYPE_CHECKING:
-    from ..experiments.run_settings import RunSettings
-    from ..experiments.runs import Run
-    from ..experiments.variants import Variant
+    from .console import Console
 
 
 def experiment(
@@ -30,10 +27,10 @@ def experiment(
         help="Folder with train.spacy, dev.spacy and perhaps test.spacy; other .spacy files are "
         "further test sets",
     ),
-    output: Path = typer.Argument(..., help="Folder for the results; those there are kept"),
+    output: Path = typer.Argument(..., help="Folder for the results; existing ones are kept"),
     component: str = typer.Option("tagger", help="Factory of the component to train"),
     title: str = typer.Option(
-        "", help="What the task is called in tables", show_default="the folder's name"
+        "", help="Name of the task in tables", show_default="the folder's name"
     ),
     lang: str = typer.Option("", help="Language code", show_default="the config's, or en"),
     weights: str = WEIGHTS,
@@ -67,90 +64,58 @@ def experiment(
     quiet: bool = QUIET,
 ) -> None:
     """Train a component with ELMo and without, in the ways that the paper compares, and
-    write a table and a picture. Resumes where it was stopped."""
+    write a table and pictures. Resumes where it was stopped."""
+    from ..bilm.config import BiLMConfig
+    from ..checkpoints.loaders import read_config
     from ..checkpoints.named_models import is_bundled
     from ..drawing import require_matplotlib
     from ..errors import Warnings
-    from ..experiments.run_settings import RunSettings
-    from ..experiments.runs import Run, get_depth, get_lang
+    from ..experiments.plots import plot_samples, plot_scores, plot_updates
+    from ..experiments.results import describe_suite, write_result
+    from ..experiments.runs import Run, RunSettings, load_base, make_title, run_all
     from ..experiments.variants import choose_variants
 
     interrupted = Warnings.WL058.format(how="")
-    config_path = "" if config is None else str(config)
     with exit_on_error(quiet, interrupted) as console, writing(output):
         require_no_conflicts(ctx, list_idle_of_experiment(ctx.params))
-        # By whatever name, so that runs of before go on.
+        require_matplotlib()
+        # The same settings by each name of the bundled model.
         weights = "" if is_bundled(weights) else weights
+        if config is not None and not lang:
+            lang = load_base(str(config))["nlp"].get("lang") or ""
         settings = RunSettings(
             str(corpus),
             component,
-            lang or get_lang(config_path),
+            lang or "en",
             weights,
             max_steps,
             patience,
             eval_frequency,
-            config_path,
+            "" if config is None else str(config),
             vectors,
         )
-        require_matplotlib()
-        variants = choose_variants(suite, get_depth(weights))
+        depth = (read_config(weights) if weights else BiLMConfig()).depth
+        variants = choose_variants(suite, depth)
         parts = _read_shares(shares) if suite == "samples" else [1.0]
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in variants]
-        results = _run_all(runs, settings, output, cache, n_jobs, gpu_id, console)
-        summary = _summarize(title or corpus.resolve().name, variants, results, output)
-        # Printed first: if the disk is full, only the files are lost.
-        console.show_table(*_tabulate(summary))
-        console.finish(*_write(suite, summary, output))
-
-
-def _run_all(
-    runs: "List[Run]",
-    settings: "RunSettings",
-    output: Path,
-    cache: Optional[Path],
-    n_jobs: int,
-    gpu_id: int,
-    console: Console,
-) -> List[Dict[str, Any]]:
-    """Make the runs with a progress bar for each. RETURNS (List[Dict[str, Any]]): results."""
-    from ..experiments.jobs import run_all
-    from ..experiments.runs import make_title
-    from .run_bars import RunBars, format_score
-
-    bars = RunBars(len(runs), settings.max_steps, console)
-    made = run_all(
-        runs, settings, output, cache=cache, n_jobs=n_jobs, gpu_id=gpu_id, report=bars.report
-    )
-    results: List[Dict[str, Any]] = []
-    with closing(bars), closing(made):
-        for result in made:
-            results.append(result)
-            name = make_title(result["variant"], result["share"], result["seed"])
-            score = format_score(result["dev"][result["score"]])
-            bars.end(name, f"{score}, {result['seconds']:.0f} s")
-    return results
-
-
-def _summarize(
-    task: str, variants: "List[Variant]", results: List[Dict[str, Any]], output: Path
-) -> Dict[str, Any]:
-    from ..experiments.run_settings import read_settings
-    from ..experiments.summary import describe_suite
-
-    return describe_suite(task, variants, results, read_settings(output))
-
-
-def _write(suite: str, summary: Dict[str, Any], output: Path) -> List[Path]:
-    """RETURNS (List[Path]): The files that were written."""
-    from ..experiments.figures import plot_samples, plot_scores, plot_updates
-    from ..experiments.results import write_result
-
-    path, picture, curves = (output / f"{suite}{end}" for end in (".json", ".png", "_updates.png"))
-    write_result(path, suite, summary["title"], summary)
-    plot = plot_samples if suite == "samples" else plot_scores
-    plot(summary, picture)
-    plot_updates(summary, curves)
-    return [path, picture, curves]
+        results: List[Dict[str, Any]] = []
+        options: Dict[str, Any] = {"cache": cache, "n_jobs": n_jobs, "gpu_id": gpu_id}
+        with closing(run_all(runs, settings, output, verbose=not quiet, **options)) as made:
+            for result in made:
+                results.append(result)
+                name = make_title(result["variant"], result["share"], result["seed"])
+                score = result["dev"][result["score"]]
+                shown = "no dev score" if score is None else f"dev {score:.2%}"
+                console.tell(f"{name}: {shown} ({len(results)} of {len(runs)} runs)")
+        summary = describe_suite(title or corpus.resolve().name, variants, results)
+        # Before files are written: if the disk is full, only the files are lost.
+        _show(summary, console)
+        ends = (".json", ".png", "_updates.png")
+        path, picture, curves = (output / f"{suite}{end}" for end in ends)
+        write_result(path, suite, summary["title"], summary)
+        (plot_samples if suite == "samples" else plot_scores)(summary, picture)
+        plot_updates(summary, curves)
+        console.finish(path, picture, curves)
 
 
 def _read_shares(text: str) -> List[float]:
@@ -160,20 +125,19 @@ def _read_shares(text: str) -> List[float]:
     return shares
 
 
-def _tabulate(summary: Dict[str, Any]) -> Tuple[List[List[str]], List[str]]:
-    """RETURNS (Tuple[List[List[str]], List[str]]): Rows and header of the table."""
-    from ..experiments.summary import format_scores, list_further
+def _show(summary: Dict[str, Any], console: "Console") -> None:
+    from ..experiments.results import format_scores
 
-    further = list_further(summary["rows"])
+    rows = summary["rows"]
+    further = list(rows[0].get("further", ()))
     header = [summary["title"], "docs", f"{summary['score']}, dev", "test", *further]
-    rows = [
+    cells = [
         [
             row["title"],
             f"{row['n_docs']:,.0f}",
-            format_scores(row["dev"]),
-            format_scores(row["test"]),
+            *(format_scores(row[split]) for split in ("dev", "test")),
             *(format_scores(row["further"][name]) for name in further),
         ]
-        for row in summary["rows"]
+        for row in rows
     ]
-    return rows, header
+    console.show_table(cells, header)

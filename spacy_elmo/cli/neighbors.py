@@ -102,9 +102,8 @@ def _write_pictures(
     html: Optional[Path],
     output: Optional[Path],
 ) -> None:
-    from ..experiments.context_map import plot_contexts
-    from ..experiments.contexts import summarise
-    from ..experiments.html_pages import render_contexts
+    from ..experiments.contexts import render_contexts, summarise
+    from ..experiments.plots import plot_contexts
     from ..files import write_file
 
     if html is not None:

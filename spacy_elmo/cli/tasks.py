@@ -36,7 +36,7 @@ def tasks(
 ) -> None:
     """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
-    from ..experiments.html_pages import render_tasks
+    from ..explore.task_sections import render_tasks
     from ..files import write_file
     from ..pipeline.saving import load_pipeline
     from ..text.stdin import STDIN, read_stdin

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
 
 import typer
 
@@ -41,7 +41,6 @@ def train_senses(
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
-    from ..experiments.tables import tabulate_senses
     from ..senses.annotated import read_sentences
     from ..senses.sense_training import require_docs
     from ..senses.wordnet import require_wordnet
@@ -60,9 +59,9 @@ def train_senses(
         nlp = _make_pipeline(lang, weights)
         sentences = console.track(read_sentences(train), unit="sentences", desc=train.name)
         report = _fit(nlp, wordnet, sentences, test_sentences, start)
-        cells = tabulate_senses(report)
+        header, rows = _tabulate(report)
         # Printed first: if the disk is full, only the files are lost.
-        console.show_table(cells.rows, cells.header)
+        console.show_table(rows, header)
         _write(nlp, report, output, json, title or train.stem)
         console.finish(output, json)
 
@@ -104,6 +103,29 @@ def _fit(
     centroids, report = fit(embedder, inventory, train, test)
     elmo_senses.model = SenseModel(inventory, centroids, identify(embedder.bilm))
     return {**report, **get_effort(start, embedder.hash_weights())}
+
+
+def _tabulate(report: Dict[str, Any]) -> Tuple[List[str], List[Tuple[str, ...]]]:
+    """RETURNS (Tuple): header and rows: shares of right senses."""
+    from ..experiments.contexts import name_layers
+
+    splits = [split for split in ("tune", "test") if report[split]]
+    layers = report["tune"]["layers"]
+    names = [*name_layers(len(layers) - 1), "average"]
+    shares = {
+        "first sense": lambda found: found["first"],
+        "most frequent": lambda found: found["frequent"],
+        **{
+            f"nearest, {name}": lambda found, key=key: found["layers"][key]
+            for name, key in zip(names, layers)
+        },
+        f"layer {report['layer']}, prior {report['prior']}": lambda found: found["chosen"],
+        "the same, from forms alone": lambda found: found["forms"],
+    }
+    rows = [
+        (name, *(f"{get(report[split]):.1%}" for split in splits)) for name, get in shares.items()
+    ]
+    return ["right senses", *splits], rows
 
 
 def _write(

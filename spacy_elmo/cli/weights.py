@@ -24,8 +24,8 @@ def weights(
     """Show the learned share of each layer and the scale of every mix in a pipeline
     (figure 2 of the paper)."""
     from ..drawing import require_drawable
-    from ..experiments.figures import name_layers
-    from ..experiments.heat_maps import plot_weights
+    from ..experiments.contexts import name_layers
+    from ..experiments.plots import plot_weights
     from ..files import write_json
     from ..pipeline.saving import load_pipeline
     from ..pipeline.weights_logger import collect_weights

@@ -1,2 +1,1 @@
-"""The comparisons of Peters et al. 2018 on one's own data: variants, training runs, probes,
-nearest contexts, results, tables, figures and reports."""
+"""Comparisons of Peters et al. 2018 on the user's own data: runs, nearest contexts, plots."""

@@ -1,14 +1,17 @@
-"""Nearest contexts of a word in its sentence, and nearest words by static vectors
-(Peters et al. 2018, table 4)."""
+"""Contexts of a word: the nearest in a corpus (Peters et al. 2018, table 4), the nearest words by
+static vectors, and how similar the word is in several sentences."""
 
 from dataclasses import dataclass, replace
 from heapq import heappush, heappushpop
+from html import escape
 from itertools import count
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
+from spacy.tokens import Doc
 from spacy.util import minibatch
+from thinc.api import get_array_module
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
@@ -17,18 +20,24 @@ from ..utils import normalise
 
 # Sentences that are embedded at a time.
 _N_SENTENCES = 512
+_STYLE = """\
+body { font-family: -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; margin: 2rem;
+  line-height: 1.8; max-width: 60rem }
+mark { padding: 0.25em 0.3em; border-radius: 0.35em; color: inherit }
+b mark { outline: 2px solid #c60 }
+td { padding: 0.2rem 0.6rem; vertical-align: top }
+h2 { font-weight: normal; font-size: 1.2rem; margin-top: 2rem }"""
+
+
+def name_layers(n_layers: int) -> List[str]:
+    """n_layers (int): of a biLM. RETURNS (List[str]): names of the layers, words first."""
+    return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
 
 
 @dataclass
 class Context:
-    """A token in a sentence of the corpus.
-
-    words (List[str]): the sentence.
-    position (int): of the token.
-    similarity (float): cosine with the query's token.
-    similarities (List[float]): of each token of the sentence with it.
-    vector (NDArray): of the token, shape (width,), length 1.
-    """
+    """A token in a sentence of the corpus. `similarity` is its cosine with the query's token,
+    `similarities` those of all words of the sentence; `vector` has shape (width,) and length 1."""
 
     words: List[str]
     position: int
@@ -39,13 +48,8 @@ class Context:
 
 @dataclass
 class Query:
-    """A token in a sentence, with what was found for it.
-
-    words (List[str]): the sentence.
-    position (int): of the token.
-    vector (NDArray): of the token, shape (width,), length 1.
-    contexts (List[Context]): nearest first.
-    """
+    """A token in a sentence, with its contexts, the nearest first. `vector` has shape (width,) and
+    length 1."""
 
     words: List[str]
     position: int
@@ -54,7 +58,7 @@ class Query:
 
     @property
     def word(self) -> str:
-        """RETURNS (str): The token."""
+        """The token."""
         return self.words[self.position]
 
 
@@ -119,24 +123,18 @@ def _select(
 
 
 class _Search:
-    """The nearest contexts of a query so far, in a heap: the farthest of them comes first.
-
-    query (Query): what is searched for.
-    n (int): contexts to keep.
-    same_word (bool): as in `find_contexts`.
-    """
+    """The nearest contexts of a query found so far, in a heap whose root is the farthest."""
 
     def __init__(self, query: Query, n: int, same_word: bool) -> None:
         self.query = query
         self.n = n
         self.same_word = same_word
-        # The numbers decide between equals: the earlier one stays.
+        # Among equal similarities, the context that was found first stays.
         self._numbers = count(0, -1)
         self._heap: List[Tuple[float, int, Context]] = []
 
     def offer(self, words: List[str], X: NDArray) -> None:
-        """words (List[str]): of a sentence. X (NDArray): vectors of length 1, shape (n_words,
-        width)."""
+        """words (List[str]): of a sentence. X (NDArray): unit vectors, shape (n_words, width)."""
         similarities = X @ self.query.vector  # (n_words,)
         word = self.query.word.lower()
         allowed = np.array([not self.same_word or w.lower() == word for w in words])
@@ -148,7 +146,7 @@ class _Search:
         (heappush if len(self._heap) < self.n else heappushpop)(self._heap, item)
 
     def finish(self) -> Query:
-        """RETURNS (Query): With its contexts. RAISES (ValueError): EL057 if there are none."""
+        """RETURNS (Query): with its contexts, nearest first."""
         if not self._heap:
             word = f"the word {self.query.word!r}" if self.same_word else "a word"
             hint = ", or look at all words" if self.same_word else ""
@@ -176,12 +174,8 @@ def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[
     return [(vectors.words[i], float(cosines[i])) for i in best]
 
 
-def project(vectors: NDArray) -> NDArray:
-    """Project vectors onto their two directions of largest variance.
-
-    vectors (NDArray): shape (n, width), n at least 1.
-    RETURNS (NDArray): shape (n, 2).
-    """
+def _project(vectors: NDArray) -> NDArray:
+    """Project vectors onto their first two principal components: (n, width) -> (n, 2)."""
     centred = vectors - vectors.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     points = centred @ directions[:2].T
@@ -189,7 +183,7 @@ def project(vectors: NDArray) -> NDArray:
 
 
 def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> Dict[str, Any]:
-    """Put what was found into a dict, with the place of each token in a plane.
+    """Convert queries to plain data, with a point in the plane for each token.
 
     queries (Sequence[Query]): from `find_contexts`.
     static (Sequence[Tuple[str, float]]): from `nearest_words`.
@@ -197,7 +191,7 @@ def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> 
         "point" and "contexts", which have "similarity", too.
     """
     vectors = [[query.vector, *(c.vector for c in query.contexts)] for query in queries]
-    points = iter(project(np.concatenate(vectors)).tolist())
+    points = iter(_project(np.concatenate(vectors)).tolist())
     return {
         "static": [list(pair) for pair in static],
         "queries": [
@@ -218,3 +212,59 @@ def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> 
             for query in queries
         ],
     }
+
+
+def render_contexts(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> str:
+    """Render the nearest contexts of each query as a page. A token's colour is its similarity to
+    the query's token.
+
+    queries (Sequence[Query]): from `find_contexts`.
+    static (Sequence[Tuple[str, float]]): from `nearest_words`; empty to leave them out.
+    RETURNS (str): HTML.
+    """
+    parts = []
+    if static:
+        words = ", ".join(f"{escape(w)} <small>{cosine:.2f}</small>" for w, cosine in static)
+        parts.append(f"<h2>Static vectors: “{escape(queries[0].word)}”</h2>\n<p>{words}</p>")
+    for query in queries:
+        rows = (
+            f"<tr><td>{c.similarity:.2f}</td>"
+            f"<td>{_render_sentence(c.words, c.position, c.similarities)}</td></tr>\n"
+            for c in query.contexts
+        )
+        title = _render_sentence(query.words, query.position, [0.0] * len(query.words))
+        parts.append(f"<h2>{title}</h2>\n<table>\n{''.join(rows)}</table>")
+    return (
+        '<!DOCTYPE html>\n<html lang="und"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Nearest contexts</title><style>\n{_STYLE}\n</style></head><body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _render_sentence(words: Sequence[str], position: int, similarities: Sequence[float]) -> str:
+    tokens = []
+    for i, (word, similarity) in enumerate(zip(words, similarities)):
+        strength = min(1.0, max(0.0, similarity))
+        token = f'<mark style="background:rgba(255,150,50,{strength:.2f})">{escape(word)}</mark>'
+        tokens.append(f"<b>{token}</b>" if i == position else token)
+    return " ".join(tokens)
+
+
+def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
+    """Compute the cosines of a word's top layer between docs.
+
+    docs (List[Doc]): docs with layers (`store_layers = true`), each with the word.
+    word (str): the word, as it is written; its first occurrence counts.
+    RETURNS (List[List[float]]): shape (n_docs, n_docs).
+    RAISES (ValueError): EL053 if a doc lacks the word, EL052 if it has no layers.
+    """
+    vectors = []
+    for doc in docs:
+        token = next((token for token in doc if token.text == word), None)
+        if token is None:
+            raise ValueError(Errors.EL053.format(word=word, text=doc.text[:100]))
+        vectors.append(token._.elmo_layers[-1])
+    rows = normalise(get_array_module(vectors[0]).stack(vectors))
+    return (rows @ rows.T).tolist()

@@ -1,34 +1,34 @@
-"""Results of experiments, as JSON files that say how they came about."""
+"""Results of experiments: JSON files with their origin, and rows of tables from several runs."""
 
-import json
 import platform
 import time
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict
+from statistics import mean, stdev
+from typing import Any, Dict, List, Optional, Sequence
 
-from ..errors import Errors
-from ..files import JSON_BYTES, read_checked_json, read_file, read_json, write_checked_json
+from ..files import write_json
+from .variants import Variant
 
-# Of a run or an experiment: what its file has.
+# Content of the file of a run or an experiment.
 Result = Dict[str, Any]
 
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:
-    """Write what `spacy elmo report` reads.
+    """Write a result, for projects/paper/report.py.
 
     path (Path): file to write.
-    experiment (str): which it is.
-    title (str): what the data is called.
+    experiment (str): its name, such as "gain".
+    title (str): name of the data.
     content (Dict[str, Any]): the result.
-    RAISES (OSError): if it cannot be written.
     """
-    write_checked_json(path, {"experiment": experiment, "title": title, **get_origin(), **content})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"experiment": experiment, "title": title, **get_origin(), **content})
 
 
 def get_origin() -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): "date" and "versions" of what a result depends on."""
+    """RETURNS (Dict[str, Any]): "date" and "versions" of the packages that a result depends on."""
     versions = {name: version(name) for name in ("spacy-elmo", "spacy", "thinc", "torch")}
     return {
         "date": date.today().isoformat(),
@@ -43,45 +43,85 @@ def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
 
-def read_results(folder: Path) -> Dict[Path, Result]:
-    """Read what `write_result` wrote; other JSON files are skipped, and so are the
-    temporary folders of unfinished runs (NAME.partial).
+def describe_suite(
+    task: str, variants: Sequence[Variant], results: Sequence[Result]
+) -> Dict[str, Any]:
+    """Summarise runs, for `write_result`.
 
-    folder (Path): with results, however deep.
-    RETURNS (Dict[Path, Dict[str, Any]]): by file, in the order of their names.
-    RAISES (ValueError): EL047 if there is nothing, EL100 to EL103 or EL142 if a file of ours
-        cannot be read or is not what was written.
+    task (str): name of the task.
+    variants (Sequence[Variant]): in the order of the rows.
+    results (Sequence[Dict[str, Any]]): from `run_all`.
+    RETURNS (Dict[str, Any]): "title", "score", "rows" (see `summarise`), "seconds" of all
+        runs, "settings", "date" and "versions" of the latest run.
     """
-    results = {}
-    for path in sorted(folder.rglob("*.json")):
-        if any(parent.suffix == ".partial" for parent in path.relative_to(folder).parents):
-            continue
-        try:
-            is_ours = _is_ours(read_json(path))
-        except ValueError:
-            if _is_of_python(path):
+    latest = max(results, key=lambda result: result["date"])
+    return {
+        "title": task,
+        "score": latest["score"],
+        "rows": summarise(variants, results),
+        "seconds": round(sum(result["seconds"] for result in results)),
+        **{key: latest[key] for key in ("settings", "date", "versions")},
+    }
+
+
+def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:
+    """Group the scores of runs that differ in their seed only.
+
+    variants (Sequence[Variant]): in the order of the rows.
+    results (Sequence[Dict[str, Any]]): from `run_all`.
+    RETURNS (List[Dict[str, Any]]): for each variant and share, smaller shares first:
+        "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
+        by seed; empty without labels), "further" (scores by seed of each further test set, if there
+        are any), "curve" (of each evaluation on dev "step" and "scores" in percent), "mixes" (by
+        seed).
+    """
+    rows: List[Dict[str, Any]] = []
+    further = list(dict.fromkeys(name for each in results for name in each.get("further", ())))
+    ordered = sorted(results, key=lambda result: result["seed"])
+    for share in sorted({result["share"] for result in results}):
+        for variant in variants:
+            group = [r for r in ordered if (r["variant"], r["share"]) == (variant.name, share)]
+            if not group:
                 continue
-            raise
-        if is_ours:
-            content = read_checked_json(path)
-            if "experiment" in content:
-                results[path] = content
-    if not results:
-        raise ValueError(Errors.EL047.format(path=folder))
-    return results
+            row = {
+                "variant": variant.name,
+                "title": variant.title,
+                "share": share,
+                "seeds": [result["seed"] for result in group],
+                "n_docs": mean(result["n_docs"] for result in group),
+                **{key: _get_scores(group, [r[key] for r in group]) for key in ("dev", "test")},
+                "curve": _join_curves(group),
+                "mixes": [result["mixes"] for result in group],
+            }
+            if further:
+                tests = [result.get("further", {}) for result in group]
+                row["further"] = {
+                    name: _get_scores(group, [each.get(name) for each in tests]) for name in further
+                }
+            rows.append(row)
+    return rows
 
 
-def _is_ours(content: Any) -> bool:
-    # Other programs use this key, too; our digests have 32 characters.
-    return isinstance(content, dict) and (
-        len(str(content.get("digest"))) == 32 or "experiment" in content
-    )
+def _get_scores(group: Sequence[Result], found: Sequence[Optional[Result]]) -> List[float]:
+    scores = [(scores or {}).get(result["score"]) for result, scores in zip(group, found)]
+    return [100 * score for score in scores if score is not None]
 
 
-def _is_of_python(path: Path) -> bool:
-    """Whether a file that is no JSON is what Python's `json.dump` wrote of other things: it writes
-    NaN for a number."""
-    try:
-        return not _is_ours(json.loads(read_file(path, JSON_BYTES)))
-    except (ValueError, RecursionError):
-        return False
+def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
+    """Join learning curves; a run that has ended keeps its last score."""
+    curves = [{point["step"]: point["score"] for point in run["curve"]} for run in group]
+    steps = sorted({step for curve in curves for step in curve})
+
+    def get_score_at(curve: Dict[int, float], step: int) -> float:
+        return 100 * curve[max(s for s in curve if s <= step)]
+
+    return [{"step": s, "scores": [get_score_at(curve, s) for curve in curves]} for s in steps]
+
+
+def format_scores(values: Sequence[float]) -> str:
+    """values (Sequence[float]): by seed. RETURNS (str): mean, and the standard deviation of
+    several; "-" for none."""
+    if not values:
+        return "-"
+    spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"

@@ -1,29 +1,35 @@
-"""What the experiments compare: where ELMo stands, and how its layers are weighted."""
+"""The variants that an experiment compares, and their training configs."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from copy import deepcopy
+from dataclasses import fields
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
-from spacy.language import Language
+from thinc.api import Config
 
+from ..bilm.config import BiLMConfig
 from ..errors import Errors
+from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
+from ..pipeline.presets import STATIC_VECTORS, make_config
+from ..text.corpus import TOKENIZER
 
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
 _WEAK, _STRONG = 0.001, 1.0
-# What spaCy calls a group of spans where nobody says it.
-_SPANS_KEY = "sc"
+_ELMO = "elmo"
+_SHAPE = tuple(field.name for field in fields(BiLMConfig))
+_PLACES = ("input", "output")
 
 
 class Variant(NamedTuple):
-    """A config's tok2vec.
+    """A tok2vec to compare.
 
     name (str): in the names of files.
     title (str): in tables.
-    places (Tuple[str, ...]): where ELMo stands: "input" (before the encoder), "output"
-        (behind it); none for spaCy's plain tok2vec. Without a `mix` of its own, a variant with ELMo
-        has it where the training config does.
-    mix (Dict[str, Any]): keys of the listener's mix that are not as in the training config or,
-        where that has none, in the preset: norm and dropout are the same in all variants.
-    has_vectors (bool): whether static vectors are there, too.
+    places (Tuple[str, ...]): of ELMo: "input" (before the encoder), "output" (after it); empty for
+        spaCy's plain tok2vec. If `mix` is empty, the places of the training config take precedence.
+    mix (Dict[str, Any]): settings of the listener's mix that replace those of the training config
+        or preset. Norm and dropout are the same in all variants.
+    has_vectors (bool): whether it has static vectors.
     """
 
     name: str
@@ -33,73 +39,174 @@ class Variant(NamedTuple):
     has_vectors: bool = False
 
 
-def find_baseline(name: str) -> str:
-    """name (str): of a variant. RETURNS (str): of the one without ELMo that it is compared with:
-    with static vectors, the one that has them, too."""
-    return "vectors" if name == "elmo_vectors" else "plain"
-
-
 def choose_variants(suite: str, depth: int) -> List[Variant]:
-    """List what a suite compares (Peters et al. 2018: weighting is table 2, placement table
-    3, samples figure 1, gain the rows of table 1, and vectors with static vectors beside, which
-    all of the paper's have).
+    """List the variants of a suite: weighting (Peters et al. 2018, table 2), placement (table 3),
+    samples (figure 1), gain (table 1), and vectors (table 1, with static vectors).
 
     suite (str): one of `SUITES`.
     depth (int): LSTM layers of the biLM.
-    RETURNS (List[Variant]): without ELMo first.
+    RETURNS (List[Variant]): the one without ELMo first.
     RAISES (ValueError): EL064 for an unknown suite.
     """
     if suite not in SUITES:
         raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
     plain = Variant("plain", "without ELMo", (), {})
-    learned = _before_encoder("input", f"learned, λ = {_WEAK}", output="mix", mix_l2=_WEAK)
-    elmo = _before_encoder("elmo", "with ELMo")
+    elmo = _at_input("elmo", "with ELMo")
+    learned = _at_input("input", f"learned, λ = {_WEAK}", output="mix", mix_l2=_WEAK)
     if suite == "weighting":
-        fixed = [_before_encoder(f"layer_{i}", _name_layer(i), output=i) for i in range(depth)]
+        names = ["word layer only", *(f"LSTM layer {i} only" for i in range(1, depth))]
         return [
             plain,
-            _before_encoder("top", "last layer only", output="top"),
-            _before_encoder("average", "plain average", output="average"),
-            _before_encoder("strong", f"learned, λ = {_STRONG:g}", output="mix", mix_l2=_STRONG),
+            _at_input("top", "last layer only", output="top"),
+            _at_input("average", "plain average", output="average"),
+            _at_input("strong", f"learned, λ = {_STRONG:g}", output="mix", mix_l2=_STRONG),
             learned,
-            _before_encoder("all", "all, side by side", output="all"),
-            *fixed,
+            _at_input("all", "all, side by side", output="all"),
+            *(_at_input(f"layer_{i}", name, output=i) for i, name in enumerate(names)),
         ]
     if suite == "placement":
         return [
             plain,
             learned._replace(title="input"),
             learned._replace(name="output", title="output", places=("output",)),
-            learned._replace(name="both", title="input and output", places=("input", "output")),
+            learned._replace(name="both", title="input and output", places=_PLACES),
         ]
     if suite == "vectors":
-        static = [
-            plain._replace(name="vectors", title="static vectors"),
-            elmo._replace(name="elmo_vectors", title="static vectors and ELMo"),
-        ]
-        return [plain, elmo, *(variant._replace(has_vectors=True) for variant in static)]
+        static = plain._replace(name="vectors", title="static vectors", has_vectors=True)
+        both = elmo._replace(name="elmo_vectors", title="static vectors and ELMo", has_vectors=True)
+        return [plain, elmo, static, both]
     return [plain, elmo]
 
 
-def _before_encoder(name: str, title: str, **mix: Union[str, float]) -> Variant:
+def _at_input(name: str, title: str, **mix: Union[str, float]) -> Variant:
     return Variant(name, title, ("input",), mix)
 
 
-def _name_layer(i: int) -> str:
-    return f"LSTM layer {i} only" if i else "word layer only"
+def find_baseline(name: str) -> str:
+    """name (str): of a variant. RETURNS (str): name of the variant without ELMo to compare with."""
+    return "vectors" if name == "elmo_vectors" else "plain"
 
 
-def get_score(component: str, block: Optional[Mapping[str, Any]] = None) -> str:
-    """component (str): a factory. block (Optional[Mapping[str, Any]]): what its config says of it.
-    RETURNS (str): the score that it is chosen by, such as "tag_acc". RAISES (ValueError): EL061 if
-    it has none."""
-    nlp = Language()
-    known = nlp.has_factory(component)
-    weights = nlp.get_factory_meta(component).default_score_weights if known else None
-    scores = {key: weight for key, weight in (weights or {}).items() if weight}
-    if not scores:
-        raise ValueError(Errors.EL061.format(name=component))
-    best = max(scores, key=lambda key: scores[key])
-    # spaCy names those of spans by their key, and the default ones by its own.
-    spans_key = (block or {}).get("spans_key", _SPANS_KEY)
-    return best.replace(f"spans_{_SPANS_KEY}_", f"spans_{spans_key}_")
+def make_variant(
+    variant: Variant,
+    component: str,
+    *,
+    lang: str = "en",
+    shape: Optional[BiLMConfig] = None,
+    loader: Optional[Dict[str, Any]] = None,
+    base: Optional[Config] = None,
+    vectors: str = "",
+) -> Config:
+    """Make the training config of a variant. The configs of all variants of a component differ in
+    their tok2vec only.
+
+    variant (Variant): the variant.
+    component (str): factory of the component to train.
+    lang, shape, loader: see `make_config`.
+    base (Optional[Config]): the user's config, with an `ElmoTok2Vec` in the component. Its "elmo"
+        keeps its settings, but not its weights. None for the preset word_features.
+    vectors (str): pipeline with static vectors; "" for none, or for those of `base`.
+    RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
+    RAISES (ValueError): EL061 if the component has no tok2vec, EL231 without `vectors` where they
+        are needed, EL230 if `base` has no `ElmoTok2Vec`, EL316 if it has other weights.
+    """
+    if variant.has_vectors and not vectors:
+        raise ValueError(Errors.EL231.format(variant=variant.title))
+    config = make_config(STATIC_VECTORS, [component], lang=lang, shape=shape, loader=loader)
+    # spaCy's own tokenizers of some languages need more packages; the data is tokenized.
+    config["nlp"]["tokenizer"] = dict(TOKENIZER)
+    preset = config["components"][component]["model"]["tok2vec"]
+    if base is not None:
+        config = _merge_base(config, base, component, is_bundled=shape is None and loader is None)
+        config["nlp"]["lang"] = lang
+    if vectors:
+        config["paths"]["vectors"] = vectors
+    model = config["components"][component]["model"]
+    keeps_vectors = base is not None and not vectors
+    model["tok2vec"] = _make_tok2vec(model["tok2vec"], preset, variant, keeps_vectors)
+    if not variant.places:
+        _remove_elmo(config)
+    return config
+
+
+def _merge_base(preset: Config, base: Config, component: str, *, is_bundled: bool) -> Config:
+    """Merge a user's config into a preset, but for the weights and the shape of its biLM."""
+    tok2vec = base.get("components", {}).get(component, {}).get("model", {}).get("tok2vec", {})
+    if tok2vec.get("@architectures") not in TOK2VEC_ARCHITECTURES or not tok2vec.get("embed"):
+        raise ValueError(Errors.EL230.format(component=component))
+    base = base.copy()
+    for name, block in base["components"].items():
+        if name != _ELMO and block.get("factory") == _ELMO:
+            raise ValueError(Errors.EL316.format(problem=f"another component elmo, '{name}'"))
+    elmo = base["components"].pop(_ELMO, {})
+    initialize = base.get("initialize", {}).get("components", {}).pop(_ELMO, {})
+    expected, init = preset["components"][_ELMO], preset["initialize"]["components"][_ELMO]
+    model = elmo.pop("model", {})
+    problems = [
+        f"another {k}" for k in _SHAPE if model.get(k, expected["model"][k]) != expected["model"][k]
+    ]
+    if initialize.get("loader") not in (None, init.get("loader")):
+        problems.append("a loader")
+    if "source" in elmo:
+        problems.append("a source")
+    if problems and is_bundled:
+        raise ValueError(Errors.EL316.format(problem=problems[0]))
+    expected["model"].update({key: model[key] for key in model if key not in _SHAPE})
+    expected.update({key: elmo[key] for key in elmo if key != "source"})
+    init.update({key: initialize[key] for key in initialize if key != "loader"})
+    # The component, its corpora and score weights are those of the user's config.
+    del preset["components"][component]
+    preset["training"].pop("score_weights", None)
+    for name in base.get("corpora", {}):
+        preset["corpora"].pop(name, None)
+    pipeline: List[str] = base["nlp"]["pipeline"]
+    config = preset.merge(base)
+    config["nlp"]["pipeline"] = pipeline if _ELMO in pipeline else [_ELMO, *pipeline]
+    return config
+
+
+def _remove_elmo(config: Config) -> None:
+    del config["components"][_ELMO]
+    config["initialize"]["components"].pop(_ELMO, None)
+    if not config["initialize"]["components"]:
+        del config["initialize"]["components"]
+    config["nlp"]["pipeline"].remove(_ELMO)
+    for key in ("frozen_components", "annotating_components"):
+        if _ELMO in config["training"].get(key, []):
+            config["training"][key].remove(_ELMO)
+
+
+def _make_tok2vec(
+    block: Dict[str, Any], preset: Dict[str, Any], variant: Variant, keeps_vectors: bool
+) -> Dict[str, Any]:
+    """Make the tok2vec of a variant from an `ElmoTok2Vec`, with listeners and static vectors of a
+    preset where the block has none. With `keeps_vectors`, each variant has the block's vectors."""
+    embed, encode = deepcopy(block["embed"]), block.get("encode")
+    own = block.get("vectors") if keeps_vectors else None
+    # Static vectors are among the features (as in spaCy) without ELMo, else beside them.
+    inside = bool(variant.has_vectors or own) and not variant.places
+    if keeps_vectors and not own:
+        inside = embed.get("include_static_vectors", False)
+    if inside or "include_static_vectors" in embed:
+        embed["include_static_vectors"] = inside
+    if not variant.places:
+        # spaCy's Tok2Vec needs an encoder.
+        name = "spacy.Tok2Vec.v2" if encode else preset["@architectures"]
+        return {"@architectures": name, "embed": embed, "encode": encode}
+    in_config = tuple(place for place in _PLACES if block.get(place))
+    chosen = variant.places if variant.mix or not in_config else in_config
+    # Where a suite sets the mix, norm and dropout are the config's.
+    kept = ("mix_layer_norm", "mix_dropout") if "output" in variant.mix else MIX_KEYS
+    listeners: Dict[str, Optional[Dict[str, Any]]] = dict.fromkeys(_PLACES)
+    for place in chosen:
+        mix = block.get(place) or block.get("input") or {}
+        mix = {key: value for key, value in mix.items() if key in kept}
+        listeners[place] = {**preset["input"], **mix, **variant.mix}
+    vectors = (block.get("vectors") or preset["vectors"]) if variant.has_vectors else own
+    made = {**block, "embed": embed, "encode": encode, "vectors": vectors, **listeners}
+    # Version 1 has no `vectors`, and needs an encoder.
+    made["@architectures"] = preset["@architectures"]
+    if not listeners["input"]:
+        # Words may only be dropped where ELMo is next to the word features.
+        made["word_dropout"] = 0.0
+    return made

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from spacy.language import Language
 
 from ..errors import Errors
-from ..experiments.figures import name_layers
+from ..experiments.contexts import name_layers
 from ..inference.embedder import Embedder
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo

@@ -8,7 +8,7 @@ from thinc.api import get_array_module
 from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..experiments.figures import name_layers
+from ..experiments.contexts import name_layers
 from ..utils import normalise
 from .text_reader import get_token, list_tokens
 

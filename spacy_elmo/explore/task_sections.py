@@ -1,20 +1,54 @@
 """What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
 
 from html import escape
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..experiments.html_pages import DrawnSection as Section
 from ..tasks.coref.chain_display import render_chains
 from ..tasks.coref.clusters import PREFIX, get_chains
 from ..tasks.srl.frames import describe_frame, read_frames
 
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title><style>
+body {{ font-family: -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; margin: 2rem auto;
+  line-height: 1.5; max-width: 60rem; padding: 0 1rem }}
+</style></head><body>
+<h1>{title}</h1>
+{sections}
+</body></html>
+"""
 # spaCy's own default.
 _SPANS_KEY = "sc"
 _ROLES = "elmo_srl"
+
+
+class Section(NamedTuple):
+    """title (str): of the task. lines (List[str]): the annotations, one each. html (str): the same,
+    drawn by displaCy; "" if there is nothing to draw."""
+
+    title: str
+    lines: List[str]
+    html: str = ""
+
+
+def render_tasks(title: str, sections: Sequence[Section]) -> str:
+    """Render sections as a page: their drawing, or a list of their lines.
+
+    title (str): of the page.
+    sections (Sequence[Section]): the sections.
+    RETURNS (str): HTML.
+    """
+    parts = []
+    for section in sections:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in section.lines or ["nothing"])
+        # displaCy escapes what it draws.
+        parts.append(f"<h2>{escape(section.title)}</h2>\n{section.html or f'<ul>{lines}</ul>'}")
+    return _PAGE.format(title=escape(title), sections="\n".join(parts))
 
 
 def describe_doc(doc: Doc, nlp: Language) -> List[Section]:

@@ -21,8 +21,8 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native, write_native
-from spacy_elmo.experiments import heat_maps
-from spacy_elmo.experiments.similarities import compare_word
+from spacy_elmo.experiments import plots
+from spacy_elmo.experiments.contexts import compare_word
 from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 
 from ..support.helpers import SHAPE, assert_close, make_nlp
@@ -329,7 +329,7 @@ def test_words_are_compared_in_the_top_layer():
 def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "Figure", None)
     with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
-        heat_maps.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
+        plots.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
 
 
 def test_who_sets_sentences_behind_a_sentencizer(tmp_path):

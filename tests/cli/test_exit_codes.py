@@ -17,13 +17,13 @@ from spacy_elmo import cli
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.cli.common import FAILED, INTERRUPTED
 from spacy_elmo.cli.console import Console
-from spacy_elmo.experiments import jobs
+from spacy_elmo.experiments import runs
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.explore import page_server
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pretraining.log import RunLog
 
-from ..experiments.test_experiments import make_result
+from ..experiments.test_runs import make_result
 from ..support.helpers import make_nlp
 from ..support.runs import train
 from ..support.toy_corpora import make_docs
@@ -44,8 +44,6 @@ WORKING = {
     "train-senses": "semcor.jsonl wordnet OUT/nlp --weights weights --json OUT/x.json",
     "weights": "nlp --output OUT/weights.png",
     "experiment": "gain corpus OUT --weights weights --seeds 0",
-    "probe": "corpus --weights weights --seeds 0 --json OUT/x.json",
-    "report": "results OUT/report.md",
     "pretrain": "pretrain.cfg OUT/run --training.max_steps 2 --training.eval_frequency 9",
     "debug-corpus": "pretrain.cfg",
     "evaluate": "run/model-last text.txt --output OUT/x.json",
@@ -67,8 +65,6 @@ FAILING = {
     "train-senses": "text.txt wordnet OUT/nlp",
     "weights": "nowhere",
     "experiment": "gain nowhere OUT",
-    "probe": "nowhere",
-    "report": "weights OUT/report.md",
     "pretrain": "nowhere.cfg OUT/run",
     "debug-corpus": "nowhere.cfg",
     "evaluate": "nowhere text.txt",
@@ -81,7 +77,7 @@ FAILING = {
 MEASURING = {"benchmark", "debug-corpus", "explore"}
 # They write files and print no result.
 SILENT = {
-    "init-config", "embed", "index", "report", "pretrain", "convert", "export", "convert-data",
+    "init-config", "embed", "index", "pretrain", "convert", "export", "convert-data",
 }  # fmt: skip
 
 
@@ -103,9 +99,6 @@ def folder(tmp_path_factory, texts):
     train(path, texts, "run")
     command = ["elmo", "index", path / "text.txt", path / "index"]
     run(*command, "--weights", path / "weights")
-    (path / "results").mkdir()
-    scores = {"weights": path / "weights", "seeds": 0, "json": path / "results/probe.json"}
-    run("elmo", "probe", path / "corpus", *[f"--{key}={value}" for key, value in scores.items()])
     return path
 
 
@@ -119,7 +112,7 @@ def make_example(nlp):
 def invoke(folder, tmp_path, monkeypatch):
     """A function that runs a command line in that folder."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(jobs, "_run_missing", run_missing)
+    monkeypatch.setattr(runs, "run_one", make_run)
     # A page that nobody reads.
     monkeypatch.setattr(page_server, "run_server", lambda app, opened: opened.close())
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -136,10 +129,9 @@ def invoke(folder, tmp_path, monkeypatch):
         signal.signal(number, handler)
 
 
-def run_missing(runs, *_):
-    """Results of runs that are not made."""
-    for each in runs:
-        yield {**make_result(each.variant.name, each.seed, 0.5, [0]), **get_origin()}
+def make_run(run, *_):
+    """The result of a run that is not trained."""
+    return {**make_result(run.variant.name, run.seed, 0.5, [0]), **get_origin()}
 
 
 def slow_unless(names):

@@ -298,20 +298,6 @@ MISTAKES = [
     ("weights nothing", r"EL171.*E050"),
     ("weights {nlp} --output {out}.xyz", "EL166"),
     ("weights {nlp} --json {text_txt}/x", "EL145"),
-    # probe
-    ("probe {folder}", "EL066"),
-    ("probe {tagged} --title x", "EL301.*`--title`.*`--json`"),
-    ("probe {out}", "EL066"),
-    ("probe {broken}", "EL170"),
-    ("probe {tagged} --attr nope", "EL041"),
-    ("probe {tagged} --attr vector", "EL041"),
-    ("probe {tagged} --attr sent", "EL041"),
-    ("probe {tagged} --attr ''", "EL041"),
-    ("probe {tagged} --seeds -1", "EL151"),
-    ("probe {tagged} --seeds ''", 2),
-    ("probe {tagged} --limit -4", 2),
-    ("probe {tagged} --weights {folder}", "EL031"),
-    ("probe {tagged} --json {text_txt}/x", "EL145"),
 ]  # fmt: skip
 
 

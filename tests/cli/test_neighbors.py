@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spacy_elmo.experiments.context_map import plot_contexts
 from spacy_elmo.experiments.contexts import (
     find_contexts,
     nearest_words,
-    project,
+    render_contexts,
     summarise,
 )
-from spacy_elmo.experiments.html_pages import render_contexts
+from spacy_elmo.experiments.plots import plot_contexts
 from spacy_elmo.text.static_vectors import StaticVectors
 
 from ..support.helpers import hash_of
@@ -92,20 +89,6 @@ def test_static_neighbours():
     assert nearest_words(table, "unknown") == []
 
 
-@given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 99))
-def test_projection_keeps_what_two_dimensions_hold(n, width, seed):
-    plane = np.random.default_rng(seed).standard_normal((n, 2))
-    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((max(2, width), 2)))[0]
-
-    points = project(plane @ basis.T)
-
-    def distances(X):
-        return np.linalg.norm(X[:, None] - X[None], axis=2)
-
-    assert points.shape == (n, 2)
-    np.testing.assert_allclose(distances(points), distances(plane), atol=1e-6)
-
-
 def test_pages_show_text_as_it_is(embedder):
     page = render_contexts(find_contexts(embedder, [QUERY], CORPUS), [("<i>", 0.5)])
 
@@ -137,11 +120,6 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     assert result["experiment"] == "neighbors" and result["title"] == "toy"
     assert result["seconds"] > 0 and result["biLM"] == hash_of(weights)
     assert [len(query["contexts"]) for query in result["queries"]] == [2, 2]
-    run("elmo", "report", tmp_path, tmp_path / "report.md")
-    report = (tmp_path / "report.md").read_text("utf-8")
-    # Its few points would show less than the table.
-    assert "![" not in report and not list((tmp_path / "figures").iterdir())
-    assert "[ham]" in report and f"biLM {hash_of(weights)}" in report
 
 
 def test_letters_that_no_font_has_are_said(embedder, tmp_path):

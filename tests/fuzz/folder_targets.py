@@ -2,17 +2,11 @@
 
 import logging
 from pathlib import Path
-from typing import Any, Dict
+from typing import Dict
 
 import spacy
-import srsly
 
-from spacy_elmo.experiments.html_pages import render_report
-from spacy_elmo.experiments.paper_report import make_sections
-from spacy_elmo.experiments.report_markdown import to_markdown
-from spacy_elmo.experiments.results import read_results
-from spacy_elmo.experiments.run_settings import RunSettings
-from spacy_elmo.experiments.runs import Run, make_run_config
+from spacy_elmo.experiments.runs import Run, RunSettings, make_run_config
 from spacy_elmo.experiments.variants import choose_variants
 from spacy_elmo.files import DIGESTS_FILE, digest, write_digests
 from spacy_elmo.inference.activation_cache import LayerFile
@@ -171,26 +165,3 @@ def _unsealed(files: Dict[str, bytes]) -> Dict[str, bytes]:
         name: _unseal(content) if content.startswith(b'{\n  "digest"') else content
         for name, content in files.items()
     }
-
-
-def results(folder: Path) -> Job:
-    """Results of experiments, and the report on them."""
-    row: Dict[str, Any] = {
-        "variant": "plain", "title": "without ELMo", "share": 1.0, "seeds": [0], "n_docs": 7,
-        "dev": [50.0], "test": [51.0], "curve": [{"step": 0, "scores": [50.0]}], "mixes": [[]],
-    }  # fmt: skip
-    origin = {"title": "x", "date": "2024-01-01", "versions": {"torch": "2"}, "seconds": 3}
-    settings = {"max_steps": 4, "eval_frequency": 2, "patience": 0}
-    gain = {
-        "experiment": "gain", **origin, "score": "tag_acc", "settings": settings,
-        "rows": [row, {**row, "variant": "input", "title": "with ELMo", "dev": [75.0]}],
-    }  # fmt: skip
-    seed = srsly.json_dumps(gain).encode()
-
-    def run(data: bytes) -> object:
-        write_files(folder, {"results/x.json": data})
-        sections = make_sections(read_results(folder / "results"), folder / "figures")
-        to_markdown("x", sections, folder)
-        return len(render_report("x", sections))
-
-    return Job([seed], run)

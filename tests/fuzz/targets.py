@@ -21,7 +21,6 @@ TARGETS: Dict[str, Target] = {
     "pretraining_config": folder_targets.pretraining_config,
     "task_config": folder_targets.task_config,
     "run_folder": folder_targets.run_folder,
-    "results": folder_targets.results,
     "text": text_targets.text,
     "docs": text_targets.docs,
     "sense_text": text_targets.sense_text,

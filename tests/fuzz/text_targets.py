@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from spacy_elmo.cli.convert_data import _list_labels
-from spacy_elmo.experiments.subsets import read_docs
+from spacy_elmo.experiments.runs import read_docs
 from spacy_elmo.registry import task_readers
 from spacy_elmo.senses.annotated import read_sentences
 from spacy_elmo.senses.wordnet import read_wordnet

@@ -20,7 +20,7 @@ from spacy_elmo.checkpoints import loaders, named_models
 from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import CheckpointLoader
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.experiments.similarities import compare_word
+from spacy_elmo.experiments.contexts import compare_word
 from spacy_elmo.inference.engine import InferenceEngine
 from spacy_elmo.language_model.loading import load_language_model
 from spacy_elmo.layers.elmo_layers import get_embedder

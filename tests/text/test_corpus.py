@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.vectors import Vectors
 
-from spacy_elmo.experiments.subsets import read_docs
+from spacy_elmo.experiments.runs import read_docs
 from spacy_elmo.text import cutting
 from spacy_elmo.text import text_files as files
 from spacy_elmo.text.corpus import (
@@ -670,5 +670,5 @@ def test_a_docbin_of_other_things_is_named(tmp_path, changes):
     with pytest.raises(ValueError, match="EL083.*x.spacy"):
         list(read_docbin(path, 0))
     if changes == {"attrs": []}:  # a division by zero
-        with pytest.raises(ValueError, match="EL148.*x.spacy"):
+        with pytest.raises(ValueError, match="EL066.*x.spacy"):
             read_docs(path)
