@@ -13,8 +13,7 @@ Every message of the library by its code. A message says what happened (with the
 `{name}`), what was expected, and what to do. Codes are never reused. Errors are `EL`, warnings
 `WL`: Python's `UserWarning`, or lines of the logger `spacy_elmo`, once where they would repeat.
 
-The HTTP server's own codes, EL260 to EL269 and EL310 to EL313, are on
-[its page](../serving.md#what-it-refuses).
+The codes of the HTTP server, EL260 to EL269 and EL310 to EL313, are in `projects/serve/README.md`.
 """
 _CODE = re.compile(r"\b(?:Errors|Warnings)\.([EW]L\d{3})\b")
 _MOST_PLACES = 4

@@ -1,4 +1,4 @@
-"""docs/serving.md: its code runs against a server, its tables are complete."""
+"""projects/serve/README.md: its code runs against a server, its tables are complete."""
 
 import asyncio
 import re
@@ -17,6 +17,7 @@ import pytest
 import srsly
 
 from .support.helpers import ROOT
+from .support.pages import SERVER as PAGE
 from .support.pages import blocks, read_page
 from .support.toy_service import (
     PROJECT,
@@ -28,7 +29,6 @@ from .support.toy_service import (
     read_metrics,
 )
 
-PAGE = "docs/serving.md"
 ADDRESS = "127.0.0.1:8000"
 
 
@@ -144,24 +144,3 @@ def test_the_first_commands_serve_the_bundled_model(project):
     finally:
         process.kill()
         process.communicate()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_project_loads_the_server_and_soaks_the_pipeline(project):
-    folder = project / "projects" / "serve"
-    command = [sys.executable, "-m", "spacy", "project", "run"]
-    quick = ["--vars.requests", "60", "--vars.memory_requests", "600", "--vars.minutes", "0.1"]
-
-    def run(name):
-        done = subprocess.run(
-            [*command, name, str(folder), *quick], cwd=project, capture_output=True, text=True
-        )
-        return done.stdout
-
-    loaded = run("all")
-    assert loaded.count("| one by one |") == loaded.count("| micro-batches |") == 2
-    assert "Bad requests that got their reason: all of 20." in loaded
-    assert "Without memory zones, 60 requests: " in loaded
-    soaked = run("soak")
-    assert soaked.count("minute ") > 8 and "Flat: nothing grew." in soaked

@@ -1,13 +1,13 @@
-"""README and the pages of docs/: their code blocks and links."""
+"""README and the pages of docs/: their code blocks, links and headings."""
 
 import re
 
 from .helpers import ROOT
 
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
-)
-# Made from the code when the site is built; `tests/test_site.py` has their links.
+SERVER = "projects/serve/README.md"
+_DOCS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))
+PAGES = ["README.md", SERVER, *_DOCS]
+# Made from the code when the site is built; tests/test_site.py has their links.
 MADE = ("changelog.md", "reference/")
 _BLOCK = re.compile(r"^```([\w ]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
@@ -16,23 +16,18 @@ def read_page(page):
     return (ROOT / page).read_text("utf-8")
 
 
-def find_blocks(page):
-    """Languages and code blocks, in order."""
-    return _BLOCK.findall(read_page(page))
-
-
-def blocks(page, language):
-    """Code blocks of a language, such as "python", or "bash skip" for what is not run alone."""
-    return [code for name, code in find_blocks(page) if name == language]
-
-
 def blocks_in_order(page):
     """All code blocks of a page: pairs of a language and its code."""
     return _BLOCK.findall(read_page(page))
 
 
+def blocks(page, language):
+    """Code blocks of a language, such as "python", or "bash skip" for blocks that are not run."""
+    return [code for name, code in blocks_in_order(page) if name == language]
+
+
 def find_links(page):
-    """What a page's links and pictures point to, code left out."""
+    """Targets of a page's links and pictures, without those in code."""
     text = re.sub(r"`[^`]*`", "", _BLOCK.sub("", read_page(page)))
     links = re.findall(r'\]\(([^)\s]+)\)|\bsrc(?:set)?="([^"]+)"', text)
     return [link or source for link, source in links]
