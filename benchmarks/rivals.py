@@ -53,7 +53,7 @@ def run(
     from rivals.runs import run_all
     from rivals.tasks import TASKS
 
-    from spacy_elmo.checkpoints.named_models import is_bundled
+    from spacy_elmo.checkpoints.formats import is_bundled
 
     # A process that is killed ends those that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

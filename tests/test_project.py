@@ -16,7 +16,7 @@ import srsly
 from spacy.tokens import DocBin
 from weasel.util.config import load_project_config
 
-from spacy_elmo.checkpoints.named_models import BUNDLED
+from spacy_elmo.checkpoints.formats import BUNDLED
 from spacy_elmo.experiments.runs import load_base
 from spacy_elmo.senses.wordnet import read_wordnet
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple
 
 from spacy.util import is_package
 
-from ..checkpoints.checkpoint_files import BUNDLED_NAME
+from ..checkpoints.formats import BUNDLED_NAME
 from ..errors import Errors
 from ..language_model.evaluation import find_tokenizer
 from ..text.corpus import make_tokenizer

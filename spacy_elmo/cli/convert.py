@@ -11,7 +11,7 @@ from .option_conflicts import list_idle_of_convert, require_no_conflicts
 from .options import QUIET
 
 if TYPE_CHECKING:
-    from ..checkpoints.checkpoint_files import CheckpointFiles
+    from ..checkpoints.formats import CheckpointFiles
 
 
 def convert(
@@ -38,8 +38,7 @@ def convert(
     """Convert weights into a folder that loads without h5py."""
     import torch
 
-    from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.formats import read_bilm, read_with_softmax
+    from ..checkpoints.formats import CheckpointFiles, read_bilm, read_with_softmax
     from ..checkpoints.native import find_foreign, is_native, write_native
     from ..errors import Errors
     from ..files import read_json_object

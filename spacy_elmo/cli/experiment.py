@@ -66,8 +66,8 @@ def experiment(
     """Train a component with ELMo and without, in the ways that the paper compares, and
     write a table and pictures. Resumes where it was stopped."""
     from ..bilm.config import BiLMConfig
+    from ..checkpoints.formats import is_bundled
     from ..checkpoints.loaders import read_config
-    from ..checkpoints.named_models import is_bundled
     from ..drawing import require_matplotlib
     from ..errors import Warnings
     from ..experiments.plots import plot_samples, plot_scores, plot_updates

@@ -23,9 +23,8 @@ def export(
     quiet: bool = QUIET,
 ) -> None:
     """Write weights as options.json and HDF5, for any reader of ELMo weights."""
-    from ..checkpoints.allennlp_export import write_allennlp
-    from ..checkpoints.checkpoint_files import CheckpointFiles
-    from ..checkpoints.formats import read_bilm, read_with_softmax
+    from ..checkpoints.allennlp import write_allennlp
+    from ..checkpoints.formats import CheckpointFiles, read_bilm, read_with_softmax
 
     with exit_on_error(quiet) as console:
         files = CheckpointFiles.of(checkpoint)

@@ -218,7 +218,7 @@ def _find_loader(
     options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[Optional[Dict[str, Any]], Dict[str, str]]:
     """The loader's block, None to leave the preset's own, and values of [paths]."""
-    from ..checkpoints.checkpoint_files import find_name
+    from ..checkpoints.formats import find_name
 
     if weights is None:
         return None, {}

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ..bilm.batch import plan_batches
 from ..bilm.lstm import BiLMState
-from ..checkpoints.checkpoint_files import BUNDLED_NAME, CheckpointFiles
-from ..checkpoints.formats import read_words
+from ..checkpoints.formats import BUNDLED_NAME, CheckpointFiles, read_words
 from ..checkpoints.native import META_FILE, read_meta
 from ..errors import Errors
 from ..text.corpus import TOKENIZER, cutter_maker, is_tokenizer_block, read_all_sequences

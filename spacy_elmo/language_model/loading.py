@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.weights import TensorHeader, check_headers, get_headers, load_weights
-from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.formats import (
+    CheckpointFiles,
     SoftmaxWeights,
     fill_bilm,
     find_reader,

@@ -15,7 +15,7 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from ..bilm.model import BiLM
-from ..checkpoints.checkpoint_files import CheckpointFiles, PathLike
+from ..checkpoints.formats import CheckpointFiles, PathLike
 from ..checkpoints.loaders import BundledLoader, CheckpointLoader, build_bundled_loader_v1
 from ..errors import Errors, Warnings
 from ..inference.activation_cache import ActivationCache

@@ -35,7 +35,7 @@ from spacy.vocab import Vocab
 
 from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
 from ..bilm.build_lock import BUILD_LOCK
-from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.native import (
     CONFIG_FILE,
     META_FILE,

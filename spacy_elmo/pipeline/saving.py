@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.native import META_FILE
 from ..checkpoints.saved_pipeline import find_component, matches_pipeline
 from ..errors import Errors, Warnings

@@ -9,8 +9,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..checkpoints.checkpoint_files import CheckpointFiles
-from ..checkpoints.formats import find_reader
+from ..checkpoints.formats import CheckpointFiles, find_reader
 from ..checkpoints.native import META_FILE
 from ..checkpoints.steady_reading import read_steadily
 from ..errors import Errors, Warnings

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Dict
 
-from ..checkpoints.checkpoint_files import find_name
+from ..checkpoints.formats import find_name
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..utils import require_known, require_layer

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Optional
 
-from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
 from ..inference.embedder import Embedder

@@ -13,8 +13,7 @@ import pytest
 import spacy
 import srsly
 
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import CheckpointReader, find_reader
+from spacy_elmo.checkpoints.formats import CheckpointFiles, CheckpointReader, find_reader
 from spacy_elmo.registry import checkpoint_readers
 
 NAMES = {

@@ -13,8 +13,8 @@ import torch
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.allennlp_export import write_allennlp
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.allennlp import write_allennlp
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
 from spacy_elmo.files import DIGESTS_FILE
@@ -298,7 +298,7 @@ def is_same_json(a, b):
 
 
 def test_the_bundled_model_has_digests(tmp_path):
-    from spacy_elmo.checkpoints.named_models import BUNDLED
+    from spacy_elmo.checkpoints.formats import BUNDLED
 
     shutil.copytree(BUNDLED, tmp_path / "copy")
     assert (tmp_path / "copy" / DIGESTS_FILE).exists()

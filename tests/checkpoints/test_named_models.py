@@ -11,7 +11,7 @@ import srsly
 
 import spacy_elmo
 from spacy_elmo.checkpoints import named_models
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles, find_name
+from spacy_elmo.checkpoints.formats import CheckpointFiles, find_name
 from spacy_elmo.checkpoints.loaders import build_bundled_loader_v2, read_config
 from spacy_elmo.language_model.loading import load_language_model
 

@@ -11,7 +11,7 @@ from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import load_weights
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.checkpoints.native import read_meta, write_native
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model

@@ -6,10 +6,10 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.checkpoints.row_scales import restore_rows, round_rows
+from spacy_elmo.checkpoints.tensors import restore_rows, round_rows
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
 

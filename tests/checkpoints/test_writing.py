@@ -6,9 +6,8 @@ import torch
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.allennlp_export import write_allennlp
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.checkpoints.allennlp import write_allennlp
+from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.files import DIGESTS_FILE, check_digests
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model

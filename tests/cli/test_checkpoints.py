@@ -30,7 +30,7 @@ def full_disk(*args, **kwargs):
 
 @pytest.mark.parametrize("command", ["convert", "export"])
 def test_a_full_disk_is_told_and_leaves_nothing(folder, tmp_path, monkeypatch, command):
-    monkeypatch.setattr("spacy_elmo.checkpoints.writing.write_digests", full_disk)
+    monkeypatch.setattr("spacy_elmo.checkpoints.native.write_digests", full_disk)
     output = run("elmo", command, folder, tmp_path / "out", exit_code=1)
     assert "[EL113]" in output and "No space left on device" in output
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from spacy_elmo import cli, drawing, load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native, write_native
 from spacy_elmo.experiments import plots
 from spacy_elmo.experiments.contexts import compare_word

@@ -49,7 +49,6 @@ WORKING = {
     "evaluate": "run/model-last text.txt --output OUT/x.json",
     "benchmark": "text.txt weights --batch-sizes 1 --repeats 1 --tokens 10 --output OUT/speed.png",
     "convert": "weights OUT/weights",
-    "export": "weights OUT/weights",
     "convert-data": "conll2003 train.conll OUT/train.spacy",
 }
 # And one that cannot be done.
@@ -70,14 +69,13 @@ FAILING = {
     "evaluate": "nowhere text.txt",
     "benchmark": "nowhere weights",
     "convert": "nowhere OUT/weights",
-    "export": "nowhere OUT/weights",
     "convert-data": "conll2003 nowhere OUT/train.spacy",
 }
 # What they print was measured, or is a port that was free.
 MEASURING = {"benchmark", "debug-corpus", "explore"}
 # They write files and print no result.
 SILENT = {
-    "init-config", "embed", "index", "pretrain", "convert", "export", "convert-data",
+    "init-config", "embed", "index", "pretrain", "convert", "convert-data",
 }  # fmt: skip
 
 

@@ -12,8 +12,7 @@ from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import allennlp_export
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import find_reader
+from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.cli.console import Console
 from spacy_elmo.cli.pretrain import _Stopper

@@ -7,8 +7,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import SoftmaxWeights, read_bilm
+from spacy_elmo.checkpoints.formats import CheckpointFiles, SoftmaxWeights, read_bilm
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.loading import (
     collect_softmax,

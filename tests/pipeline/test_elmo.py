@@ -17,7 +17,7 @@ import spacy_elmo
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import loaders, named_models
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import CheckpointLoader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.experiments.contexts import compare_word

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
+from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.evaluation import Scorer, measure
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model

@@ -22,8 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder, pipe_config
-from spacy_elmo.checkpoints.checkpoint_files import CheckpointFiles
-from spacy_elmo.checkpoints.formats import find_reader, read_words
+from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader, read_words
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.pretraining.config import SCHEDULES, RunConfig
 from spacy_elmo.pretraining.config_files import (
