@@ -40,14 +40,15 @@ _DARK: Dict[Any, Any] = {
 
 
 def require_matplotlib() -> None:
-    """RAISES (ValueError): EL062 if nothing can be drawn."""
+    """RAISES (ValueError): EL038 if nothing can be drawn."""
     if Figure is None:
-        raise ValueError(Errors.EL062)
+        text = Errors.EL038.format(purpose="Drawing", package="matplotlib", extra="plot")
+        raise ValueError(text)
 
 
 def require_drawable(path: Path) -> None:
     """path (Path): of a picture, to be checked before it is computed. RAISES
-    (ValueError): EL062 if nothing can be drawn, EL166 if its ending names no format."""
+    (ValueError): EL038 if nothing can be drawn, EL166 if its ending names no format."""
     require_matplotlib()
     known = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:

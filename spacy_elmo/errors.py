@@ -64,21 +64,10 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Weights
     EL023 = (
-        "The weights in {path} are of another shape than the component. Configured and "
-        "found: {differences}. Set the found values in [components.elmo.model], or have the "
-        "whole config written by `python -m spacy elmo init-config config.cfg --weights {path}`."
-    )
-    EL024 = (
-        "The bundled weights are not in '{path}': install the package again. Or load "
-        'others with `nlp.get_pipe("elmo").load("folder")`, after `nlp.add_pipe("elmo", '
-        'config=spacy_elmo.pipe_config("folder"))`; or name a loader in '
-        "[initialize.components.elmo.loader] and call `nlp.initialize()`."
-    )
-    EL025 = (
-        "The bundled weights are of another shape than the component. Configured and "
-        "bundled: {differences}. Remove these keys from [components.elmo.model]; or load "
-        'other weights with `nlp.get_pipe("elmo").load("folder")`; or, to start from '
-        'scratch, set `@misc = "spacy-elmo.RandomLoader.v1"` in '
+        "The weights in {path} have another shape than the component. Configured and found: "
+        "{differences}. Set the found values in [components.elmo.model], or write the whole config "
+        "with `python -m spacy elmo init-config config.cfg --weights {path}`. To start from random "
+        'weights, set `@misc = "spacy-elmo.RandomLoader.v1"` in '
         "[initialize.components.elmo.loader] and call `nlp.initialize()`."
     )
     EL030 = (
@@ -86,7 +75,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "name of an installed model: {known}."
     )
     EL031 = (
-        "'{path}' is no checkpoint in a known format, expected a folder with config.json and "
+        "'{path}' is not a checkpoint in a known format, expected a folder with config.json and "
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these "
         "two files, or a saved pipeline with an elmo."
     )
@@ -95,84 +84,27 @@ class Errors(metaclass=ErrorsWithCodes):
         "in another format; get it again."
     )
     EL034 = (
-        "'{path}' exists and is no checkpoint of ours, so it is not replaced. Give another "
+        "'{path}' exists and is not a checkpoint of ours, so it is not replaced. Give another "
         "path or remove it."
     )
-    EL035 = (
-        "'{path}' should hold one .hdf5 file of weights besides the softmax, found: {found}. "
-        "Give the paths of options.json and of the weights."
-    )
-    EL036 = "The options in '{source}' are not those of a biLM: {problem}. Is it the right file?"
-    EL037 = (
-        "The options in '{source}' have no char_cnn: the model reads words. Put its "
-        "vocabulary, with <S>, </S> and <UNK> in it, beside the options as vocab.txt."
-    )
     EL038 = (
-        "Reading '{path}' needs the package h5py. Install it with "
-        '`pip install "spacy-elmo[allennlp]"`.'
+        "{purpose} needs the package {package}. Install it with "
+        '`pip install "spacy-elmo[{extra}]"`.'
     )
     EL039 = (
-        "The AllenNLP format holds biLMs that read characters and have as many cells as the output "
-        "of a direction has numbers, or more; {found}. Give the folder itself to others."
-    )
-    EL070 = "The words in '{path}' cannot be read: {error}. Give a file with a word in each line."
-    EL076 = (
-        "A softmax of the kind '{kind}' cannot be written in the AllenNLP format, which has "
-        "one row for each word. Export with `--no-softmax`."
-    )
-    EL107 = (
-        "'{name}' cannot be written with {n_bits} bits: {count} of its numbers are above {most}, "
-        "the first, {value}, at {place}. Nothing was written. Write 32 bits: leave out `--half`."
-    )
-    EL108 = (
-        "'{name}' in {path} is {kind}, so its numbers could come from outside the file. Only "
-        "datasets that hold their own numbers are read: get the file again, or have these "
-        "copied into it."
-    )
-    EL109 = (
-        "'{name}' in {path} is stored in a way that is not read: {problem}. Only plain, gzip "
-        "and shuffled datasets are: get the file again, or write another with "
-        "`h5repack -f NONE -l CONTI`."
-    )
-    EL110 = "'{path}' is no file of biLM weights: it has {found}, more than the {most} expected."
-    EL111 = (
-        "'{name}' in {path} is not what was written: its numbers do not fit the digest in "
-        "the file. The file is damaged; get it again."
+        "The AllenNLP format cannot hold these weights: {problem}. It holds biLMs that read "
+        "characters and have at least as many cells as outputs, and one softmax row for each word."
     )
     EL113 = (
         "'{path}' cannot be written: {error}. The previous content is kept. Free some disk "
         "space, or give another path."
     )
-    EL188 = (
-        "There is no model '{name}'. Installed are: {known}. Install the package that has it, or "
-        "give its folder to spacy-elmo.CheckpointLoader.v1."
-    )
     EL189 = (
-        "The installed model '{name}' cannot be found by its own package: {problem}. Install "
-        "that package again."
-    )
-    EL256 = (
-        "'{path}' stores {name} in 8 bits a number, and not with one float32 scale for each of "
-        "its rows. It is damaged or of another format: copy it again, or convert the original "
-        "with `python -m spacy elmo convert`."
-    )
-    EL323 = (
-        "Several installed packages have a model '{name}': {found}. Uninstall all but one, or give "
-        "the folder of the model."
-    )
-    EL324 = (
-        "'{path}' is the name of an installed model, and of something here that is no checkpoint: "
-        "what lies at a path is taken first. Run the command in another folder."
-    )
-    EL335 = (
-        "'{path}' was replaced by another process each time that it was read. Try again when that "
-        "process writes less often, or stop it."
+        "The installed model '{name}' cannot be loaded: {problem}. Install its package again, or "
+        "give the folder of the model."
     )
     # Files and text
     EL012 = "{key} = {value} is too small, expected at least {least}."
-    EL062 = (
-        'Drawing needs the package matplotlib. Install it with `pip install "spacy-elmo[plot]"`.'
-    )
     EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
     EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
     EL082 = (
@@ -189,20 +121,14 @@ class Errors(metaclass=ErrorsWithCodes):
         "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
         'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
     )
-    EL100 = "There is no file '{path}'. Check the path."
-    EL101 = "'{path}' is {kind}, expected a file. Check the path."
-    EL102 = (
-        "'{path}' has {size} bytes, more than the {most} that such a file can have. Is it the "
-        "right file?"
-    )
+    EL100 = "There is no file '{path}'{found}. Check the path."
     EL103 = (
         "'{path}' cannot be read: {error}. It is damaged, cut off, another kind of file, "
         "or one that you may not read."
     )
     EL104 = (
-        "'{path}' is not what was written: its digest differs from the one in '{digests}'. Copy or "
-        "download the whole folder again; if you changed the file on purpose, remove its "
-        "digests.json."
+        "'{path}' is damaged: its digest differs from the one in '{digests}'. Copy or download the "
+        "whole folder again; if you changed the file on purpose, remove its digests.json."
     )
     EL142 = (
         "'{path}' is not what was written: its content does not fit the digest that it begins "
@@ -957,7 +883,6 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Left out in '{path}': {n_files}, such as {examples}, of another format than {known}. "
         "Rename what is text."
     )
-    WL024 = "Another process is writing to '{path}'; waiting until it ends."
     # Components
     WL001 = (
         "'{between}' comes between '{upstream}' and '{name}', whose spacy.Tok2VecListener.v1 "

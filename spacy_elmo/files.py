@@ -1,6 +1,5 @@
-"""Files: bounded reads, atomic writes, locks, digests."""
+"""Files: bounded reads, atomic writes, locks and digests."""
 
-import errno
 import json
 import logging
 import os
@@ -9,6 +8,7 @@ import shutil
 import stat
 import sys
 from contextlib import contextmanager, suppress
+from glob import escape
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterable, Iterator, Mapping, Optional
@@ -17,41 +17,58 @@ import srsly
 from filelock import FileLock, Timeout
 from srsly import msgpack
 
-from .errors import Errors, Warnings
+from .errors import Errors
 
-# A description of a shape has 1 kB; a corpus's counts some MB.
+logger = logging.getLogger("spacy_elmo")
+
+DIGESTS_FILE = "digests.json"
+LOCK_FILE = ".lock"
+# Bytes that a file of any kind may have, if its reader says no less.
+ANY_SIZE = sys.maxsize
+# A description of a shape has 1 kB; the counts of a corpus some MB.
 JSON_BYTES = 200_000_000
+_BLOCK = 1 << 20
+# Pieces of a file that `digest_pieces` reads, and bytes of each.
+_N_PIECES = 64
+_PIECE = 1 << 16
+# Files up to this size are read as a whole.
+MOST_OF_PIECES = _N_PIECES * _PIECE
+# The parser allocates nested lists before their items are read, a thousand levels deep.
+_MOST_ITEMS = 100_000
+
+
+# Reading
 
 
 def require_file(path: Path) -> int:
-    """Check that a path can be read as a file: opening a pipe would wait for a writer.
+    """Check that a path is a file: opening a pipe would wait for a writer.
 
     path (Path): the path.
     RETURNS (int): its size in bytes.
-    RAISES (ValueError): EL100 if there is nothing, EL101 for a folder, pipe or device.
+    RAISES (ValueError): EL100 if there is no file.
     """
     try:
         status = path.stat()
     except (OSError, ValueError) as err:
-        raise ValueError(Errors.EL100.format(path=path)) from err
+        raise ValueError(Errors.EL100.format(path=path, found="")) from err
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
-        raise ValueError(Errors.EL101.format(path=path, kind=kind))
+        raise ValueError(Errors.EL100.format(path=path, found=f", but {kind}"))
     return status.st_size
 
 
-def read_file(path: Path, most: int) -> bytes:
+def read_file(path: Path, most: int = ANY_SIZE) -> bytes:
     """Read a whole file.
 
     path (Path): the file.
-    most (int): bytes that it can have.
+    most (int): bytes that it may have.
     RETURNS (bytes): the content.
-    RAISES (ValueError): EL100 and EL101 as `require_file`, EL102 if it is larger, EL103
-        if it cannot be read.
+    RAISES (ValueError): EL100 if there is no file, EL103 if it is larger or cannot be read.
     """
     size = require_file(path)
     if size > most:
-        raise ValueError(Errors.EL102.format(path=path, size=size, most=most))
+        error = f"it has {size:,} bytes, more than the {most:,} that such a file can have"
+        raise ValueError(Errors.EL103.format(path=path, error=error))
     try:
         return path.read_bytes()
     except OSError as err:
@@ -62,9 +79,9 @@ def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
     """Read JSON in UTF-8.
 
     path (Path): the file.
-    most (int): bytes that it can have.
+    most (int): bytes that it may have.
     RETURNS (Any): the content.
-    RAISES (ValueError): EL100 to EL103 as `read_file`, EL103 also for other content.
+    RAISES (ValueError): as `read_file`; EL103 also for other content.
     """
     try:
         return parse_json(read_file(path, most))
@@ -72,36 +89,33 @@ def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-def read_json_object(path: Path, *, most: int = JSON_BYTES) -> dict[str, Any]:
-    """As `read_json`, for a file that must hold an object (`{...}`).
-
-    RAISES (ValueError): as `read_json`, EL103 also for other content.
-    """
+def read_json_object(path: Path, *, most: int = JSON_BYTES) -> Dict[str, Any]:
+    """As `read_json`, for a file that has to contain an object (`{...}`)."""
     try:
         return parse_json_object(read_file(path, most))
     except ContentError as err:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-class ContentError(Exception):
-    """What is wrong with the content of a file; its text becomes part of a message."""
+class ContentError(ValueError):
+    """What is wrong with the content of a file; the text becomes part of a message."""
 
 
 def parse_json(content: bytes) -> Any:
-    """content (bytes): JSON in UTF-8. RETURNS (Any): what it says. RAISES (ContentError): if it
-    is none."""
+    """content (bytes): JSON in UTF-8. RETURNS (Any): its value. RAISES (ContentError): if it is
+    not JSON."""
     try:
-        # Python's own parser: srsly's takes "1e" and the like for numbers.
+        # Python's own parser: srsly's accepts "1e" and the like as numbers.
         return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as err:
-        raise ContentError(f"it is no text in UTF-8 at byte {err.start}") from err
+        raise ContentError(f"it is not text in UTF-8 (byte {err.start})") from err
     except json.JSONDecodeError as err:
-        raise ContentError(f"it is no JSON at line {err.lineno}, column {err.colno}") from err
+        raise ContentError(f"it is not JSON (line {err.lineno}, column {err.colno})") from err
     except (ValueError, RecursionError) as err:
-        raise ContentError(f"it is no JSON: {err}") from err
+        raise ContentError(f"it is not JSON: {err}") from err
 
 
-def parse_json_object(content: bytes) -> dict[str, Any]:
+def parse_json_object(content: bytes) -> Dict[str, Any]:
     """As `parse_json`, for an object (`{...}`). RAISES (ContentError): also for anything else."""
     value = parse_json(content)
     if not isinstance(value, dict):
@@ -113,63 +127,29 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} stands for a number")
 
 
+def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
+    """Read a message of msgpack, in time and memory in proportion to its size.
+
+    data (bytes): the message; it may contain NumPy arrays.
+    source (str): where it comes from, for the error.
+    most_items (int): of a list or a table in it.
+    RETURNS (Any): the content.
+    RAISES (ValueError): EL116 if it cannot be read.
+    """
+    # Not `srsly.msgpack_loads`: after an error it leaves garbage collection disabled.
+    try:
+        return msgpack.loads(data, raw=False, max_array_len=most_items, max_map_len=most_items)
+    except Exception as err:  # the parser's own errors, and whatever NumPy raises for an array
+        raise ValueError(Errors.EL116.format(source=source, error=str(err) or repr(err))) from err
+
+
 def is_system_error(err: BaseException) -> bool:
     """err (BaseException): of a library that reads a file. RETURNS (bool): Whether the system
     raised it. Libraries raise OSErrors for damaged content, too, but without an error number."""
     return isinstance(err, OSError) and err.errno is not None
 
 
-logger = logging.getLogger("spacy_elmo")
-
-LOCK_FILE = ".lock"
-_SECONDS = 0.2
-
-
-@contextmanager
-def lock_folder(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Lock a folder for writing. Readers take no lock.
-
-    folder (Path): to be written to; the file .lock stays in it.
-    wait (bool): whether to wait for another writer, with a warning WL024.
-    RAISES (ValueError): EL143 if there is another writer and `wait` is false.
-    RAISES (OSError): if the folder is not writable.
-    """
-    lock = FileLock(str(folder / LOCK_FILE))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        if not wait:
-            raise ValueError(Errors.EL143.format(path=folder)) from None
-        logger.warning(Warnings.WL024.format(path=folder))
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def lock_name(path: Path) -> Iterator[None]:
-    """Lock a name that is to be written, such as that of a folder which is replaced as a whole.
-
-    path (Path): absolute. Its sibling .NAME.lock is there as long as the lock is.
-    RAISES (ValueError): EL143 if there is another writer.
-    RAISES (OSError): if the folder above it is not writable.
-    """
-    sibling = path.with_name(f".{path.name}{LOCK_FILE}")
-    lock = FileLock(str(sibling))
-    try:
-        # One that has just been released, and removed, is taken at the second attempt.
-        lock.acquire(timeout=_SECONDS)
-    except Timeout:
-        raise ValueError(Errors.EL143.format(path=path)) from None
-    try:
-        yield
-    finally:
-        # Before it is released: who waits for it looks whether it is still there.
-        with suppress(OSError):
-            sibling.unlink(missing_ok=True)
-        lock.release()
+# Writing
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -186,7 +166,7 @@ def write_file(path: Path, content: bytes) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON atomically.
 
-    path (Path): where; folders above it are made.
+    path (Path): where; missing folders above it are made.
     content (Any): in JSON's types.
     RAISES (OSError): as `write_file`.
     """
@@ -196,15 +176,15 @@ def write_json(path: Path, content: Any) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Write a file to a temporary sibling, which is renamed at the end and removed after an
-    error. If several processes write the same file, the last one wins. Its permissions stay what
-    they were.
+    """Write a file to a temporary sibling, which is flushed to the disk and renamed at the end, and
+    removed after an error. Readers find the old content or the new content, never a part of it.
 
-    path (Path): where. A device or a pipe, such as /dev/stdout, is written into.
+    path (Path): where. Into a device or a pipe, such as /dev/stdout, is written directly. The
+        permissions of an existing file are kept.
     YIELDS (Path): the temporary file to write, with the same suffix.
     RAISES (OSError): as `write_file`.
     """
-    if _is_device(path):
+    if path.exists() and not path.is_file() and not path.is_dir():
         yield path
         return
     path = _resolve(path)
@@ -220,83 +200,44 @@ def atomic_file(path: Path) -> Iterator[Path]:
     _flush(path.parent)
 
 
-def _is_device(path: Path) -> bool:
-    if path.exists() and not path.is_file() and not path.is_dir():
-        return True
-    # Open files by another name, such as /dev/stdout, may be regular ones, and must not be
-    # replaced for that. A disk in memory, /dev/shm, is one like others.
-    where = path.absolute()
-    return where.parent in (Path("/dev"), Path("/dev/fd")) or where.parts[1:2] == ("proc",)
-
-
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Write a folder to a temporary sibling, which replaces the folder at the end. After an
-    error the old folder is kept; a process that is killed between the two renames leaves it
-    as NAME.previous, which `find_folder` finds.
+    error the old folder is kept. No system renames a folder over another one, so the old one is
+    renamed to NAME.previous first, which `find_folder` finds if the process is killed then.
 
-    The temporary name, .NAME.partial, is always the same, so that the next writer removes what a
-    killed one left: weights are large. It is a hidden one, which no folder of a user's has.
-
-    folder (Path): where.
+    folder (Path): where; missing folders above it are made.
     YIELDS (Path): an empty folder to write into.
-    RAISES (ValueError): EL143 if another process is writing it.
     RAISES (OSError): if it cannot be written; the old content is kept then.
     """
     folder, previous = _resolve(folder), name_previous(folder)
-    temporary = folder.with_name(f".{folder.name}.partial")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Weights are large: remove what killed processes left.
+    for left in folder.parent.glob(f".{escape(folder.name)}.*.partial"):
+        shutil.rmtree(left, ignore_errors=True)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    temporary.mkdir()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as err:
-        reason = os.strerror(errno.ENOTDIR)
-        raise NotADirectoryError(errno.ENOTDIR, reason, str(folder.parent)) from err
-    with lock_name(folder):
-        if not folder.exists() and previous.exists():
-            previous.rename(folder)
-        shutil.rmtree(temporary, ignore_errors=True)
-        if previous.exists():
-            _discard(previous, temporary)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for path in [*temporary.rglob("*"), temporary]:
-                _flush(path)
-            _replace_folder(temporary, folder, previous)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-
-
-def _replace_folder(temporary: Path, folder: Path, previous: Path) -> None:
-    # No system renames a folder over another one, and removing a folder is not atomic: the
-    # old one is renamed first.
-    if folder.exists():
-        folder.rename(previous)
-    try:
+        yield temporary
+        for path in [*temporary.rglob("*"), temporary]:
+            _flush(path)
+        if folder.exists():
+            if previous.exists():
+                shutil.rmtree(previous)
+            folder.rename(previous)
         temporary.rename(folder)
     except BaseException:
         if previous.exists() and not folder.exists():
             previous.rename(folder)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
     _flush(folder.parent)
-    if previous.exists():
-        with suppress(OSError):
-            _discard(previous, temporary)
-
-
-def _discard(previous: Path, temporary: Path) -> None:
-    # Under the temporary name, so that a folder that a killed process has half removed is
-    # never taken for a whole one.
-    previous.rename(temporary)
-    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.rmtree(previous, ignore_errors=True)
 
 
 def find_folder(folder: Path) -> Path:
-    """Find what `atomic_folder` wrote.
-
-    folder (Path): where.
-    RETURNS (Path): the folder; NAME.previous if a writer was killed while it replaced it.
-    """
+    """folder (Path): written by `atomic_folder`. RETURNS (Path): the folder; NAME.previous if a
+    writer was killed while it replaced the folder."""
     if folder.exists():
         return folder
     previous = name_previous(folder)
@@ -304,8 +245,7 @@ def find_folder(folder: Path) -> Path:
 
 
 def name_previous(folder: Path) -> Path:
-    """folder (Path): where. RETURNS (Path): its sibling NAME.previous, to which `atomic_folder`
-    renames the old folder, and which it deletes in the end."""
+    """folder (Path): where. RETURNS (Path): its sibling NAME.previous."""
     folder = _resolve(folder)
     return folder.with_name(f"{folder.name}.previous")
 
@@ -334,13 +274,32 @@ def _flush_handle(path: Path, flags: int) -> None:
         os.close(handle)
 
 
-DIGESTS_FILE = "digests.json"
-_N_BYTES = 1 << 20
-# Pieces of a file that `digest_pieces` reads, and bytes of each.
-_N_PIECES = 64
-_PIECE = 1 << 16
-# Up to so many bytes, they are the whole file.
-MOST_OF_PIECES = _N_PIECES * _PIECE
+@contextmanager
+def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Lock a folder for writing; the system releases the lock when the process ends. Readers take
+    no lock.
+
+    folder (Path): to be written to; the file .lock stays in it.
+    wait (bool): whether to wait for another writer.
+    RAISES (ValueError): EL143 if there is another writer and `wait` is false.
+    RAISES (OSError): if the folder is not writable.
+    """
+    lock = FileLock(str(folder / LOCK_FILE))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not wait:
+            raise ValueError(Errors.EL143.format(path=folder)) from None
+        logger.warning("Another process is writing to '%s'; waiting until it ends.", folder)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# Digests: stored in digests.json when a folder is written, checked when its files are read. They
+# detect damage by a bad disk or a broken download, but not changes on purpose.
 
 
 def digest(content: bytes) -> str:
@@ -349,22 +308,22 @@ def digest(content: bytes) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """path (Path): a file. RETURNS (str): as `digest`, in bounded memory. RAISES
-    (ValueError): EL100 or EL101 if it is none, EL103 if it cannot be read."""
+    """path (Path): a file. RETURNS (str): as `digest`, in bounded memory. RAISES (ValueError):
+    EL100 if there is no file, EL103 if it cannot be read."""
     require_file(path)
     running = blake2b(digest_size=16)
     try:
         with path.open("rb") as file:
-            while part := file.read(_N_BYTES):
-                running.update(part)
+            while block := file.read(_BLOCK):
+                running.update(block)
     except OSError as err:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
     return running.hexdigest()
 
 
 def digest_pieces(path: Path) -> str:
-    """path (Path): a file, of which a corpus may have terabytes. RETURNS (str): as `digest`, of all
-    of a small file, and of pieces all over a large one. RAISES (OSError): if it cannot be read."""
+    """path (Path): a file, which may have terabytes. RETURNS (str): as `digest`, of the whole of a
+    small file, and of pieces all over a large one. RAISES (OSError): if it cannot be read."""
     running = blake2b(digest_size=16)
     size = path.stat().st_size
     step = max(_PIECE, (size - _PIECE) // (_N_PIECES - 1))
@@ -376,203 +335,75 @@ def digest_pieces(path: Path) -> str:
 
 
 def write_digests(folder: Path) -> None:
-    """Write digests.json with the digest of each file in a folder. To be called last.
+    """Write digests.json with the digest of each file in a folder.
 
-    folder (Path): the temporary one of `atomic_folder`.
+    folder (Path): with all its files, such as the temporary one of `atomic_folder`.
     """
     digests = {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
     digests.pop(DIGESTS_FILE, None)
     (folder / DIGESTS_FILE).write_bytes(srsly.json_dumps(digests).encode("utf-8"))
 
 
-def check_digests(folder: Path, names: Iterable[str], *, known_only: bool = False) -> None:
-    """Check files before they are used. A folder without digests, of an older version, passes.
+def check_digests(folder: Path, names: Iterable[str]) -> None:
+    """Check files before they are read. Files that digests.json does not name pass.
 
     folder (Path): with digests.json, or without.
-    names (Iterable[str]): the files that are used.
-    known_only (bool): whether files that digests.json does not name pass: those that were
-        added later.
-    RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if it or
-        digests.json cannot be read.
-    """
-    digests = _read_digests(folder)
-    if digests is None:
-        return
-    for name in names:
-        if not known_only or name in digests:
-            _require_same(folder, name, digests, digest_file(folder / name))
-
-
-def check_contents(folder: Path, files: Mapping[str, bytes]) -> None:
-    """As `check_digests`, for files that were read already.
-
-    folder (Path): with digests.json, or without.
-    files (Mapping[str, bytes]): name -> content, as it was read.
-    RAISES (ValueError): EL104 if one is not what was written, EL100 to EL103 if digests.json
+    names (Iterable[str]): files of the folder.
+    RAISES (ValueError): EL104 if a file is damaged, EL100 and EL103 if it or digests.json
         cannot be read.
     """
-    digests = _read_digests(folder)
-    if digests is None:
-        return
-    for name, content in files.items():
-        _require_same(folder, name, digests, digest(content))
+    digests = read_digests(folder)
+    for name in names:
+        if name in digests and digests[name] != digest_file(folder / name):
+            path = folder / DIGESTS_FILE
+            raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
 
 
 def read_digests(folder: Path) -> Dict[str, Any]:
-    """folder (Path): with digests.json, or without. RETURNS (Dict[str, Any]): name -> digest of
-    each file that it names. RAISES (ValueError): EL100 to EL103 if it cannot be read."""
-    return _read_digests(folder) or {}
-
-
-def _read_digests(folder: Path) -> Optional[Dict[str, Any]]:
+    """folder (Path): with digests.json, or without. RETURNS (Dict[str, Any]): the digest of each
+    file, by name. RAISES (ValueError): EL100 and EL103 if digests.json cannot be read."""
     path = folder / DIGESTS_FILE
-    return read_json_object(path, most=_N_BYTES) if path.exists() else None
+    return read_json_object(path) if path.exists() else {}
 
 
-def _require_same(folder: Path, name: str, digests: Mapping[str, Any], found: str) -> None:
-    if digests.get(name) != found:
-        path = folder / DIGESTS_FILE
-        raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
-
-
-def check_all_digests(folder: Path) -> bool:
-    """Check every file that digests.json names.
-
-    folder (Path): with digests.json, or without.
-    RETURNS (bool): whether there is a digests.json.
-    RAISES (ValueError): as `check_digests`.
-    """
-    path = folder / DIGESTS_FILE
-    if not path.exists():
-        return False
-    check_digests(folder, read_json_object(path))
-    return True
-
-
-_HEAD = re.compile(rb'\{\n  "digest": "([0-9a-f]{32})",\n')
-
-
-def write_checked_json(path: Path, content: Dict[str, Any], *, indent: Optional[int] = 2) -> None:
-    """Write a JSON object atomically, with a first key "digest".
-
-    path (Path): where; folders above it are made.
-    content (Dict[str, Any]): in JSON's types, at least one key; numbers keep all digits.
-    indent (Optional[int]): for readability; None is ten times as fast.
-    RAISES (OSError): if it cannot be written; the old content is kept then.
-    """
-    body = _dump(content, indent).removeprefix(b"{").removeprefix(b"\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
-
-
-def _dump(content: Dict[str, Any], indent: Optional[int]) -> bytes:
-    # Python's own: srsly's rounds numbers.
-    try:
-        text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        # Half of a pair, as in the name of a file that is not in UTF-8.
-        return json.dumps(content, indent=indent, allow_nan=False).encode("ascii")
-
-
-def has_digest(path: Path) -> bool:
-    """path (Path): a file. RETURNS (bool): Whether it begins as what `write_checked_json` wrote.
-    RAISES (ValueError): EL100 to EL103 if it cannot be read."""
-    return _HEAD.match(read_file(path, JSON_BYTES)) is not None
-
-
-def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
-    """Read what `write_checked_json` wrote, without the digest.
-
-    path (Path): the file.
-    required (bool): whether a file without a digest is refused, such as one of an older
-        version, or one written by hand.
-    RETURNS (Dict[str, Any]): the content.
-    RAISES (ValueError): EL100 to EL103 if it cannot be read, EL142 if it is not what was
-        written.
-    """
-    content = read_file(path, JSON_BYTES)
-    head = _HEAD.match(content)
-    if head is None and not required:
-        parsed = _parse(content, path)
-        if "digest" not in parsed:
-            return parsed
-    if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
-        raise ValueError(Errors.EL142.format(path=path))
-    return _parse(b"{" + content[head.end() :], path)
-
-
-def _parse(content: bytes, path: Path) -> Dict[str, Any]:
-    try:
-        return parse_json_object(content)
-    except ContentError as err:
-        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
-
-
-# The parser allocates nested lists before their items are read, a thousand levels deep.
-_MOST_ITEMS = 100_000
-
-
-def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
-    """Read a message of msgpack, NumPy's arrays included.
-
-    data (bytes): the message.
-    source (str): what the message is, for the error.
-    most_items (int): of a list or a table in it.
-    RETURNS (Any): the content.
-    RAISES (ValueError): EL116 if it cannot be read.
-    """
-    # Not `srsly.msgpack_loads`: after an error it leaves garbage collection disabled.
-    try:
-        return msgpack.loads(data, raw=False, max_array_len=most_items, max_map_len=most_items)
-    except Exception as err:
-        # The parser's own errors, and whatever NumPy raises for an array.
-        error = str(err) or repr(err)
-        raise ValueError(Errors.EL116.format(source=source, error=error)) from err
-
-
-_DIGESTS = "digests"
-# No limit, for a message that is in memory already.
-ANY_SIZE = sys.maxsize
+# Data of a component: a few files in a folder, or in one message.
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each atomically. The folder may hold others, which stay as they are with their
-    digests, and is never replaced: a process that is killed in between leaves each file old or
-    new, and no digests.
+    """Write files, each atomically, and their digests. Other files in the folder stay.
 
-    folder (Path): where; made if need be.
+    folder (Path): where; made if it is missing.
     files (Mapping[str, bytes]): name -> content.
     RAISES (OSError): if one cannot be written; its old content is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     others: Dict[str, Any] = {}
-    # A damaged one says nothing of the others.
-    with suppress(ValueError):
+    with suppress(ValueError):  # damaged
         others = read_digests(folder)
+    # A process that is killed in between leaves each file old or new, and no digests.
     (folder / DIGESTS_FILE).unlink(missing_ok=True)
     for name, content in files.items():
         write_file(folder / name, content)
-    write_json(folder / DIGESTS_FILE, {**others, **_get_digests(files)})
+    digests = {name: digest(content) for name, content in files.items()}
+    write_json(folder / DIGESTS_FILE, {**others, **digests})
 
 
 def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:
-    """Read what `write_files` wrote.
+    """Read files that `write_files` wrote.
 
     folder (Path): where.
-    most (Mapping[str, int]): name -> bytes that the file can have.
+    most (Mapping[str, int]): name -> bytes that the file may have.
     RETURNS (Dict[str, bytes]): name -> content, of all names.
-    RAISES (ValueError): EL104 if a file is not what was written, EL100 to EL103 if it
-        cannot be read.
+    RAISES (ValueError): EL104 if a file is damaged, EL100 and EL103 if it cannot be read.
     """
     files = {name: read_file(folder / name, size) for name, size in most.items()}
-    check_contents(folder, files)
+    check_digests(folder, files)
     return files
 
 
 def join_files(files: Mapping[str, bytes]) -> bytes:
     """files (Mapping[str, bytes]): name -> content. RETURNS (bytes): one message."""
-    return srsly.msgpack_dumps({**files, _DIGESTS: _get_digests(files)})
+    return srsly.msgpack_dumps(dict(files))
 
 
 def split_files(
@@ -581,41 +412,63 @@ def split_files(
     """Read a message of `join_files`.
 
     data (bytes): the message.
-    most (Mapping[str, int]): the names that there can be -> bytes of each.
-    source (str): what the message is, for errors.
+    most (Mapping[str, int]): the names that there may be -> bytes of each.
+    source (str): where the message comes from, for errors.
     optional (Collection[str]): names that may be missing.
-    RETURNS (Dict[str, bytes]): name -> content, of the names that are there.
-    RAISES (ValueError): EL116 if it cannot be read, holds other names, or is not what was
-        written.
+    RETURNS (Dict[str, bytes]): name -> content.
+    RAISES (ValueError): EL116 if it cannot be read or has other content.
     """
-    message = unpack(data, source, most_items=len(most) + 1)
+    message = unpack(data, source, most_items=len(most))
+    error = ""
     if not isinstance(message, dict):
-        raise _make_error(source, f"they hold {type(message).__name__}, expected files by name")
-    digests = message.pop(_DIGESTS, None)
-    files = {name: _read_content(content) for name, content in message.items()}
-    for name, content in files.items():
-        if name not in most:
-            raise _make_error(source, f"they hold {name!r:.50}, expected {', '.join(most)}")
-        if content is None or len(content) > most[name]:
-            raise _make_error(source, f"'{name}' is no file of at most {most[name]} bytes")
-    missing = [name for name in most if name not in files and name not in optional]
-    if missing:
-        raise _make_error(source, f"they lack {', '.join(missing)}")
-    if digests is not None and digests != _get_digests(files):
-        raise _make_error(source, "the digests are not those of the content")
-    return files
+        error = f"they hold {type(message).__name__}, expected files by name"
+    elif unknown := set(message) - set(most):
+        error = f"they hold {sorted(map(repr, unknown))[0]:.50}, expected {', '.join(most)}"
+    elif missing := [name for name in most if name not in message and name not in optional]:
+        error = f"they lack {', '.join(missing)}"
+    else:
+        for name, content in message.items():
+            # spaCy writes JSON as text.
+            if isinstance(content, str):
+                message[name] = content = content.encode("utf-8", errors="replace")
+            if not isinstance(content, bytes) or len(content) > most[name]:
+                error = f"'{name}' is not a file of at most {most[name]} bytes"
+    if error:
+        raise ValueError(Errors.EL116.format(source=source, error=error))
+    return message
 
 
-def _read_content(content: Any) -> Any:
-    # spaCy writes JSON as text.
-    if isinstance(content, str):
-        return content.encode("utf-8", errors="replace")
-    return content if isinstance(content, bytes) else None
+# To be removed when no room uses them any more.
+
+_HEAD = re.compile(rb'\{\n  "digest": "([0-9a-f]{32})",\n')
 
 
-def _get_digests(files: Mapping[str, bytes]) -> Dict[str, str]:
-    return {name: digest(content) for name, content in files.items()}
+def write_checked_json(path: Path, content: Dict[str, Any], *, indent: Optional[int] = 2) -> None:
+    body = json.dumps(content, indent=indent, allow_nan=False).encode("utf-8")
+    body = body.removeprefix(b"{").removeprefix(b"\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
 
 
-def _make_error(source: str, error: str) -> ValueError:
-    return ValueError(Errors.EL116.format(source=source, error=error))
+def has_digest(path: Path) -> bool:
+    return _HEAD.match(read_file(path, JSON_BYTES)) is not None
+
+
+def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
+    content = read_file(path, JSON_BYTES)
+    head = _HEAD.match(content)
+    if head is None and not required:
+        parsed = read_json_object(path)
+        if "digest" not in parsed:
+            return parsed
+    if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
+        raise ValueError(Errors.EL142.format(path=path))
+    return parse_json_object(b"{" + content[head.end() :])
+
+
+def check_all_digests(folder: Path) -> bool:
+    path = folder / DIGESTS_FILE
+    if not path.exists():
+        return False
+    check_digests(folder, read_json_object(path))
+    return True

@@ -1,39 +1,62 @@
-"""AllenNLP / bilm-tf: options.json and an HDF5 file of weights.
+"""AllenNLP / bilm-tf: options.json and an HDF5 file of weights, read and written.
 
-Sources: bilm-tf `model.py`, `data.py` and `training.py`, AllenNLP `elmo.py`.
+An HDF5 file can refer to other files: by links, external storage and virtual datasets. These are
+refused, and shapes and types are compared with the options before numbers are read.
 """
 
+import math
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import ContextManager, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
+import srsly
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..bilm.batch import BOS_WORD, EOS_WORD
 from ..bilm.config import BiLMConfig
-from ..bilm.weights import N_SPECIAL_WORDS, TensorHeader, check_headers, check_names
+from ..bilm.model import BiLM
+from ..bilm.weights import N_SPECIAL_WORDS, TensorHeader, check_headers, check_names, check_numbers
 from ..bilm.word_table import WordTable
 from ..errors import Errors
-from ..files import check_digests
-from .allennlp_layout import EMBEDDING, PROJECTION, WORD_PROJECTION, plan_datasets, to_state
-from .allennlp_options import config_from_options, read_options_file
-from .checkpoint_files import CheckpointFiles
-from .formats import CheckpointReader, SoftmaxWeights, read_words
-from .hdf5 import HDF5Dataset, HDF5File, find_dataset, h5py, list_datasets, open_hdf5
-from .hdf5_numbers import check_sizes, read_numbers
+from ..files import check_digests, read_json_object, require_file
+from ..utils import show_reason
+from .allennlp_layout import (
+    EMBEDDING,
+    PROJECTION,
+    WORD_PROJECTION,
+    config_from_options,
+    make_options,
+    plan_datasets,
+    to_arrays,
+    to_state,
+)
+from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights, read_words, write_words
+from .native import checkpoint_folder
 from .tensors import StateDict
 
+try:
+    import h5py
+except ImportError:  # the extra "allennlp"
+    h5py = None
+
 OPTIONS_FILE = "options.json"
+WEIGHTS_FILE = "weights.hdf5"
+SOFTMAX_FILE = "softmax_weights.hdf5"
 VOCAB_FILE = "vocab.txt"
 SOFTMAX_WEIGHT = "softmax/W"
 SOFTMAX_BIAS = "softmax/b"
-_SPECIAL = (BOS_WORD, EOS_WORD, "<UNK>")
-# A model of one layer is dumped without the wrapper of several.
+_SPECIAL_WORDS = (BOS_WORD, EOS_WORD, "<UNK>")
+# The file of a model with one layer has no wrapper of several cells.
 _CELL, _ONLY_CELL = "/RNN/MultiRNNCell/Cell0/LSTMCell/", "/RNN/LSTMCell/"
+# Bytes of numbers for a byte of the file. Compressed weights have less than two; toy models of
+# tests, which are mostly zeros, are small.
+_MAX_RATIO = 8
+_FREE_BYTES = 16_000_000
 
 
 def matches_allennlp(files: CheckpointFiles) -> bool:
@@ -43,24 +66,18 @@ def matches_allennlp(files: CheckpointFiles) -> bool:
     return (files.folder / OPTIONS_FILE).exists() and any(files.folder.glob("*.hdf5"))
 
 
-def find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
-    """Find the two files of a checkpoint.
-
-    files (CheckpointFiles): the pair itself, or a folder that holds one.
-    RETURNS (Tuple[Path, Path]): options and weights.
-    RAISES (ValueError): EL035 if a folder holds several files of weights.
-    """
+def _find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
+    """Find the paths of options and weights."""
     if files.weights_path is not None:
         return files.path, files.weights_path
-    paths = sorted(p for p in files.folder.glob("*.hdf5") if not _is_softmax(p))
+    paths = sorted(path for path in files.folder.glob("*.hdf5") if "softmax" not in path.name)
     if len(paths) != 1:
-        names = ", ".join(p.name for p in paths) or "none"
-        raise ValueError(Errors.EL035.format(path=files.path, found=names))
+        names = ", ".join(path.name for path in paths) or "none"
+        raise ValueError(
+            f"'{files.path}' has to contain one .hdf5 file of weights besides the softmax, found: "
+            f"{names}. Give the paths of options.json and of the weights."
+        )
     return files.folder / OPTIONS_FILE, paths[0]
-
-
-def _is_softmax(path: Path) -> bool:
-    return "softmax" in path.name
 
 
 def read_options(path: Path) -> BiLMConfig:
@@ -68,48 +85,44 @@ def read_options(path: Path) -> BiLMConfig:
 
     path (Path): the file.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL030 if there is no file, EL032 if it is not JSON, EL104 if it is
-        not what was written; else as `config_from_options`.
+    RAISES (ValueError): EL030 if there is no file, EL104 if it is damaged; EL032 if it does not
+        describe a biLM.
     """
     CheckpointFiles(path).require()
-    return _read_options(path, known_only=True)
-
-
-def _read_options(path: Path, known_only: bool) -> BiLMConfig:
-    options = read_options_file(path)
+    check_digests(path.parent, [path.name, VOCAB_FILE])
+    try:
+        options = read_json_object(path)
+    except ValueError as err:
+        raise ValueError(Errors.EL032.format(path=path, error=show_reason(err))) from err
     words = [] if "char_cnn" in options else _read_table_words(path.parent)
-    config = config_from_options(options, str(path), len(words))
-    check_digests(path.parent, [path.name], known_only=known_only)
-    if config.input == "words":
-        check_digests(path.parent, [VOCAB_FILE], known_only=True)
-    return config
+    return config_from_options(options, str(path), len(words))
 
 
 def _read_table_words(folder: Path) -> List[str]:
-    """The words of a model that reads no characters; none without a usable vocabulary."""
+    """Read the words of a model that reads words; none without a usable vocabulary."""
     path = folder / VOCAB_FILE
     words = read_words(path) if path.exists() else []
+    n_special = len(_SPECIAL_WORDS)
     # Without a row for unknown words bilm-tf drops them, and misaligns the sentence.
-    return words[len(_SPECIAL) :] if tuple(words[: len(_SPECIAL)]) == _SPECIAL else []
+    return words[n_special:] if tuple(words[:n_special]) == _SPECIAL_WORDS else []
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape of a pair of files, and compare it with the weights' own.
+    """Read the shape of a pair of files, and compare it with the weights.
 
     files (CheckpointFiles): the pair, or its folder.
     RETURNS (BiLMConfig): the shape.
     RAISES (ValueError): as `read_options`; EL038 without h5py, EL033 if the weights cannot
-        be read, EL020 to EL022 if they are of another shape, EL108 to EL110 if they are not
-        stored as weights are.
+        be read, EL020 to EL022 if they are of another shape.
     """
-    options_path, weights_path = find_pair(files)
-    config = _read_options(options_path, known_only=files.weights_path is not None)
+    options_path, weights_path = _find_pair(files)
+    config = read_options(options_path)
     with _open(weights_path) as file:
-        # AllenNLP's own trainer projects even where the width stays the same: the options
-        # do not tell, the weights do.
-        if not config.projection and _find(file, PROJECTION) is not None:
+        # AllenNLP's own trainer projects even where the width stays the same: the options do not
+        # tell, the weights do.
+        if not config.projection and _find(weights_path, file, PROJECTION) is not None:
             config = replace(config, projection=True)
-        _find_weights(file, config, list_datasets(file))
+        _find_weights(weights_path, file, config)
     return config
 
 
@@ -119,69 +132,30 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     files (CheckpointFiles): the pair, or its folder.
     config (BiLMConfig): the shape of the pair.
     RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): as `read_allennlp_config`; EL104, EL106 and EL111 if the numbers
-        are not what was written.
+    RAISES (ValueError): as `read_allennlp_config`; EL104 and EL106 if the file is damaged.
     """
-    options_path, path = find_pair(files)
-    check_digests(path.parent, [path.name], known_only=files.weights_path is not None)
+    options_path, path = _find_pair(files)
+    check_digests(path.parent, [path.name])
     with _open(path) as file:
-        datasets = _find_weights(file, config)
-        state = to_state(config, partial(_read_weight, config, datasets))
+        datasets = _find_weights(path, file, config)
+
+        def read(name: str) -> NDArray:
+            if name in datasets:
+                return _read_numbers(path, name, datasets[name])
+            # bilm-tf omitted this projection of words: a product with the identity is exact.
+            n = config.n_filters
+            is_weight = name == WORD_PROJECTION[0]
+            return np.eye(n, dtype=np.float32) if is_weight else np.zeros(n, dtype=np.float32)
+
+        state = to_state(config, read)
     if config.input == "words":
         words = _read_table_words(options_path.parent)
-        state.update(_fill_table(config, words, state.pop(EMBEDDING)))
+        embedding = state.pop(EMBEDDING)
+        table = WordTable(config)
+        table.fill(words, embedding[N_SPECIAL_WORDS:])
+        rows = {**table.state_dict(), "special": embedding[:N_SPECIAL_WORDS]}
+        state.update({f"word_table.{name}": tensor for name, tensor in rows.items()})
     return state
-
-
-def _open(path: Path) -> ContextManager[HDF5File]:
-    if h5py is None:
-        raise ValueError(Errors.EL038.format(path=path))
-    return open_hdf5(path)
-
-
-def _find(file: HDF5File, name: str) -> Optional[HDF5Dataset]:
-    return find_dataset(file, name) or find_dataset(file, name.replace(_CELL, _ONLY_CELL))
-
-
-def _find_weights(
-    file: HDF5File, config: BiLMConfig, names: Sequence[str] = ()
-) -> Dict[str, HDF5Dataset]:
-    """The datasets of a biLM by their names, compared with its shape; those of a one-layer
-    model get a layer's name. No number is read. Of `names` there may be no other ones."""
-    expected = {name: TensorHeader(dataset.shape) for name, dataset in plan_datasets(config)}
-    found = {name: dataset for name in expected if (dataset := _find(file, name)) is not None}
-    if config.n_filters == config.direction_width and not set(WORD_PROJECTION) & set(found):
-        for name in WORD_PROJECTION:
-            expected.pop(name, None)
-    others = {name.replace(_ONLY_CELL, _CELL) for name in names}
-    check_names(expected, {**dict.fromkeys(others), **found}, str(file.path))
-    _check_datasets(file, expected, found)
-    return found
-
-
-def _check_datasets(
-    file: HDF5File, expected: Dict[str, TensorHeader], found: Dict[str, HDF5Dataset]
-) -> None:
-    headers = {name: TensorHeader(dataset.shape, dataset.dtype) for name, dataset in found.items()}
-    check_headers(expected, headers, str(file.path))
-    check_sizes(file, list(found.values()))
-
-
-def _read_weight(config: BiLMConfig, datasets: Dict[str, HDF5Dataset], name: str) -> NDArray:
-    if name in datasets:
-        return read_numbers(datasets[name])
-    # The projection of words that bilm-tf left out: a product with the identity is exact.
-    weight, _ = WORD_PROJECTION
-    n = config.n_filters
-    return np.eye(n, dtype=np.float32) if name == weight else np.zeros(n, dtype=np.float32)
-
-
-def _fill_table(config: BiLMConfig, words: List[str], embedding: Tensor) -> StateDict:
-    """The weights of a word table from rows in the order of the vocabulary."""
-    table = WordTable(config)
-    table.fill(words, embedding[N_SPECIAL_WORDS:])
-    state = {**table.state_dict(), "special": embedding[:N_SPECIAL_WORDS]}
-    return {f"word_table.{name}": tensor for name, tensor in state.items()}
 
 
 def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
@@ -193,22 +167,175 @@ def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
         vocabulary; else as `read_allennlp_state`.
     """
     folder = files.folder
-    paths = sorted(p for p in folder.glob("*.hdf5") if _is_softmax(p))
+    path = next((p for p in sorted(folder.glob("*.hdf5")) if "softmax" in p.name), None)
     vocab = folder / VOCAB_FILE
-    if files.weights_path is not None or not paths or not vocab.exists():
+    if files.weights_path is not None or path is None or not vocab.exists():
         return None
+    check_digests(folder, [path.name, VOCAB_FILE])
     words = read_words(vocab)
-    width = _read_options(folder / OPTIONS_FILE, known_only=False).direction_width
+    width = read_options(folder / OPTIONS_FILE).direction_width
     expected = {
         SOFTMAX_WEIGHT: TensorHeader((len(words), width)),
         SOFTMAX_BIAS: TensorHeader((len(words),)),
     }
-    check_digests(folder, [paths[0].name, VOCAB_FILE])
-    with _open(paths[0]) as file:
-        found = {name: data for name in expected if (data := find_dataset(file, name)) is not None}
-        _check_datasets(file, expected, found)
-        weight, bias = (torch.from_numpy(read_numbers(found[name])) for name in expected)
+    with _open(path) as file:
+        found = {name: _find(path, file, name) for name in expected}
+        found = {name: dataset for name, dataset in found.items() if dataset is not None}
+        _check_datasets(path, expected, found)
+        weight, bias = (
+            torch.from_numpy(_read_numbers(path, name, found[name])) for name in expected
+        )
     return SoftmaxWeights("full", {}, {"weight": weight, "bias": bias}, words)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """Open an HDF5 file for reading. YIELDS (h5py.File)."""
+    if h5py is None:
+        raise _h5py_error(path)
+    require_file(path)
+    with _translate_errors(path):
+        file = h5py.File(path, "r")
+    with file:
+        yield file
+
+
+def _h5py_error(path: Path) -> ValueError:
+    text = Errors.EL038.format(purpose=f"'{path}'", package="h5py", extra="allennlp")
+    return ValueError(text)
+
+
+@contextmanager
+def _translate_errors(path: Path) -> Iterator[None]:
+    # h5py raises errors of the system, of keys, of types, of text for damaged files.
+    try:
+        yield
+    except Exception as err:
+        raise _read_error(path, show_reason(err)) from err
+
+
+def _read_error(path: Path, error: str) -> ValueError:
+    return ValueError(Errors.EL033.format(path=path, error=error))
+
+
+def _find(path: Path, file: Any, name: str) -> Optional[Any]:
+    """Look up a dataset by name, "a/b". RETURNS (Optional[h5py.Dataset]): None if it is missing.
+    RAISES (ValueError): EL033 if it refers to another file, or a group above it is a link."""
+    entry = file
+    for part in name.split("/"):
+        with _translate_errors(path):
+            is_group = isinstance(entry, h5py.Group)
+            link = entry.get(part, getlink=True) if is_group else None
+        if link is None:
+            return None
+        if not isinstance(link, h5py.HardLink):
+            raise _read_error(path, f"'{part}' in '{name}' is a link, which is not followed")
+        with _translate_errors(path):
+            entry = entry[part]
+    if not isinstance(entry, h5py.Dataset):
+        return None
+    with _translate_errors(path):
+        refers = entry.is_virtual or entry.external
+    if refers:
+        raise _read_error(path, f"the numbers of '{name}' are stored in another file")
+    return entry
+
+
+def _find_weights(path: Path, file: Any, config: BiLMConfig) -> Dict[str, Any]:
+    """Look up the datasets of a biLM, and compare names, shapes and types. No number is read.
+    RETURNS (Dict[str, h5py.Dataset]): by name; names of a one-layer model are completed."""
+    expected = {name: TensorHeader(dataset.shape) for name, dataset in plan_datasets(config)}
+    found: Dict[str, Any] = {}
+    for name in expected:
+        dataset = _find(path, file, name) or _find(path, file, name.replace(_CELL, _ONLY_CELL))
+        if dataset is not None:
+            found[name] = dataset
+    if config.n_filters == config.direction_width and not set(WORD_PROJECTION) & set(found):
+        for name in WORD_PROJECTION:
+            expected.pop(name, None)
+    others: List[str] = []
+    with _translate_errors(path):
+        file.visititems(lambda n, d: others.append(n) if isinstance(d, h5py.Dataset) else None)
+    names = {name.replace(_ONLY_CELL, _CELL): None for name in others}
+    check_names(expected, {**names, **found}, str(path))
+    _check_datasets(path, expected, found)
+    return found
+
+
+def _check_datasets(path: Path, expected: Dict[str, TensorHeader], found: Dict[str, Any]) -> None:
+    """Check that the file has numbers of these shapes and types, so that reading them takes memory
+    in proportion to its size."""
+    headers = {}
+    for name, dataset in found.items():
+        with _translate_errors(path):
+            headers[name] = TensorHeader(dataset.shape or (), dataset.dtype.name)
+            is_empty = dataset.size and not dataset.id.get_storage_size()
+            has_large_chunks = any(
+                chunk > size for chunk, size in zip(dataset.chunks or (), dataset.shape or ())
+            )
+        if name in expected and headers[name] == expected[name] and is_empty:
+            raise _read_error(path, f"the numbers of '{name}' were never written")
+        if has_large_chunks:
+            raise _read_error(path, f"the chunks of '{name}' are larger than the dataset")
+    check_headers(expected, headers, str(path))
+    n_bytes = sum(4 * math.prod(header.shape) for header in headers.values())
+    size = path.stat().st_size
+    if n_bytes > _MAX_RATIO * size + _FREE_BYTES:
+        raise _read_error(path, f"it claims {n_bytes:,} bytes of numbers in a file of {size:,}")
+
+
+def _read_numbers(path: Path, name: str, dataset: Any) -> NDArray:
+    with _translate_errors(path):
+        array: NDArray = dataset.astype("float32")[...]
+    check_numbers(name, torch.from_numpy(array), str(path))
+    return array
+
+
+def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] = None) -> None:
+    """Write options.json and weights.hdf5, and with a softmax softmax_weights.hdf5 and
+    vocab.txt. The write is atomic.
+
+    bilm (BiLM): what to write; it must read characters.
+    folder (Path): where; must not exist.
+    softmax (Optional[SoftmaxWeights]): "full" or "sampled".
+    RAISES (ValueError): EL034 if the folder exists, EL038 without h5py, EL039 if the
+        format cannot hold the biLM or the softmax, EL106 for NaN or infinite weights, EL113 if the
+        folder cannot be written.
+    """
+    if h5py is None:
+        raise _h5py_error(folder)
+    config = bilm.config
+    problem = ""
+    if config.input != "characters":
+        problem = f"this biLM reads {config.input}"
+    elif config.cell_width < config.direction_width:
+        problem = f"this biLM has {config.cell_width} cells for {config.direction_width} outputs"
+    elif softmax is not None and set(softmax.state) != {"weight", "bias"}:
+        problem = f"this softmax is of the kind '{softmax.kind}'; leave it out by `--no-softmax`"
+    if problem:
+        raise ValueError(Errors.EL039.format(problem=problem))
+    with checkpoint_folder(folder, may_replace=lambda path: False) as temporary:
+        srsly.write_json(temporary / OPTIONS_FILE, make_options(config))
+        _write_arrays(temporary / WEIGHTS_FILE, to_arrays(config, bilm.state_dict()))
+        if softmax is not None:
+            names = {SOFTMAX_WEIGHT: "weight", SOFTMAX_BIAS: "bias"}
+            arrays = {theirs: _to_array(softmax.state[ours]) for theirs, ours in names.items()}
+            _write_arrays(temporary / SOFTMAX_FILE, arrays)
+            write_words(temporary / VOCAB_FILE, softmax.words)
+
+
+def _to_array(tensor: Tensor) -> NDArray:
+    return tensor.detach().cpu().float().numpy()
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> None:
+    # In memory first, so that a full disk is an OSError, and not one of HDF5.
+    content = BytesIO()
+    with h5py.File(content, "w") as file:
+        for name, array in arrays.items():
+            check_numbers(name, torch.from_numpy(array), "the model to write")
+            file.create_dataset(name, data=array)
+    path.write_bytes(content.getbuffer())
 
 
 allennlp_reader = CheckpointReader(

@@ -1,10 +1,10 @@
-"""The layout of AllenNLP / bilm-tf HDF5 files: one table of names, read both ways.
+"""The layout of AllenNLP / bilm-tf files: options.json, and names and shapes in the HDF5 file.
 
-Names and arithmetic: bilm-tf `model.py` and `training.py`, AllenNLP `elmo_lstm.py`. Four
-conventions differ from ours and are commented where they are met.
+Sources: bilm-tf `model.py` and `training.py`, AllenNLP `elmo.py` and `elmo_lstm.py`. Four
+conventions differ from ours, see the comments.
 """
 
-from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -13,31 +13,27 @@ from numpy.typing import NDArray
 from ..bilm.batch import N_CHARACTERS
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import N_SPECIAL_WORDS
+from ..errors import Errors
+from ..utils import show_reason, show_value
 from .tensors import StateDict
+
+# Readers expect a character for padding besides the 261 of the trainer.
+_N_CHARACTERS = N_CHARACTERS + 1
 
 # Rows of a model that reads words, in the order of its vocabulary.
 EMBEDDING = "embedding"
 
 
 class Layout(NamedTuple):
-    """How an array is stored.
-
-    to_ours (Callable[[NDArray], NDArray]): the file's array -> ours.
-    to_theirs (Callable[[NDArray], NDArray]): back.
-    """
+    """How an array is stored: functions from the file's array to ours, and back."""
 
     to_ours: Callable[[NDArray], NDArray]
     to_theirs: Callable[[NDArray], NDArray]
 
 
 class Dataset(NamedTuple):
-    """One dataset of the file.
-
-    shape (Tuple[int, ...]): its shape.
-    name (str): the weight of ours that it becomes.
-    layout (Layout): how it is stored.
-    part (int): which half of our weight it is; -1 if all.
-    """
+    """One dataset of the file: its shape, the name of our weight, how it is stored, and which half
+    of our weight it is (-1: all of it)."""
 
     shape: Tuple[int, ...]
     name: str
@@ -84,13 +80,13 @@ def _cell_name(direction: int, layer: int) -> str:
 
 
 PROJECTION = f"{_cell_name(0, 0)}/W_P_0"
-# bilm-tf leaves it out where it would keep the width.
+# bilm-tf omits it where the width stays the same.
 WORD_PROJECTION = ("CNN_proj/W_proj", "CNN_proj/b_proj")
 
 
 def plan_datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
-    """config (BiLMConfig): a shape. YIELDS (Tuple[str, Dataset]): names in the file, and
-    what is there. Two parts of one weight follow each other."""
+    """config (BiLMConfig): a shape. YIELDS (Tuple[str, Dataset]): datasets with their names in the
+    file. The two parts of one weight follow each other."""
     if config.input == "characters":
         yield from _char_cnn(config)
     else:
@@ -133,8 +129,12 @@ def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dat
 
 
 def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
-    """config (BiLMConfig): the shape. read (Callable[[str], NDArray]): gives a dataset in its
-    shape, float32. RETURNS (StateDict): our weights, float32."""
+    """Convert the datasets of a file to our weights.
+
+    config (BiLMConfig): the shape.
+    read (Callable[[str], NDArray]): returns a dataset by name, in its shape, float32.
+    RETURNS (StateDict): our weights, float32.
+    """
     parts: Dict[str, List[NDArray]] = {}
     for name, dataset in plan_datasets(config):
         parts.setdefault(dataset.name, []).append(dataset.layout.to_ours(read(name)))
@@ -145,9 +145,13 @@ def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
 
 
 def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
-    """config (BiLMConfig): the shape. state (StateDict): our weights. RETURNS
-    (Dict[str, NDArray]): all datasets, float32. A forget gate's bias outside of 0.5 to 2
-    may come back changed by a rounding of 6e-8: the file stores it less 1."""
+    """Convert our weights to the datasets of a file. A forget gate's bias outside of 0.5 to 2 may
+    change by a rounding of 6e-8 when it is read back: the file stores it less 1.
+
+    config (BiLMConfig): the shape.
+    state (StateDict): our weights.
+    RETURNS (Dict[str, NDArray]): all datasets, float32.
+    """
     arrays: Dict[str, NDArray] = {}
     for name, dataset in plan_datasets(config):
         ours = state[dataset.name].detach().cpu().float().numpy()
@@ -155,3 +159,87 @@ def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
             ours = np.split(ours, 2)[dataset.part]
         arrays[name] = np.ascontiguousarray(dataset.layout.to_theirs(ours))
     return arrays
+
+
+def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) -> BiLMConfig:
+    """Read a shape from options, tolerant of all that bilm-tf accepts.
+
+    options (Dict[str, Any]): the content of options.json.
+    source (str): the file, for messages.
+    n_words (int): words of a model that reads words, without the special ones.
+    RETURNS (BiLMConfig): the shape.
+    RAISES (ValueError): EL032 for a missing or impossible option, and for a model that reads words
+        without its words.
+    """
+    try:
+        if options.get("bidirectional", True) is not True:
+            raise ValueError(f"bidirectional is {show_value(options['bidirectional'])}")
+        shape = _read_lstm(options["lstm"])
+        if "char_cnn" in options:
+            shape.update(_read_char_cnn(options["char_cnn"]))
+        elif n_words:
+            shape.update(input="words", n_words=n_words)
+        else:
+            raise ValueError(
+                "it has no 'char_cnn', so the model reads words: put its vocabulary, with <S>, "
+                "</S> and <UNK> in front, beside it as vocab.txt"
+            )
+        return BiLMConfig(**shape)
+    except KeyError as err:
+        raise ValueError(Errors.EL032.format(path=source, error=f"it has no {err}")) from err
+    except (AttributeError, TypeError, ValueError) as err:
+        raise ValueError(Errors.EL032.format(path=source, error=show_reason(err))) from err
+
+
+def _read_lstm(lstm: Dict[str, Any]) -> Dict[str, Any]:
+    width, cell_width = lstm["projection_dim"], lstm["dim"]
+    if cell_width < width:
+        raise ValueError(f"dim {cell_width} is below projection_dim {width}")
+    return {
+        "width": 2 * width,
+        "depth": lstm.get("n_layers", 1),
+        "cell_width": cell_width,
+        # AllenNLP takes 0, too, for no clip.
+        "cell_clip": lstm.get("cell_clip") or None,
+        "proj_clip": lstm.get("proj_clip") or None,
+        # bilm-tf builds a plain LSTM cell where both widths are the same.
+        "projection": cell_width > width,
+        "skip_connections": lstm.get("use_skip_connections", False),
+    }
+
+
+def _read_char_cnn(char_cnn: Dict[str, Any]) -> Dict[str, Any]:
+    # 262 in released options, 261 in those of training, where 0 stands for the trainer's default.
+    n_characters = char_cnn.get("n_characters") or N_CHARACTERS
+    if n_characters not in (N_CHARACTERS, _N_CHARACTERS):
+        raise ValueError(f"n_characters is {show_value(n_characters)}, neither 261 nor 262")
+    return {
+        "char_width": char_cnn["embedding"]["dim"],
+        "filters": char_cnn["filters"],
+        "n_highway": char_cnn.get("n_highway") or 0,
+        "max_chars": char_cnn["max_characters_per_token"],
+        "activation": char_cnn.get("activation", "relu"),
+    }
+
+
+def make_options(config: BiLMConfig) -> Dict[str, Any]:
+    """config (BiLMConfig): a shape that reads characters. RETURNS (Dict[str, Any]): the
+    content of options.json."""
+    return {
+        "lstm": {
+            "use_skip_connections": config.skip_connections,
+            "projection_dim": config.direction_width,
+            "cell_clip": config.cell_clip,
+            "proj_clip": config.proj_clip,
+            "dim": config.cell_width,
+            "n_layers": config.depth,
+        },
+        "char_cnn": {
+            "activation": config.activation,
+            "filters": [list(f) for f in config.filters],
+            "n_highway": config.n_highway,
+            "embedding": {"dim": config.char_width},
+            "n_characters": _N_CHARACTERS,
+            "max_characters_per_token": config.max_chars,
+        },
+    }

@@ -1,26 +1,125 @@
-"""`CheckpointReader`: how to read a format, and which one a path is in."""
+"""Find a checkpoint by its path or name, and read it in whatever format it is."""
 
+from importlib.metadata import entry_points
+from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.weights import load_weights
 from ..errors import Errors
-from ..files import read_file, write_file
-from ..registry import checkpoint_readers
+from ..files import find_folder, read_file, write_file
+from ..registry import checkpoint_readers, models
 from ..utils import show_reason
-from .checkpoint_files import CheckpointFiles
-from .named_models import list_models
-from .steady_reading import read_steadily
 from .tensors import StateDict
 
-# A hundred million words.
-_MOST_BYTES = 1_000_000_000
+PathLike = Union[str, Path]
+
+BUNDLED_NAME = "en_small"
+# The small English model, see docs/data.md and its meta.json.
+BUNDLED = Path(str(package_files("spacy_elmo"))) / "data" / BUNDLED_NAME
+_MODELS_GROUP = "spacy_elmo_models"
+
+
+class CheckpointFiles(NamedTuple):
+    """A folder, or a file that describes the shape and one that holds the weights.
+
+    path (Path): the folder, or the first file.
+    weights_path (Optional[Path]): the second file; None for a folder.
+    """
+
+    path: Path
+    weights_path: Optional[Path] = None
+
+    @classmethod
+    def of(cls, path: PathLike, weights_path: Optional[PathLike] = None) -> "CheckpointFiles":
+        """Find a checkpoint; nothing is opened.
+
+        path (PathLike): a folder, the first of two files, or the name of an installed model
+            ("en_small"). A path that exists takes precedence over a name.
+        weights_path (Optional[PathLike]): the second file.
+        RETURNS (CheckpointFiles): the paths.
+        RAISES (ValueError): EL189 if the package of a model is broken.
+        """
+        if weights_path is not None:
+            return cls(Path(path), Path(weights_path))
+        name = find_name(path)
+        return cls(Path(path)) if name is None else cls.named(name)
+
+    @classmethod
+    def named(cls, name: str = BUNDLED_NAME) -> "CheckpointFiles":
+        """name (str): of an installed model. RETURNS (CheckpointFiles): its folder. RAISES
+        (ValueError): EL030 if it is not installed, EL189 if its package is broken."""
+        return cls(find_model(name))
+
+    @property
+    def folder(self) -> Path:
+        """RETURNS (Path): The folder; NAME.previous if a writer was killed while it replaced
+        the folder."""
+        return find_folder(self.path)
+
+    def require(self) -> None:
+        """RAISES (ValueError): EL030 if a path does not exist."""
+        for path in (self.path, self.weights_path):
+            if path is not None and not _exists(path):
+                raise ValueError(Errors.EL030.format(path=path, known=", ".join(list_models())))
+
+    def __str__(self) -> str:
+        return str(self.path if self.weights_path is None else self.weights_path)
+
+
+def find_name(path: PathLike) -> Optional[str]:
+    """path (PathLike): as given by a user. RETURNS (Optional[str]): The name of an installed
+    model; None if something exists at that path, or no model has the name."""
+    return None if _exists(Path(path)) or str(path) not in list_models() else str(path)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return find_folder(path).exists()
+    except (OSError, ValueError):
+        # The name is too long or contains NUL, or a folder may not be read.
+        return False
+
+
+def get_en_small() -> Path:
+    """RETURNS (Path): Folder of the bundled model."""
+    return BUNDLED
+
+
+def is_bundled(weights: str) -> bool:
+    """weights (str): a folder or a name; "" for the bundled model. RETURNS (bool): Whether it is
+    the bundled model."""
+    return weights in ("", BUNDLED_NAME) or Path(weights).resolve() == BUNDLED.resolve()
+
+
+def list_models() -> List[str]:
+    """RETURNS (List[str]): Names of the installed models. No package is imported."""
+    return sorted({entry.name for entry in entry_points(group=_MODELS_GROUP)})
+
+
+def find_model(name: str) -> Path:
+    """name (str): of a model. RETURNS (Path): its folder. RAISES (ValueError): EL030 if no
+    installed package declares it, EL189 if its package is broken or several declare it."""
+    # The same installation may be listed twice.
+    group = entry_points(group=_MODELS_GROUP)
+    found = sorted({entry.value for entry in group if entry.name == name})
+    if not found:
+        raise ValueError(Errors.EL030.format(path=name, known=", ".join(list_models())))
+    try:
+        if len(found) > 1:
+            raise ValueError(f"several packages declare it: {', '.join(found)}")
+        path = Path(models.get(name)())
+        if not path.is_dir():
+            raise FileNotFoundError(f"there is no folder '{path}'")
+        return path
+    except Exception as err:  # another package's code may raise anything
+        raise ValueError(Errors.EL189.format(name=name, problem=show_reason(err))) from err
 
 
 class SoftmaxWeights(NamedTuple):
-    """What a language model predicts with, as it is stored.
+    """The stored softmax of a language model.
 
     kind (str): registered name of the softmax, such as "full".
     settings (Dict[str, Any]): its further arguments.
@@ -39,8 +138,8 @@ class CheckpointReader(NamedTuple):
 
     matches (Callable[[CheckpointFiles], bool]): whether the files are of this format,
         by their names alone.
-    read_config (Callable[[CheckpointFiles], BiLMConfig]): the shape, if the weights' headers
-        fit it: what is made of it is then as large as the file.
+    read_config (Callable[[CheckpointFiles], BiLMConfig]): reads the shape, and compares it with
+        the shapes of the stored weights, so that the file limits the memory for the biLM.
     read_state (Callable[[CheckpointFiles, BiLMConfig], StateDict]): weights by the
         names of `BiLM.state_dict()`, float32.
     read_softmax (Callable[[CheckpointFiles], Optional[SoftmaxWeights]]): the softmax;
@@ -58,55 +157,41 @@ class CheckpointReader(NamedTuple):
 def find_reader(files: CheckpointFiles) -> CheckpointReader:
     """Find the format of a checkpoint.
 
-    files (CheckpointFiles): where it lies.
+    files (CheckpointFiles): its paths.
     RETURNS (CheckpointReader): the first registered reader that knows the files.
-    RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches, EL324 if
-        it is the name of an installed model, too.
+    RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches.
     """
     files.require()
     for _, reader in sorted(checkpoint_readers.get_all().items()):
         if reader.matches(files):
             return reader
-    message = Errors.EL324 if str(files) in list_models() else Errors.EL031
-    raise ValueError(message.format(path=files))
+    raise ValueError(Errors.EL031.format(path=files))
 
 
 def read_bilm(files: CheckpointFiles) -> BiLM:
     """Make a biLM from a checkpoint of any known format.
 
     files (CheckpointFiles): the checkpoint.
-    RETURNS (BiLM): of its shape, with its weights.
-    RAISES (ValueError): EL020 to EL022 if the weights do not fit the shape, EL030 to EL038
-        if they cannot be read, EL100 to EL114 for files that are damaged or no weights,
-        EL335 if another process replaces them all the time.
+    RETURNS (BiLM): with its weights.
+    RAISES (ValueError): EL020 to EL022 if the weights do not fit the shape, EL030 to EL033
+        and EL100 to EL106 if they cannot be read or are damaged.
     """
-    return _make_bilm(files, *read_steadily(files, lambda: _read_weights(files)))
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    state = reader.read_state(files, config)
+    bilm = BiLM(config)
+    load_weights(bilm, state, str(files))
+    return bilm
 
 
 def read_with_softmax(files: CheckpointFiles) -> Tuple[BiLM, Optional[SoftmaxWeights]]:
-    """Read a biLM and its softmax, both of the same moment.
+    """Read a biLM and its softmax. Errors as `read_bilm`.
 
     files (CheckpointFiles): the checkpoint.
     RETURNS (Tuple[BiLM, Optional[SoftmaxWeights]]): the biLM, and the softmax; None if it has
         none.
-    RAISES (ValueError): as `read_bilm`.
     """
-    weights, softmax = read_steadily(
-        files, lambda: (_read_weights(files), find_reader(files).read_softmax(files))
-    )
-    return _make_bilm(files, *weights), softmax
-
-
-def _read_weights(files: CheckpointFiles) -> Tuple[BiLMConfig, StateDict]:
-    reader = find_reader(files)
-    config = reader.read_config(files)
-    return config, reader.read_state(files, config)
-
-
-def _make_bilm(files: CheckpointFiles, config: BiLMConfig, state: StateDict) -> BiLM:
-    bilm = BiLM(config)
-    load_weights(bilm, state, str(files))
-    return bilm
+    return read_bilm(files), find_reader(files).read_softmax(files)
 
 
 def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
@@ -117,17 +202,12 @@ def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
     mismatch (str): message for another shape, with places for {path} and {differences}.
     RAISES (ValueError): with that message if the shapes differ; else as `read_bilm`.
     """
-
-    def read() -> StateDict:
-        reader = find_reader(files)
-        config = reader.read_config(files)
-        differences = bilm.config.differences(config)
-        if differences:
-            text = mismatch.format(path=files.path, differences="; ".join(differences))
-            raise ValueError(text)
-        return reader.read_state(files, config)
-
-    load_weights(bilm, read_steadily(files, read), str(files))
+    reader = find_reader(files)
+    config = reader.read_config(files)
+    differences = bilm.config.differences(config)
+    if differences:
+        raise ValueError(mismatch.format(path=files.path, differences="; ".join(differences)))
+    load_weights(bilm, reader.read_state(files, config), str(files))
 
 
 def read_words(path: Path) -> List[str]:
@@ -135,12 +215,12 @@ def read_words(path: Path) -> List[str]:
 
     path (Path): a word in each line, UTF-8, with or without a mark (BOM).
     RETURNS (List[str]): the words.
-    RAISES (ValueError): EL070 if the file cannot be read.
+    RAISES (ValueError): EL100 and EL103 if the file cannot be read.
     """
     try:
-        lines = read_file(path, _MOST_BYTES).decode("utf-8-sig").split("\n")
-    except ValueError as err:
-        raise ValueError(Errors.EL070.format(path=path, error=show_reason(err))) from err
+        lines = read_file(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
     return [word for line in lines if (word := line.rstrip("\r"))]
 
 

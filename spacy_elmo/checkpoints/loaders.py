@@ -1,7 +1,7 @@
-"""Where weights come from: loaders for a config's [initialize], and the plain entries.
+"""Loaders of weights for a config's [initialize], and functions to load without a config.
 
-A loader fills a biLM in place, or raises ValueError and leaves it alone. Loaders are
-objects, so that a pipeline that waits for its weights can be copied and pickled; no
+A loader fills a biLM in place, or raises ValueError and leaves it unchanged. Loaders are
+objects, so that a pipeline that waits for its weights can be copied and pickled; not
 dataclasses, which the config system would turn into dicts.
 """
 
@@ -15,9 +15,7 @@ from ..bilm.model import BiLM
 from ..errors import Errors
 from ..inference.embedder import Embedder, Loader
 from ..inference.modes import without_modes
-from .checkpoint_files import CheckpointFiles, PathLike
-from .formats import fill_bilm, find_reader, read_bilm
-from .named_models import BUNDLED_NAME
+from .formats import BUNDLED_NAME, CheckpointFiles, PathLike, fill_bilm, find_reader, read_bilm
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -41,13 +39,11 @@ class BundledLoader:
 
     @property
     def files(self) -> CheckpointFiles:
-        """RETURNS (CheckpointFiles): The model's folder. RAISES (ValueError): as
-        `find_model`."""
+        """RETURNS (CheckpointFiles): The model's folder."""
         return CheckpointFiles.named(self.name)
 
     def __call__(self, bilm: BiLM) -> None:
-        problem = Errors.EL025 if self.name == BUNDLED_NAME else Errors.EL023
-        fill_bilm(bilm, self.files, problem)
+        fill_bilm(bilm, self.files, Errors.EL023)
         logger.info("Loaded the weights of %s", self.name)
 
 
@@ -59,7 +55,7 @@ class RandomLoader:
 
     def __call__(self, bilm: BiLM) -> None:
         with torch.random.fork_rng(devices=[]):
-            # The processor's alone, which is the one that is put back.
+            # Not torch.manual_seed, which would seed GPUs, too: fork_rng restores the CPU alone.
             torch.default_generator.manual_seed(self.seed)
             bilm.load_state_dict(BiLM(bilm.config).state_dict())
         logger.info("Filled %d weights with random numbers", _count(bilm))
@@ -72,19 +68,17 @@ def _count(bilm: BiLM) -> int:
 def build_bundled_loader_v1() -> Loader:
     """Load the small English model that comes with the package. The default.
 
-    RETURNS (Loader): raises ValueError EL024 if this installation has none, EL025 if the
-        component has another shape.
+    RETURNS (Loader): raises ValueError EL023 if the component has another shape.
     """
     return BundledLoader()
 
 
 def build_bundled_loader_v2(name: str = BUNDLED_NAME) -> Loader:
-    """Load a model that came with a package: the bundled one, or that of an installed package
-    such as spacy-elmo-en-medium.
+    """Load the bundled model, or that of an installed package such as spacy-elmo-en-medium.
 
     name (str): of the model.
-    RETURNS (Loader): raises ValueError EL188 and EL189 for a name that is not installed,
-        EL024 if the bundled one is missing, EL023 or EL025 if the component has another shape.
+    RETURNS (Loader): raises ValueError EL030 if no package has the model, EL189 if the package is
+        broken, EL023 if the component has another shape.
     """
     return BundledLoader(name)
 
@@ -111,7 +105,7 @@ def build_allennlp_loader_v1(options_path: str, weights_path: str) -> Loader:
 
 
 def build_random_loader_v1(seed: int = 0) -> Loader:
-    """Start from random weights: for tests, and for what is trained from scratch.
+    """Start from random weights: for tests, and to train from scratch.
 
     seed (int): of the random numbers.
     RETURNS (Loader): never raises.
@@ -120,13 +114,13 @@ def build_random_loader_v1(seed: int = 0) -> Loader:
 
 
 def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
-    """Read the shape of a checkpoint, and whether its weights are of that shape.
+    """Read the shape of a checkpoint, and check that its weights have that shape.
 
     path (PathLike): a folder, the name of an installed model, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 if
-        it cannot be read, EL100 to EL110 for files that are damaged or no weights.
+    RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 and EL100
+        to EL104 if it cannot be read or is damaged.
     """
     files = CheckpointFiles.of(path, weights_path)
     return find_reader(files).read_config(files)
@@ -142,7 +136,7 @@ def load_embedder(
         for the bundled model.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (Embedder): with `embed` and `embed_stateful`; `.bilm` is the torch module.
-    RAISES (ValueError): EL024 without bundled weights; else as `read_bilm`.
+    RAISES (ValueError): as `read_bilm`.
     EXAMPLE:
         >>> embedder = load_embedder()
         >>> [array.shape for array in embedder.embed([["I", "like", "eggs"], ["Ham", "!"]])]

@@ -1,25 +1,22 @@
-"""The weights of an "elmo" in a saved pipeline, as of one that was fine-tuned: a checkpoint."""
+"""Read the weights of a component "elmo" from a saved pipeline."""
 
 import configparser
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from confection import ConfigValidationError
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
-from ..bilm.weights import check_headers, drop_former, get_headers, plan_weights
+from ..bilm.weights import check_headers, get_headers, plan_weights
 from ..errors import Errors
 from ..files import check_digests, read_file, unpack
 from ..utils import show_names, show_reason
-from .checkpoint_files import CheckpointFiles
-from .formats import CheckpointReader, SoftmaxWeights
+from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights
 from .tensors import StateDict, parse_tensors
 
 CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
-_MOST_CONFIG = 10_000_000
-_MOST_MODEL = 1 << 34
 
 
 def matches_pipeline(files: CheckpointFiles) -> bool:
@@ -45,8 +42,7 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
     try:
         config = BiLMConfig(**{key: value for key, value in block.items() if key in known})
     except (TypeError, ValueError) as err:
-        raise _no_config(folder.parent, err) from err
-    # What is made of it is as large as the file.
+        raise _config_error(folder.parent, err) from err
     source = str(folder / _MODEL_FILE)
     check_headers(plan_weights(config), get_headers(_read_state(folder)), source)
     return config
@@ -58,8 +54,8 @@ def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
     files (CheckpointFiles): the folder.
     config (BiLMConfig): its shape.
     RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL116 for a file that is none of ours, EL033 if its weights cannot be read,
-        EL100 to EL104 if it is no file or not what was written.
+    RAISES (ValueError): EL116 for a file without weights of an "elmo", EL033 if its weights cannot
+        be read, EL100 to EL104 if it is missing or damaged.
     """
     state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
@@ -77,7 +73,15 @@ def find_component(folder: Path) -> Path:
     config that cannot be read."""
     is_component = not (folder / CONFIG_FILE).is_file()
     pipeline = folder.parent if is_component else folder
-    names = _list_elmos(_read_components(pipeline))
+    names = [
+        name
+        for name, block in _read_components(pipeline).items()
+        if isinstance(block, dict)
+        and block.get("factory") == "elmo"
+        and isinstance(block.get("model"), dict)
+        # Never a file outside of the pipeline.
+        and name == Path(name).name
+    ]
     if is_component and folder.name in names:
         return folder
     if is_component or len(names) != 1:
@@ -85,39 +89,25 @@ def find_component(folder: Path) -> Path:
     return pipeline / names[0]
 
 
-def _list_elmos(components: Dict[str, Any]) -> List[str]:
-    return [
-        name
-        for name, block in components.items()
-        if isinstance(block, dict)
-        and block.get("factory") == "elmo"
-        and isinstance(block.get("model"), dict)
-        # Never a file outside of the pipeline.
-        and name == Path(name).name
-    ]
-
-
 def _read_components(pipeline: Path) -> Dict[str, Any]:
-    path = pipeline / CONFIG_FILE
     try:
-        text = read_file(path, _MOST_CONFIG).decode("utf-8")
+        text = read_file(pipeline / CONFIG_FILE).decode("utf-8")
         components = Config().from_str(text).get("components")
-    # What configparser finds wrong comes as it is.
     except (ConfigValidationError, configparser.Error, ValueError, RecursionError) as err:
-        raise _no_config(pipeline, err) from err
+        raise _config_error(pipeline, err) from err
     return components if isinstance(components, dict) else {}
 
 
-def _no_config(pipeline: Path, err: Exception) -> ValueError:
+def _config_error(pipeline: Path, err: Exception) -> ValueError:
     return ValueError(Errors.EL032.format(path=pipeline / CONFIG_FILE, error=show_reason(err)))
 
 
 def _read_state(folder: Path) -> StateDict:
     source = f"'{folder / _MODEL_FILE}'"
-    message = unpack(read_file(folder / _MODEL_FILE, _MOST_MODEL), source)
     check_digests(folder, [_MODEL_FILE])
+    message = unpack(read_file(folder / _MODEL_FILE), source)
     try:
-        # One of the nodes holds torch's part of the model.
+        # One of the nodes has a shim: torch's part of the model.
         (shims,) = (shims for shims in message["shims"] if shims)
         content = unpack(shims[0], source)["state"]
         if not isinstance(content, bytes):
@@ -125,7 +115,7 @@ def _read_state(folder: Path) -> StateDict:
     except (KeyError, IndexError, TypeError, ValueError) as err:
         error = f"they hold no weights of a component elmo ({err!r})"
         raise ValueError(Errors.EL116.format(source=source, error=error)) from err
-    return drop_former(parse_tensors(content, source))
+    return parse_tensors(content, source)
 
 
 pipeline_reader = CheckpointReader(

@@ -1,4 +1,4 @@
-"""Files of tensors (safetensors): read with all checks, written with the same bytes each time."""
+"""Files of tensors (safetensors), and matrices stored in 8 bits a number."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from ..bilm.weights import TensorHeader, check_numbers, find_infinite, is_finite
+from ..bilm.weights import TensorHeader, check_numbers, find_infinite, get_headers, is_finite
 from ..errors import Errors
 from ..files import require_file
 from ..utils import show_reason
@@ -21,16 +21,20 @@ StateDict = Dict[str, Tensor]
 # A file begins with the length of its header; tensors begin at multiples of 8 bytes.
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 8
-# safetensors' names of types -> those of torch, where a name says more than a code.
+# safetensors' names of types -> torch's.
 _DTYPES = {"F": "float", "BF": "bfloat", "I": "int", "U": "uint"}
+
+# The scales of a rounded matrix are stored under its name with this suffix.
+_SUFFIX = ".row_scale"
+_MAX_INT8 = 127
 
 
 def read_headers(path: Path) -> Dict[str, TensorHeader]:
-    """Read what a file says of its tensors. No number is read.
+    """Read shapes and types of the tensors in a file, but no numbers.
 
     path (Path): the file.
     RETURNS (Dict[str, TensorHeader]): by name.
-    RAISES (ValueError): EL100 or EL101 if there is no file, EL033 if it cannot be read.
+    RAISES (ValueError): EL100 if there is no file, EL033 if it cannot be read.
     """
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
@@ -43,14 +47,13 @@ def read_headers(path: Path) -> Dict[str, TensorHeader]:
 
 
 def _name_dtype(code: str) -> str:
-    """code (str): such as "BF16". RETURNS (str): such as "bfloat16"."""
+    """Translate a type such as "BF16" to torch's "bfloat16"."""
     letters = code.rstrip("0123456789")
     return _DTYPES.get(letters, code) + code[len(letters) :] if letters in _DTYPES else code
 
 
 def read_metadata(path: Path) -> Dict[str, str]:
-    """path (Path): the file. RETURNS (Dict[str, str]): its notes. RAISES (ValueError): as
-    `read_headers`."""
+    """Read the metadata of a file. Errors as `read_headers`."""
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
         return file.metadata() or {}
@@ -60,9 +63,9 @@ def read_tensors(path: Path) -> StateDict:
     """Read all tensors of a file whose headers were checked.
 
     path (Path): the file.
-    RETURNS (StateDict): floating-point numbers as float32, others as they are. None of them
-        is a view of the file, which may be replaced while they are in use.
-    RAISES (ValueError): as `read_headers`, EL106 for what is no number.
+    RETURNS (StateDict): floating-point numbers as float32, others as they are; copies, not
+        views of the mapped file.
+    RAISES (ValueError): as `read_headers`, EL106 for NaN or infinite numbers.
     """
     require_file(path)
     state: StateDict = {}
@@ -79,21 +82,24 @@ def read_tensors(path: Path) -> StateDict:
 
 
 def parse_tensors(content: bytes, source: str) -> StateDict:
-    """content (bytes): of a file of tensors. source (str): where it comes from, for messages.
-    RETURNS (StateDict): tensors of the type they have, not checked. RAISES (ValueError):
-    EL033 if they cannot be read."""
+    """Read the tensors of a file's content, with the types that they have.
+
+    content (bytes): of a file of tensors.
+    source (str): where it comes from, for messages.
+    RETURNS (StateDict): by name; numbers are not checked.
+    RAISES (ValueError): EL033 if they cannot be read.
+    """
     with _translate_errors(source):
         return safetensors.torch.load(content)
 
 
 @contextmanager
 def _translate_errors(source: str) -> Iterator[None]:
-    # The library has errors of its own, of the system and of Python for what it cannot read.
+    # The library raises its own errors, the system's and Python's for damaged files.
     try:
         yield
     except Exception as err:
-        error = show_reason(err)
-        raise ValueError(Errors.EL033.format(path=source, error=error)) from err
+        raise ValueError(Errors.EL033.format(path=source, error=show_reason(err))) from err
 
 
 def write_tensors(
@@ -102,21 +108,21 @@ def write_tensors(
     dtype: torch.dtype = torch.float32,
     metadata: Optional[Dict[str, str]] = None,
 ) -> None:
-    """Write tensors. The same tensors and notes are the same bytes.
+    """Write tensors. The same tensors and metadata give the same bytes.
 
     path (Path): file to write.
     state (Mapping[str, Tensor]): by name.
     dtype (torch.dtype): of the stored floating-point numbers.
-    metadata (Optional[Dict[str, str]]): notes.
-    RAISES (ValueError): EL106 for what is no number, EL107 for what is too large for the
-        type; OSError if the file cannot be written.
+    metadata (Optional[Dict[str, str]]): short texts.
+    RAISES (ValueError): EL106 for NaN or infinite numbers; with a message of its own for numbers
+        too large for the type. OSError if the file cannot be written.
     """
     tensors = {name: _cast(name, tensor.detach(), dtype) for name, tensor in state.items()}
     content = memoryview(safetensors.torch.save(tensors, metadata=metadata))
     (n_bytes,) = _LENGTH.unpack_from(content)
     start = _LENGTH.size + n_bytes
     with path.open("wb") as file:
-        file.write(_sort_notes(bytes(content[_LENGTH.size : start])))
+        file.write(_sort_metadata(bytes(content[_LENGTH.size : start])))
         file.write(content[start:])
 
 
@@ -126,27 +132,94 @@ def _cast(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
     check_numbers(name, tensor, "the model to write")
     cast = tensor.to(dtype).cpu().contiguous()
     if not is_finite(cast):
-        places = find_infinite(cast)
-        place = tuple(places[0].tolist())
+        place = find_infinite(cast)[0].tolist()
         limits = torch.finfo(dtype)
-        text = Errors.EL107.format(
-            name=name,
-            n_bits=limits.bits,
-            count=len(places),
-            most=limits.max,
-            value=float(tensor[place]),
-            place=list(place),
+        raise ValueError(
+            f"'{name}' cannot be written with {limits.bits} bits: its number "
+            f"{float(tensor[tuple(place)])} at {place} is above {limits.max}. Nothing was written. "
+            "Write 32 bits: leave out `--half`."
         )
-        raise ValueError(text)
     return cast
 
 
-def _sort_notes(header: bytes) -> bytes:
-    """A file's header (JSON) with its length before it, and the notes in the order of their
-    names: the library writes them in a random one."""
+def _sort_metadata(header: bytes) -> bytes:
+    """Sort the metadata in a file's header by name: the library writes it in a random order.
+    Returns the header with its length in front."""
     values = json.loads(header)
     if "__metadata__" in values:
         values["__metadata__"] = dict(sorted(values["__metadata__"].items()))
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     text += b" " * (-len(text) % _ALIGNMENT)
     return _LENGTH.pack(len(text)) + text
+
+
+def round_rows(state: Mapping[str, Tensor]) -> StateDict:
+    """Round each matrix to 8 bits a number. The error of a number is at most half its row's scale:
+    1/254 of the largest number in the row.
+
+    state (Mapping[str, Tensor]): by name; vectors and integers stay as they are.
+    RETURNS (StateDict): int8 matrices under their names, and beside them the scales, float32,
+        shape (n_rows,).
+    RAISES (ValueError): EL106 for NaN or infinite numbers.
+    """
+    rounded: StateDict = {}
+    for name, tensor in state.items():
+        if tensor.ndim != 2 or not tensor.is_floating_point():
+            rounded[name] = tensor
+            continue
+        check_numbers(name, tensor, "the model to write")
+        matrix = tensor.detach().float()  # (n_rows, n_columns)
+        scale = matrix.abs().amax(dim=1) / _MAX_INT8  # (n_rows,)
+        rows = matrix / scale.clamp(min=torch.finfo(torch.float32).tiny)[:, None]
+        rounded[name] = rows.round_().to(torch.int8)
+        rounded[name + _SUFFIX] = scale
+    return rounded
+
+
+def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[str, TensorHeader]:
+    """Compute the headers of what `restore_rows` will return.
+
+    headers (Mapping[str, TensorHeader]): of the stored tensors.
+    source (str): where they come from, for the message.
+    RETURNS (Dict[str, TensorHeader]): of the restored tensors.
+    RAISES (ValueError): EL033 for an int8 matrix without a scale for each row, or a scale
+        without a matrix.
+    """
+    restored: Dict[str, TensorHeader] = {}
+    for name, header in headers.items():
+        matrix = name.removesuffix(_SUFFIX)
+        if name.endswith(_SUFFIX) and _is_rounded(headers, matrix):
+            continue
+        if _is_rounded(headers, name):
+            restored[name] = TensorHeader(header.shape)
+        elif header.dtype == "int8" or name.endswith(_SUFFIX):
+            error = f"'{matrix}' has 8 bits a number, but not one float32 scale for each row"
+            raise ValueError(Errors.EL033.format(path=source, error=error))
+        else:
+            restored[name] = header
+    return restored
+
+
+def _is_rounded(headers: Mapping[str, TensorHeader], name: str) -> bool:
+    matrix, scale = headers.get(name), headers.get(name + _SUFFIX)
+    return (
+        matrix is not None
+        and matrix.dtype == "int8"
+        and len(matrix.shape) == 2
+        and scale == TensorHeader(matrix.shape[:1])
+    )
+
+
+def restore_rows(state: Mapping[str, Tensor], source: str) -> StateDict:
+    """Multiply rounded matrices by their scales.
+
+    state (Mapping[str, Tensor]): as read.
+    source (str): where it comes from, for the message.
+    RETURNS (StateDict): float32 matrices under their names.
+    RAISES (ValueError): EL033 as `restore_headers`.
+    """
+    restored: StateDict = {}
+    for name in restore_headers(get_headers(state), source):
+        scale = state.get(name + _SUFFIX)
+        restored[name] = state[name] if scale is None else state[name] * scale[:, None]
+    return restored

@@ -18,7 +18,6 @@ from .embed import embed
 from .evaluate import evaluate
 from .experiment import experiment
 from .explore import explore
-from .export import export
 from .index import index
 from .init_config import init_config
 from .neighbors import neighbors
@@ -51,7 +50,6 @@ _COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
     ("evaluate", evaluate, "output/model-best heldout"),
     ("benchmark", benchmark, "sentences.txt --precisions fp32,bf16"),
     ("convert", convert, "path/to/allennlp weights"),
-    ("export", export, "weights allennlp --format allennlp"),
     ("convert-data", convert_data, "conll2003 eng.train corpus/train.spacy --joined"),
 )
 # Take settings of a config, such as `--training.seed 1`, or of a reader.

@@ -1,5 +1,6 @@
-"""`python -m spacy elmo convert`: other formats -> our folder."""
+"""`python -m spacy elmo convert`: weights of any format -> our folder, or AllenNLP's files."""
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
@@ -14,12 +15,22 @@ if TYPE_CHECKING:
     from ..checkpoints.formats import CheckpointFiles
 
 
+class Format(str, Enum):
+    """What can be written."""
+
+    native = "native"
+    allennlp = "allennlp"
+
+
 def convert(
     ctx: typer.Context,
     source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     weights: Optional[Path] = typer.Option(
         None, help="HDF5 file, if SOURCE is options.json", show_default="none"
+    ),
+    to: Format = typer.Option(
+        Format.native, help="Format to write: ours, or options.json and HDF5 for other libraries"
     ),
     half: bool = typer.Option(False, "--half", help="Store 16 bits a number, not 32"),
     round_weights: bool = typer.Option(
@@ -35,35 +46,42 @@ def convert(
     force: bool = typer.Option(False, "--force", "-F", help="Replace weights in OUTPUT"),
     quiet: bool = QUIET,
 ) -> None:
-    """Convert weights into a folder that loads without h5py."""
+    """Convert weights: to a folder that loads without h5py, or to the AllenNLP format."""
     import torch
 
+    from ..checkpoints.allennlp import write_allennlp
     from ..checkpoints.formats import CheckpointFiles, read_bilm, read_with_softmax
-    from ..checkpoints.native import find_foreign, is_native, write_native
+    from ..checkpoints.native import is_native, write_native
     from ..errors import Errors
-    from ..files import read_json_object
+    from ..files import DIGESTS_FILE, read_digests, read_json_object
     from ..utils import show_names
 
     with exit_on_error(quiet) as console:
         require_no_conflicts(ctx, list_idle_of_convert(ctx.params))
-        # Other folders are never replaced.
-        if is_native(output):
+        if to is Format.native and is_native(output):
             if not force:
                 raise ValueError(Errors.EL164.format(path=output))
-            if foreign := find_foreign(output):
-                raise ValueError(Errors.EL307.format(path=output, names=show_names(foreign)))
+            names = {path.name for path in output.iterdir() if not path.name.startswith(".")}
+            if others := names - {*read_digests(output), DIGESTS_FILE}:
+                raise ValueError(
+                    f"'{output}' has other files beside its weights, which would be removed: "
+                    f"{show_names(others)}. Move them, or give a new folder."
+                )
         files = CheckpointFiles.of(source, weights)
-        # First what is read at once: weights take a while.
-        given = read_json_object(meta) if meta else {}
-        notes = {**_read_notes(files), **given}
+        # Before the weights, which take a while.
+        notes = {**_read_notes(files), **(read_json_object(meta) if meta else {})}
         bilm, stored = read_with_softmax(files) if softmax else (read_bilm(files), None)
-        dtype = torch.float16 if half else torch.float32
+        if to is Format.allennlp:
+            write_allennlp(bilm, output, stored)
+            summary = "with its softmax" if stored else "without a softmax"
+            console.finish(output, summary=summary)
+            return
         write_native(
             bilm,
             output,
             softmax=stored,
             meta=notes,
-            dtype=dtype,
+            dtype=torch.float16 if half else torch.float32,
             round_weights=round_weights,
             round_softmax=round_softmax,
         )
@@ -73,13 +91,12 @@ def convert(
 
 
 def _read_notes(files: "CheckpointFiles") -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): What there is to say of the weights."""
     from ..checkpoints.native import read_meta
     from ..checkpoints.saved_pipeline import matches_pipeline
 
     meta = read_meta(files.path)
     if matches_pipeline(files):
-        # Most of what a pipeline says is not of its weights.
+        # Most of a pipeline's meta.json is not about the weights.
         return {"source": files.path.name, **{key: meta[key] for key in ("lang",) if key in meta}}
     return meta or {"source": files.path.name}
 

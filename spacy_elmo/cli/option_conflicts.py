@@ -57,6 +57,10 @@ def list_idle_of_init_config(given: Dict[str, Any]) -> Iterator[Idle]:
 
 def list_idle_of_convert(given: Dict[str, Any]) -> Iterator[Idle]:
     """given (Dict[str, Any]): the parameters of `convert`. YIELDS (Idle): what has no effect."""
+    if given["to"].value == "allennlp":
+        for option in ("half", "round_weights", "round_softmax", "meta", "force"):
+            reason = "with `--to allennlp`: the format has 32 bits a number, and no notes"
+            yield option, f"--{option.replace('_', '-')}", reason
     if not given["softmax"]:
         yield "round_softmax", "--round-softmax", _NO_SOFTMAX
     if given["round_weights"] and (given["round_softmax"] or not given["softmax"]):

@@ -11,7 +11,6 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..checkpoints.formats import CheckpointFiles, find_reader
 from ..checkpoints.native import META_FILE
-from ..checkpoints.steady_reading import read_steadily
 from ..errors import Errors, Warnings
 from ..files import find_folder, read_json_object
 from ..language_model.loading import (
@@ -105,15 +104,11 @@ def _load_weights(
     """Load a part of the weights of the biLM, one of `INIT_PARTS`, and the rows of the softmax of
     the words that both have. RETURNS (int): how many words these are."""
     starts = {"all": start_bilm, "cells": start_cells, "words": start_words}
-
-    def load() -> int:
-        starts[part](model.bilm, files)
-        stored = find_reader(files).read_softmax(files)
-        if stored is None:
-            return 0
-        return copy_softmax_rows(model.softmax, vocabulary.words, stored)
-
-    n_words = read_steadily(files, load)
+    starts[part](model.bilm, files)
+    stored = find_reader(files).read_softmax(files)
+    n_words = 0
+    if stored is not None:
+        n_words = copy_softmax_rows(model.softmax, vocabulary.words, stored)
     logger.info("Started from %s, softmax rows of %d words", files, n_words)
     return n_words
 

@@ -7,11 +7,11 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from spacy_elmo.checkpoints.hdf5 import find_dataset, list_datasets, open_hdf5
+from spacy_elmo.checkpoints.hdf5_numbers import DIGEST, make_digest, read_numbers
 
 from spacy_elmo import load_embedder
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
-from spacy_elmo.checkpoints.hdf5 import find_dataset, list_datasets, open_hdf5
-from spacy_elmo.checkpoints.hdf5_numbers import DIGEST, make_digest, read_numbers
 from spacy_elmo.checkpoints.loaders import read_config
 
 from ..support.helpers import assert_close

@@ -10,7 +10,7 @@ import spacy
 import srsly
 
 import spacy_elmo
-from spacy_elmo.checkpoints import named_models
+from spacy_elmo.checkpoints import formats
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_name
 from spacy_elmo.checkpoints.loaders import build_bundled_loader_v2, read_config
 from spacy_elmo.language_model.loading import load_language_model
@@ -27,15 +27,15 @@ def installed(monkeypatch, toy_folder):
     """A package with the model "toy", and one whose model is broken."""
     functions = {"toy": lambda: toy_folder, "broken": get_broken}
     entries = [EntryPoint(name, f"a_package:{name}", "spacy_elmo_models") for name in functions]
-    real = named_models.entry_points
-    monkeypatch.setattr(named_models, "entry_points", lambda group: [*real(group=group), *entries])
-    monkeypatch.setattr(named_models.models, "get", functions.get)
+    real = formats.entry_points
+    monkeypatch.setattr(formats, "entry_points", lambda group: [*real(group=group), *entries])
+    monkeypatch.setattr(formats.models, "get", functions.get)
 
 
 def test_the_bundled_model_has_a_name():
-    assert CheckpointFiles.of("en_small").path == named_models.BUNDLED
+    assert CheckpointFiles.of("en_small").path == formats.BUNDLED
     assert find_name(Path("en_small")) == "en_small"
-    assert "en_small" in named_models.list_models()
+    assert "en_small" in formats.list_models()
 
 
 def test_the_larger_model_of_the_repository(monkeypatch):
@@ -43,7 +43,7 @@ def test_the_larger_model_of_the_repository(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "models" / "en_medium"))
     folder = importlib.import_module("spacy_elmo_en_medium").get_path()
 
-    larger, bundled = (spacy_elmo.load_embedder(path) for path in (folder, named_models.BUNDLED))
+    larger, bundled = (spacy_elmo.load_embedder(path) for path in (folder, formats.BUNDLED))
 
     words = ["He", "sat", "by", "the", "bank", "of", "the", "river", "."]
     larger_layers, layers = (embedder.embed([words])[0] for embedder in (larger, bundled))
@@ -101,16 +101,16 @@ def test_unknown_names_are_told_with_those_that_are_known(installed):
 def test_a_broken_package_is_told(installed, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"EL189.*'broken'.*its data are gone"):
         spacy_elmo.load_embedder("broken")
-    monkeypatch.setattr(named_models.models, "get", lambda name: lambda: tmp_path / "gone")
+    monkeypatch.setattr(formats.models, "get", lambda name: lambda: tmp_path / "gone")
     with pytest.raises(ValueError, match=r"EL189.*'toy'.*no folder '.*gone'"):
         spacy_elmo.load_embedder("toy")
 
 
 def test_two_packages_with_one_name_are_told(installed, monkeypatch, toy_folder):
-    real = named_models.entry_points
+    real = formats.entry_points
     for value in ("a_package:toy", "another:get_path"):
         entries = [*real(group="spacy_elmo_models"), EntryPoint("toy", value, "spacy_elmo_models")]
-        monkeypatch.setattr(named_models, "entry_points", lambda group, found=entries: found)
+        monkeypatch.setattr(formats, "entry_points", lambda group, found=entries: found)
         if value == "a_package:toy":
             assert spacy_elmo.load_embedder("toy")
     with pytest.raises(ValueError, match=r"EL323.*'toy': a_package:toy, another:get_path"):
@@ -118,8 +118,8 @@ def test_two_packages_with_one_name_are_told(installed, monkeypatch, toy_folder)
 
 
 def test_the_bundled_model_is_known_by_each_of_its_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(named_models.BUNDLED.parent)
-    for name in ("", "en_small", str(named_models.BUNDLED), "../data/en_small"):
-        assert named_models.is_bundled(name)
+    monkeypatch.chdir(formats.BUNDLED.parent)
+    for name in ("", "en_small", str(formats.BUNDLED), "../data/en_small"):
+        assert formats.is_bundled(name)
     for name in ("en_medium", str(tmp_path), "."):
-        assert not named_models.is_bundled(name)
+        assert not formats.is_bundled(name)
