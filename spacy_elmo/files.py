@@ -216,14 +216,14 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     for left in folder.parent.glob(f".{escape(folder.name)}.*.partial"):
         shutil.rmtree(left, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    if folder.exists():
+        _discard(previous, temporary)
     temporary.mkdir()
     try:
         yield temporary
         for path in [*temporary.rglob("*"), temporary]:
             _flush(path)
         if folder.exists():
-            if previous.exists():
-                shutil.rmtree(previous)
             folder.rename(previous)
         temporary.rename(folder)
     except BaseException:
@@ -232,7 +232,15 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     _flush(folder.parent)
-    shutil.rmtree(previous, ignore_errors=True)
+    with suppress(OSError):
+        _discard(previous, temporary)
+
+
+def _discard(previous: Path, temporary: Path) -> None:
+    # Renamed first, so that a half removed folder is never taken for a whole one.
+    if previous.exists():
+        previous.rename(temporary)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def find_folder(folder: Path) -> Path:

@@ -86,7 +86,7 @@ NO_TEXTS = {
     "blank_txt": "EL094|EL167",
     "folder": "EL080",
     "out": "EL080",
-    "pipe_txt": "EL101.*a pipe or a device",
+    "pipe_txt": "EL100.*a pipe or a device",
     "latin_txt": "EL155.*byte 16, in line 1.*latin-1",
     "utf16_txt": "EL155.*byte 0, in line 1.*UTF-16LE",
     "nul_txt": "EL155.*byte 6, in line 1",
@@ -152,8 +152,8 @@ MISTAKES = [
     *[
         (command.format(config="{" + config + "}"), code)
         for config, code in {
-            "folder": "EL101.*a folder",
-            "pipe_txt": "EL101.*a pipe",
+            "folder": "EL100.*a folder",
+            "pipe_txt": "EL100.*a pipe",
             "out": "EL100",
             "binary_cfg": "EL098",
             "twice_cfg": "EL098.*already exists",
@@ -217,7 +217,7 @@ MISTAKES = [
     ("evaluate {model} ''", "EL080"),
     ("evaluate {model} -", "EL088"),
     ("evaluate {model} {text_txt} --vocab {words_txt}", "EL070"),
-    ("evaluate {model} {text_txt} --vocab {folder}", "EL070|EL101"),
+    ("evaluate {model} {text_txt} --vocab {folder}", "EL070|EL100"),
     ("evaluate {model} {text_txt} --vocab {text_txt}", "EL071"),
     ("evaluate {model} {text_txt} --cut x", "EL086"),
     ("evaluate {model} {text_txt} --max-tokens 1", 2),

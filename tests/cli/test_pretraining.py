@@ -180,7 +180,7 @@ def test_impossible_runs_are_refused(texts, tmp_path):
     train = ["--paths.train", texts / "train"]
     assert "[EL090]" in run(*pretrain, *train, "--training.speed", 1, exit_code=1)
     assert "[EL100]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
-    assert "[EL101]" in run("elmo", "pretrain", tmp_path, tmp_path, exit_code=1)
+    assert "[EL100]" in run("elmo", "pretrain", tmp_path, tmp_path, exit_code=1)
     (tmp_path / "x.cfg").write_bytes(b"\xff\xfe")
     assert "[EL098]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
     assert not (tmp_path / "run").exists()

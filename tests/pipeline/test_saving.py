@@ -294,7 +294,7 @@ def test_a_model_too_large_is_not_read(nlp, tmp_path):
         file.truncate(10**12)
 
     assert get_most_bytes(elmo.model) < 2_000_000
-    with pytest.raises(ValueError, match=r"EL102.*model.*1000000000000"):
+    with pytest.raises(ValueError, match=r"EL103.*model.*1000000000000"):
         elmo.from_disk(tmp_path)
 
 
@@ -437,7 +437,7 @@ def test_files_of_a_folder_are_read_as_they_were_written(tmp_path):
     write_files(tmp_path / "new" / "folder", files)
 
     assert read_files(tmp_path / "new" / "folder", {"a": 1, "b": 0}) == files
-    with pytest.raises(ValueError, match="EL102"):
+    with pytest.raises(ValueError, match="EL103"):
         read_files(tmp_path / "new" / "folder", {"a": 0})
     with pytest.raises(ValueError, match="EL104"):
         (tmp_path / "new" / "folder" / "c").touch()

@@ -94,7 +94,7 @@ def test_a_line_without_end_is_read_in_bounded_memory(tmp_path):
 def test_pipes_and_folders_are_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     for name in ("pipe.jsonl", ""):
-        with pytest.raises(ValueError, match="EL101"):
+        with pytest.raises(ValueError, match="EL100"):
             list(read_sentences(tmp_path / name))
 
 

@@ -171,7 +171,7 @@ def test_folders_that_may_not_be_read_are_said(lines, monkeypatch):
 def test_pipes_and_devices_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     for path in (str(tmp_path / "pipe.txt"), "/dev/null"):
-        with pytest.raises(ValueError, match="EL101.*a pipe or a device"):
+        with pytest.raises(ValueError, match="EL100.*a pipe or a device"):
             find_files(path, ["txt"])
 
 

@@ -23,7 +23,7 @@ def test_a_path_without_a_file(tmp_path, name):
 def test_a_pipe_and_a_folder_are_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(ValueError, match="EL101"):
+        with pytest.raises(ValueError, match="EL100"):
             read_file(path, 10)
 
 
@@ -31,7 +31,7 @@ def test_a_large_file_is_not_read(tmp_path):
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a terabyte of nothing
-    with pytest.raises(ValueError, match="EL102.*1099511627776 bytes"):
+    with pytest.raises(ValueError, match="EL103.*1099511627776 bytes"):
         read_file(path, 1000)
 
 
