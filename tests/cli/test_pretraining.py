@@ -11,7 +11,7 @@ import srsly
 from spacy_elmo import load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints import allennlp_export
+from spacy_elmo.checkpoints import allennlp
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.cli.console import Console
@@ -97,7 +97,7 @@ def test_evaluate_says_how_the_text_was_cut(model, texts, tmp_path):
 
 def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
     source, output = model / "model-last", tmp_path / "exported"
-    run("elmo", "export", source, output, "--format", "allennlp")
+    run("elmo", "convert", source, output, "--to", "allennlp")
 
     sentences = [["I", "like", "green", "eggs"], ["Ham", "!"]]
     ours, theirs = load_embedder(source), load_embedder(output)
@@ -114,11 +114,12 @@ def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
         assert file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_0"].shape == (8, 24)
         assert all(file[name].dtype == "float32" for name in ("char_embed", "CNN_proj/W_proj"))
 
-    assert "[EL034]" in run("elmo", "export", source, output, exit_code=1)
-    run("elmo", "export", source, tmp_path / "bare", "--no-softmax")
+    assert "[EL034]" in run("elmo", "convert", source, output, "--to", "allennlp", exit_code=1)
+    run("elmo", "convert", source, tmp_path / "bare", "--to", "allennlp", "--no-softmax")
     assert not (tmp_path / "bare" / "vocab.txt").exists()
-    monkeypatch.setattr(allennlp_export, "h5py", None)
-    assert "[EL038]" in run("elmo", "export", source, tmp_path / "y", exit_code=1)
+    monkeypatch.setattr(allennlp, "h5py", None)
+    to = ["--to", "allennlp"]
+    assert "[EL038]" in run("elmo", "convert", source, tmp_path / "y", *to, exit_code=1)
 
 
 def test_what_the_format_has_no_place_for_is_refused(texts, tmp_path):
@@ -134,9 +135,9 @@ def test_what_the_format_has_no_place_for_is_refused(texts, tmp_path):
     bilm = BiLM(BiLMConfig(**{**SHAPE, "cell_width": SHAPE["width"] // 2 - 1}))
     write_native(bilm, tmp_path / "few" / "model-last")
 
-    for name, code in (("words", "EL039"), ("few", "EL039"), ("adaptive", "EL076")):
-        source = tmp_path / name / "model-last"
-        assert f"[{code}]" in run("elmo", "export", source, tmp_path / "z", exit_code=1)
+    for name in ("words", "few", "adaptive"):
+        arguments = [tmp_path / name / "model-last", tmp_path / "z", "--to", "allennlp"]
+        assert "[EL039]" in run("elmo", "convert", *arguments, exit_code=1)
     assert not (tmp_path / "z").exists()
 
 

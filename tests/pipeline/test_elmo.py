@@ -16,7 +16,7 @@ from spacy.training import Example
 import spacy_elmo
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.checkpoints import loaders, named_models
+from spacy_elmo.checkpoints import formats, loaders
 from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.loaders import CheckpointLoader
 from spacy_elmo.checkpoints.native import write_native
@@ -560,12 +560,12 @@ def test_negative_learn_rate_factors_are_refused():
 def bundled(tmp_path, monkeypatch):
     """A package with bundled weights, of the default shape."""
     write_native(BiLM(BiLMConfig()), tmp_path / "bundled")
-    monkeypatch.setattr(named_models, "BUNDLED", tmp_path / "bundled")
+    monkeypatch.setattr(formats, "BUNDLED", tmp_path / "bundled")
     return tmp_path / "bundled"
 
 
 def test_no_weights_is_an_error_that_names_the_next_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(named_models, "BUNDLED", tmp_path / "nowhere")
+    monkeypatch.setattr(formats, "BUNDLED", tmp_path / "nowhere")
     nlp = spacy.blank("en")
     elmo = nlp.add_pipe("elmo")
     for use in (
@@ -607,8 +607,8 @@ def test_the_bundled_model_works_at_once_and_knows_its_banks():
 
 
 def test_the_bundled_model_is_small_and_says_what_it_is():
-    sizes = {path.name: path.stat().st_size for path in named_models.BUNDLED.iterdir()}
-    meta = srsly.read_json(named_models.BUNDLED / "meta.json")
+    sizes = {path.name: path.stat().st_size for path in formats.BUNDLED.iterdir()}
+    meta = srsly.read_json(formats.BUNDLED / "meta.json")
 
     assert sizes["model.safetensors"] <= 12e6 and sum(sizes.values()) <= 20e6
     assert meta["dev_perplexity"]["kind"] == "exact" and "CC BY-SA 4.0" in meta["licence"]
