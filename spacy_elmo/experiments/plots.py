@@ -1,4 +1,4 @@
-"""Pictures of results. All need the extra "plot" and raise EL062 without it."""
+"""Pictures of results. All need the extra "plot" and raise EL038 without it."""
 
 import math
 from pathlib import Path

@@ -137,7 +137,7 @@ def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
 
     lines (List[Dict[str, Any]]): lines of its log.jsonl.
     path (Path): file to write; its ending chooses the format.
-    RAISES (ValueError): EL062 without matplotlib.
+    RAISES (ValueError): EL038 without matplotlib.
     """
     require_matplotlib()
     figure = Figure(figsize=(8, 9), layout="constrained")

@@ -65,7 +65,7 @@ def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
 def open_corpus(config: RunConfig, output: Path, *, spool: bool = True) -> Corpus:
     """config (RunConfig): the run. output (Path): where the standard input is saved. spool
     (bool): whether to save it; if not, it is saved already. RETURNS (Corpus): the text to
-    train on. RAISES (ValueError): EL080 to EL085, EL101 and EL155 to EL157 for the text,
+    train on. RAISES (ValueError): EL080 to EL085, EL100 and EL155 to EL157 for the text,
     EL089 for the tokenizer."""
     settings = config.corpus
     sources, weights = open_sources(
@@ -103,7 +103,7 @@ def read_vectors(config: RunConfig) -> Optional[StaticVectors]:
 def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
     """config (RunConfig): the run. corpus (Corpus): its text. RETURNS (Dict[str, Any]): all
     that the words and their numbers depend on, in JSON's types: of files what they hold, and not
-    their folders. RAISES (ValueError): EL070 for a list of words that cannot be read. RAISES
+    their folders. RAISES (ValueError): EL103 for a list of words that cannot be read. RAISES
     (OSError): if a text cannot be read."""
     settings = asdict(config.corpus)
     for key in ("train", "dev", "n_workers"):
@@ -199,7 +199,7 @@ class GivenWords(NamedTuple):
 
 def read_given_words(settings: CorpusSettings) -> GivenWords:
     """settings (CorpusSettings): with the paths. RETURNS (GivenWords): what the files say, to
-    be read before hours of counting. RAISES (ValueError): EL070 and EL071 if one cannot be
+    be read before hours of counting. RAISES (ValueError): EL103 and EL071 if one cannot be
     used."""
     if settings.vocabulary:
         return GivenWords(Vocabulary(read_words(Path(settings.vocabulary))), [])
@@ -287,7 +287,7 @@ def _totals(counter: WordCounter) -> Dict[str, Any]:
 
 def read_vocabulary(output: Path) -> Vocabulary:
     """output (Path): a run's folder. RETURNS (Vocabulary): the words of vocab.txt. RAISES
-    (ValueError): EL070 and EL071 if it cannot be used."""
+    (ValueError): EL103 and EL071 if it cannot be used."""
     return Vocabulary(read_words(output / VOCAB_FILE))
 
 

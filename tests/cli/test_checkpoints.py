@@ -112,7 +112,7 @@ def test_numbers_that_16_bits_cannot_hold_are_refused(tmp_path):
 
     output = run("elmo", "convert", tmp_path / "model", tmp_path / "out", "--half", exit_code=1)
 
-    assert "[EL107]" in output and "char_cnn.embedding.weight" in output and "--half" in output
+    assert "char_cnn.embedding.weight" in output and "--half" in output
     assert not (tmp_path / "out").exists()
 
 

@@ -328,7 +328,7 @@ def test_words_are_compared_in_the_top_layer():
 
 def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "Figure", None)
-    with pytest.raises(ValueError, match=r"EL062.*spacy-elmo\[plot\]"):
+    with pytest.raises(ValueError, match=r"EL038.*spacy-elmo\[plot\]"):
         plots.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
 
 

@@ -35,7 +35,7 @@ def read_paragraphs(path: Path) -> List[Paragraph]:
     path (Path): JSON in UTF-8, plain or .gz, .xz, .zst.
     RETURNS (List[Paragraph]): in order; none of an empty file.
     RAISES (ValueError): EL223 if it is of another format, EL083 for a damaged file, EL155 if it is
-        not in UTF-8, EL082 for .zst without its package, EL100 and EL101 if there is no file.
+        not in UTF-8, EL082 for .zst without its package, EL100 if there is no file.
     """
     content = _read(path)
     if not content.strip():
