@@ -1,1 +1,1 @@
-"""What the documentation site is built with, beside MkDocs: the reference, made from the code."""
+"""The reference pages of the documentation site, made from the code."""

@@ -1,8 +1,8 @@
-"""What makes shells complete `spacy`, and the section of the commands' page about it."""
+"""Scripts that make shells complete `spacy`, and the section about them."""
 
 from typing import Dict
 
-# By shell: Typer's own scripts, but for a program that is not named as its app says.
+# By shell: Typer's scripts with the name of the program.
 SCRIPTS: Dict[str, str] = {
     "bash": """_spacy() {
   local IFS=$'\\n'
@@ -23,29 +23,23 @@ complete -c spacy --no-files -n "_spacy is-args" -a "(_spacy get-args)\"""",
 }
 SECTION = f"""## Shell completion
 
-`python -m spacy --install-completion` is Typer's, and does not work: spaCy calls its app
-`python -m spacy`, and a shell completes the arguments of a program, which is `python` here. The
-script that it installs in Bash is called for every `python` and fails; to remove it, delete
-`~/.bash_completions/python -m spacy.sh` and the line that it added to `~/.bashrc`.
+`python -m spacy --install-completion` does not work, since a shell completes the arguments of
+`python` there. These scripts complete the program `spacy`, which is the same as `python -m spacy`.
+Each Tab imports spaCy, which takes a second.
 
-What works is completion for `spacy`, the program that spaCy installs, which is the same as
-`python -m spacy`. `spacy elmo in`, then Tab, offers `init-config` and `index`. Each Tab starts
-Python and imports spaCy, which takes a second or two. Files and folders are completed as usual.
-
-Bash: put this into `~/.bashrc`.
+Bash, in `~/.bashrc`:
 
 ```text
 {SCRIPTS["bash"]}
 ```
 
-zsh: put this into `~/.zshrc`, after the line that calls `compinit` (if there is none:
-`autoload -Uz compinit && compinit`).
+zsh, in `~/.zshrc`, after `compinit`:
 
 ```text
 {SCRIPTS["zsh"]}
 ```
 
-fish: put this into `~/.config/fish/completions/spacy.fish`.
+fish, in `~/.config/fish/completions/spacy.fish`:
 
 ```text
 {SCRIPTS["fish"]}

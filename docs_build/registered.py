@@ -1,25 +1,24 @@
-"""Reference of all that setup.cfg registers: a page for each kind, from its entry points."""
+"""Reference of registered names (a page for each kind), of public Python names and of layers."""
 
 import configparser
 import inspect
+import pkgutil
 import re
 from importlib import import_module
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, get_origin
 
 from spacy.language import Language
-from thinc.api import Config
+from thinc.api import Config, Model
 
-from .objects import code, describe_class, describe_function
-from .sources import ROOT, Sources
+import spacy_elmo
+from spacy_elmo import layers
+from spacy_elmo.tasks import shared
+
+from .objects import ROOT, code, describe
 
 
 class Group(NamedTuple):
-    """Groups of entry points that share a page.
-
-    title (str): of the page.
-    intro (str): Markdown below the title.
-    groups (Dict[str, str]): group -> how a config or command names its members.
-    """
+    """A page: title, introduction, and its groups of entry points with the way to name a member."""
 
     title: str
     intro: str
@@ -29,28 +28,26 @@ class Group(NamedTuple):
 PAGES = {
     "components": Group(
         "Components",
-        "What `nlp.add_pipe` and `factory` in a config name. A component's settings are the "
-        "parameters of its factory; its class has what Python code calls.",
+        "Names for `nlp.add_pipe`, and for `factory` in a config. The parameters of a factory are "
+        "the settings of its component.",
         {"spacy_factories": 'factory = "{}"'},
     ),
     "architectures": Group(
         "Architectures",
-        "Model architectures, named by `@architectures` in a config. All are Thinc models: "
-        "`Floats2d` is an array of shape (rows, width), one row for each token.",
+        "Names for `@architectures` in a config. All are Thinc models; `Floats2d` is an array of "
+        "shape (rows, width), one row for each token.",
         {"spacy_architectures": '@architectures = "{}"'},
     ),
     "loaders": Group(
         "Loaders, span getters, cache",
-        "Functions that a config names by `@misc`: loaders of weights for "
-        "`[initialize.components.elmo.loader]`, span getters for `get_spans`, and the cache of a "
-        "frozen biLM's layers for `[initialize.components.elmo.activation_cache]`.",
+        "Names for `@misc` in a config: loaders for `[initialize.components.elmo.loader]`, span "
+        "getters for `get_spans`, the cache for `[initialize.components.elmo.activation_cache]`.",
         {"spacy_misc": '@misc = "{}"'},
     ),
     "readers": Group(
         "Readers",
-        "Corpus readers for a training config (`@readers`), readers of published task data "
-        "(`python -m spacy elmo convert-data NAME`; keyword parameters are its options), and "
-        "readers of raw text for pretraining, by the ending of a file's name.",
+        "Corpus readers for a training config, readers of published task data (their keyword "
+        "parameters are options of `convert-data`), and readers of raw text by file ending.",
         {
             "spacy_readers": '@readers = "{}"',
             "spacy_elmo_task_readers": "python -m spacy elmo convert-data {} INPUT OUTPUT",
@@ -59,14 +56,13 @@ PAGES = {
     ),
     "scorers": Group(
         "Scorers and loggers",
-        "Scorers of components (`@scorers`), and the logger of learned mixes (`@loggers`).",
+        "Scorers of components, and the logger of learned mixes.",
         {"spacy_scorers": '@scorers = "{}"', "spacy_loggers": '@loggers = "{}"'},
     ),
     "extension-points": Group(
         "Extension points",
-        "What other packages can add to by entry points of the same groups, and what this package "
-        "registers there itself: formats of weights, named models, softmaxes and teachers of "
-        "pretraining. Text formats and task data have groups, too: [readers](readers.md).",
+        "Entry point groups to which other packages can add, and the entries of this package. "
+        "Text formats and task data have groups, too: [readers](readers.md).",
         {
             "spacy_elmo_checkpoint_readers": "",
             "spacy_elmo_models": 'name = "{}"',
@@ -75,13 +71,18 @@ PAGES = {
         },
     ),
 }
-# Described by the page of commands.
+# On the page of the commands.
 ELSEWHERE = ("spacy_cli",)
+_PYTHON = "# Python\n\nNames that `from spacy_elmo import ...` offers, imported at first use."
+_LAYERS = (
+    "# Layers\n\nThe Thinc layers of the architectures, with their settings. Their `forward` is "
+    "Thinc's: `(model, X, is_train) -> (Y, backprop)`."
+)
 
 
 def read_entry_points() -> Dict[str, Dict[str, str]]:
-    """RETURNS (Dict[str, Dict[str, str]]): group -> name -> "module:attribute", as setup.cfg has
-    them. RAISES (ValueError): if a group is on no page."""
+    """RETURNS (Dict[str, Dict[str, str]]): group -> name -> "module:attribute", from setup.cfg.
+    RAISES (ValueError): if a group is on no page."""
     config = configparser.ConfigParser(delimiters="=")
     config.optionxform = str  # type: ignore[assignment]
     config.read(ROOT / "setup.cfg", "utf-8")
@@ -90,108 +91,94 @@ def read_entry_points() -> Dict[str, Dict[str, str]]:
         for group, lines in config["options.entry_points"].items()
     }
     described = {group for page in PAGES.values() for group in page.groups}
-    forgotten = set(groups) - described - set(ELSEWHERE)
-    if forgotten:
-        raise ValueError(f"docs_build/registered.py has no page for {sorted(forgotten)}")
+    missing = set(groups) - described - set(ELSEWHERE)
+    if missing:
+        raise ValueError(f"docs_build/registered.py has no page for {sorted(missing)}")
     return groups
 
 
-def list_described() -> Dict[Any, str]:
-    """RETURNS (Dict[Any, str]): what a page of `make_pages` describes -> Markdown of a link to it,
-    from a page in docs/reference/."""
-    links = {}
-    for page, group in PAGES.items():
-        for name in group.groups:
-            for key, path in read_entry_points()[name].items():
-                thing = _load(path)
-                anchor = re.sub(r"[^\w-]", "", key.lower())
-                links[thing] = f"[{key}]({page}.md#{anchor})"
-                if name == "spacy_factories":
-                    cls = _get_component_class(thing)
-                    links[cls] = f"[{cls.__name__}]({page}.md#class-{cls.__name__.lower()})"
-    return links
-
-
-def make_pages(sources: Sources) -> Dict[str, str]:
-    """sources (Sources): takes note of the files. RETURNS (Dict[str, str]): Markdown by the
-    page's place in docs/."""
-    entry_points = read_entry_points()
-    pages = {}
+def make_pages() -> Dict[str, str]:
+    """RETURNS (Dict[str, str]): Markdown by the page's place in docs/."""
+    entry_points, pages, links = read_entry_points(), {}, {}
     for page, group in PAGES.items():
         parts = [f"# {group.title}", group.intro]
-        for name, usage in group.groups.items():
-            if len(group.groups) > 1:
-                parts.append(f"## `{name}`")
-            for key, path in sorted(entry_points[name].items()):
-                parts.append(
-                    _describe(name, key, path, usage, sources, 2 + (len(group.groups) > 1))
-                )
+        level = 2 if len(group.groups) == 1 else 3
+        for kind, usage in group.groups.items():
+            if level == 3:
+                parts.append(f"## `{kind}`")
+            for name, path in sorted(entry_points[kind].items()):
+                module, _, attribute = path.partition(":")
+                thing = getattr(import_module(module), attribute)
+                parts.append(f"{'#' * level} {name}")
+                parts += [f"```text\n{usage.format(name)}\n```"] if usage else []
+                parts += _describe(kind, name, thing, level)
+                owner = _get_component_class(thing) if kind == "spacy_factories" else thing
+                anchor = re.sub(r"[^\w-]", "", name.lower())
+                links[owner] = f"[{name}]({page}.md#{anchor})"
         pages[f"reference/{page}.md"] = "\n\n".join(parts) + "\n"
+    public = {name: getattr(spacy_elmo, name) for name in spacy_elmo.__all__}
+    pages["reference/python.md"] = _make_object_page(_PYTHON, public, links)
+    found = {name: thing for name, thing in _find_layers() if thing not in links}
+    pages["reference/layers.md"] = _make_object_page(_LAYERS, found, links)
     return pages
 
 
-def _describe(group: str, name: str, path: str, usage: str, sources: Sources, level: int) -> str:
-    thing = _load(path)
-    title = f"{'#' * level} {name}"
-    used = f"```text\n{usage.format(name)}\n```" if usage else ""
-    if group == "spacy_factories":
-        text = _describe_factory(name, thing, sources, level)
-    elif inspect.isclass(thing):
-        text = describe_class(thing, "", sources, level=level)
-    elif group == "spacy_scorers":
-        text = describe_function(thing(), "", sources, level=level)
-    elif callable(thing):
-        text = describe_function(thing, "", sources, level=level)
-    else:  # a tuple of functions, such as a CheckpointReader
-        fields = [value for value in thing if callable(value)]
-        described = [
-            describe_function(each, each.__name__, sources, level=level + 1) for each in fields
+def _describe(kind: str, name: str, thing: Any, level: int) -> List[str]:
+    if kind == "spacy_factories":
+        meta = Language.get_factory_meta(name)
+        facts = {"assigns": meta.assigns, "requires": meta.requires, "scores": meta.scores}
+        lines = [f"- {key}: {', '.join(map(code, each))}" for key, each in facts.items() if each]
+        block = {"components": {name: {"factory": name, **meta.default_config}}}
+        config = Config(block).to_str(interpolate=False).strip()
+        cls = _get_component_class(thing)
+        return [
+            describe(thing, level=level, skip=("nlp", "name"), defaults=meta.default_config),
+            "\n".join(lines),
+            f"Its default config:\n\n```ini\n{config}\n```",
+            describe(cls, f"Class {cls.__name__}", level=level + 1),
         ]
-        text = "\n\n".join(described)
-    return "\n\n".join(part for part in (title, used, text) if part)
+    if kind == "spacy_scorers":
+        thing = thing()
+    if callable(thing):
+        return [describe(thing, level=level)]
+    functions = [each for each in thing if callable(each)]  # of a named tuple
+    return [describe(each, each.__name__, level=level + 1) for each in functions]
 
 
-def _load(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
+def _make_object_page(intro: str, things: Dict[str, Any], links: Dict[Any, str]) -> str:
+    parts = [intro]
+    for name, thing in sorted(things.items(), key=lambda item: item[0].lower()):
+        if isinstance(thing, str):
+            parts.append(f"## {name}\n\nThe installed version, a string.")
+        elif thing in links:
+            parts.append(f"## {name}\n\nSee {links[thing]}.")
+        else:
+            parts.append(describe(thing, name))
+    return "\n\n".join(parts) + "\n"
 
 
-def _describe_factory(name: str, function: Any, sources: Sources, level: int) -> str:
-    meta = Language.get_factory_meta(name)
-    parts: List[str] = [
-        describe_function(
-            function,
-            "",
-            sources,
-            level=level,
-            skip=("nlp", "name"),
-            defaults=meta.default_config,
-        ),
-        _list_facts(meta),
-        f"Its default config:\n\n```ini\n{_show_config(name, meta.default_config)}\n```",
-    ]
-    cls = _get_component_class(function)
-    parts.append(describe_class(cls, f"Class {cls.__name__}", sources, level=level + 1))
-    return "\n\n".join(part for part in parts if part)
+def _find_layers() -> Iterator[Any]:
+    """Public functions that return a model, layers that are classes, and their settings."""
+    for package in (layers, shared):
+        for info in pkgutil.iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{info.name}")
+            for name, thing in vars(module).items():
+                own = getattr(thing, "__module__", "") == module.__name__
+                if own and not name.startswith("_") and _is_layer(name, thing):
+                    yield name, thing
 
 
-def _list_facts(meta: Any) -> str:
-    facts = {"assigns": meta.assigns, "requires": meta.requires, "scores": meta.scores}
-    lines = [
-        f"- {key}: {', '.join(code(value) for value in values)}"
-        for key, values in facts.items()
-        if values
-    ]
-    return "\n".join(lines)
+def _is_layer(name: str, thing: Any) -> bool:
+    if inspect.isclass(thing):
+        return issubclass(thing, Model) or name.endswith("Settings")
+    if not inspect.isfunction(thing) or re.match(r"(init|replace)_|.*_init$", name):
+        return False
+    result = inspect.signature(thing).return_annotation
+    return Model in (result, get_origin(result))
 
 
-def _show_config(name: str, config: Any) -> str:
-    block = {"factory": name, **(config or {})}
-    return Config({"components": {name: block}}).to_str(interpolate=False).strip()
-
-
-def _get_component_class(function: Any) -> Any:
-    annotation = inspect.signature(function).return_annotation
+def _get_component_class(factory: Any) -> Any:
+    annotation = inspect.signature(factory).return_annotation
     if isinstance(annotation, str):
-        annotation = getattr(import_module(function.__module__), annotation.strip('"'))
+        annotation = getattr(import_module(factory.__module__), annotation.strip('"'))
     return annotation
