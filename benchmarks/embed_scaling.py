@@ -13,13 +13,11 @@ from typing import Any
 import typer
 from wasabi import table
 
-from spacy_elmo.bulk.bulk_inputs import find_inputs
-from spacy_elmo.bulk.bulk_settings import BulkSettings
-from spacy_elmo.bulk.embed_job import Engine, embed_files
-from spacy_elmo.bulk.job_files import read_manifest
-from spacy_elmo.bulk.local_engine import run_local
-from spacy_elmo.bulk.planning import plan_tasks
-from spacy_elmo.bulk.ray_engine import run_ray
+from spacy_elmo.embed.job import Engine, embed_files, run_local
+from spacy_elmo.embed.output import read_manifest
+from spacy_elmo.embed.pipeline import EmbedSettings
+from spacy_elmo.embed.ray_engine import run_ray
+from spacy_elmo.embed.readers import find_inputs, plan_tasks
 from spacy_elmo.files import write_json
 from spacy_elmo.utils import read_peak_memory
 
@@ -39,7 +37,7 @@ def main(
     json: Path = typer.Option(None, help="JSON file to write"),
 ) -> None:
     """Measure tokens per second by workers, and compute what a large job takes."""
-    settings = BulkSettings(pipeline=pipeline, shard_chars=shard_chars)
+    settings = EmbedSettings(pipeline=pipeline, shard_chars=shard_chars)
     rows = [measure(text, settings, engine, int(n)) for n in workers.split(",")]
     first = rows[0]["tokens_per_second"] / rows[0]["workers"]
     for row in rows:
@@ -52,7 +50,7 @@ def main(
         write_json(json, result)
 
 
-def measure(text: str, settings: BulkSettings, engine: str, n_workers: int) -> dict[str, Any]:
+def measure(text: str, settings: EmbedSettings, engine: str, n_workers: int) -> dict[str, Any]:
     """RETURNS (dict[str, Any]): of a job: its rate from the first shard on, when all workers have
     loaded their pipeline, to the last; its counts and sizes."""
     folder = Path(tempfile.mkdtemp())
@@ -94,7 +92,7 @@ def measure_reading(text: str) -> tuple[int, float]:
     files = find_inputs(text, Path("nowhere"))
     started = time.perf_counter()
     n_bytes = 0
-    for task in plan_tasks(files, BulkSettings()):
+    for task in plan_tasks(files, EmbedSettings()):
         n_bytes += sum(len(record.text.encode()) for record in task.records)
     return n_bytes, n_bytes / (time.perf_counter() - started)
 

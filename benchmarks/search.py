@@ -5,6 +5,7 @@ Settings are chosen on the first articles, and measured once on the others.
 
 import json
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -134,7 +135,8 @@ def rank_elmo(
             [word.lower() for sentence in sentences for word in sentence], return_counts=True
         )
         encoder.counts = dict(zip(words.tolist(), counts.tolist()))
-    encoder.transform = fit_transform(encoder.average(sentences), weighting)
+    transform = fit_transform(encoder.average(sentences), weighting)
+    encoder = replace(encoder, transform=transform)
     Q, X = encoder.encode(data.questions), encoder.encode(sentences)
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     return np.maximum.reduceat(Q @ X.T, starts, axis=1)

@@ -533,25 +533,19 @@ class Errors(metaclass=ErrorsWithCodes):
         "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
         "different kinds cannot be compared. Give another folder, or the same settings."
     )
-    EL045 = (
-        "Searching this index needs the package faiss-cpu. Install it with "
-        '`pip install "spacy-elmo[search]"`.'
-    )
-    EL046 = "The query has no words. Give some text."
     EL058 = (
         "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
         'needed, since a tenth of them chooses the layer. Say in "id" which doc a sentence is of, '
         'or leave "id" out.'
     )
-    EL067 = (
-        "Reading WordNet needs the package nltk. Install it with "
-        '`pip install "spacy-elmo[senses]"`.'
+    EL068 = (
+        "WordNet in '{path}' cannot be read: {error}. Give its folder dict, with data.noun and the "
+        "other files."
     )
-    EL068 = "There is no WordNet in '{path}'. Give its folder dict, with data.noun and the others."
     EL069 = (
-        "Line {line} of '{path}' holds no sense-annotated sentence ({error}). Each line is "
-        'JSON such as {{"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", '
-        '["bank%1:17:01::"]]]}}.'
+        "Line {line} of '{path}' is not a sense-annotated sentence: {error}. Expected a JSON "
+        'object with "tokens" and "instances", such as "instances": [[0, "bank", "NN", '
+        '["bank%1:17:01::"]]].'
     )
     EL117 = (
         "The senses were trained on layer {layer} of width {expected}; the component upstream has "
@@ -559,110 +553,39 @@ class Errors(metaclass=ErrorsWithCodes):
         "train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
     )
     EL140 = (
-        "The index in '{path}' is damaged: {problem}. Restore it, or remove the folder and make "
-        "it again with `python -m spacy elmo index TEXT {path}`."
+        "The index in '{path}' cannot be used: {problem}. Remove the folder and make it again with "
+        "`python -m spacy elmo index TEXT {path}`."
     )
-    EL141 = (
-        "'{path}' contains other files than those of an index, such as {examples}. Give a "
-        "new or empty folder."
-    )
-    EL144 = (
-        "The index in '{path}' was made with the weights in '{weights}', which is no folder "
-        "here. Give the folder with `--weights`."
-    )
-    EL147 = "WordNet in '{path}' cannot be read: {error}. Get it again."
+    EL141 = "'{path}' contains other files, such as {examples}. Give a new or an empty folder."
     EL240 = (
-        "Reading or writing '{path}' needs the package pyarrow. Install it with "
-        '`pip install "spacy-elmo[bulk]"`.'
-    )
-    EL241 = (
-        '`--engine ray` needs the package ray. Install it with `pip install "spacy-elmo[ray]"`, '
-        "on all nodes of the cluster."
+        '{what} needs the package {package}. Install it with `pip install "spacy-elmo[{extra}]"`.'
     )
     EL242 = (
-        'The vectors are those of one component of the factory "elmo", and {asked} in the '
-        "pipeline '{pipeline}' (such components: {known}). Choose one with `--component`, or give "
-        "another pipeline."
+        "The pipeline '{pipeline}' needs one component of the factory elmo; it has: {known}. "
+        "Choose one with `--component`, or give another pipeline."
     )
-    EL243 = (
-        "'{path}' holds a job that {state}. Add `--resume` to resume it, or give another folder."
-    )
-    EL244 = "'{path}' holds other things, such as {examples}. Give a new folder for the vectors."
+    EL243 = "'{path}' contains {state} vectors. Add `--resume` to go on, or give another folder."
     EL245 = (
-        "The job in '{path}' cannot be resumed with {key} = {now}: it was started with {before}, "
-        "and its shards would not fit together. Use the same, or another folder."
-    )
-    EL246 = (
-        "The job in '{path}' cannot go on: its input is not what it was ({names}). Restore it, or "
-        "embed it into another folder."
+        "The job in '{path}' cannot be resumed: {problem}. Repeat the command that started it, or "
+        "give another folder."
     )
     EL247 = (
-        "There are no finished vectors in '{path}'. Make them with `python -m spacy elmo embed`, "
-        "or finish them with `--resume`."
+        "The vectors in '{path}' cannot be used: {problem}. Make them with `python -m spacy elmo "
+        "embed TEXT FOLDER --unit sentences --layers 0`, or finish them with `--resume`."
     )
-    EL248 = (
-        "Nothing was embedded: {reason}. Records that were set aside: {n}, with reasons in "
-        "'{path}'. Check input and pipeline."
-    )
+    EL248 = "Nothing was embedded: {reason}. Check input and pipeline."
     EL249 = (
         "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
         "layer to {top}, each once, such as `--layers mix,0`."
     )
-    EL250 = (
-        "'{path}' has no column '{key}', only: {known}. Name the column of the texts with "
-        "`--text-key`."
-    )
+    EL250 = "The Parquet file '{path}' cannot be read: {problem}."
     EL251 = (
-        "Shard {task} was given up: {number} processes that computed it were killed. See the "
-        "system's log for why (memory?), use fewer processes, and add `--resume`."
-    )
-    EL252 = (
-        "The node '{node}' does not see the folder '{path}'. Give one on a file system that all "
-        "nodes of the cluster share."
-    )
-    EL253 = (
-        "{number} processes ended before they had loaded the pipeline: {error}. Is there enough "
-        "memory for so many?"
-    )
-    EL254 = (
-        "The vectors in '{path}' cannot become an index: {problem}. Make others with `python -m "
-        "spacy elmo embed TEXT FOLDER --unit sentences --layers 0`."
-    )
-    EL255 = (
-        "The Ray cluster '{address}' cannot be reached: {error}. Check `--address`, that `ray "
-        "status` shows its nodes, and, if it asks for a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN."
-    )
-    EL295 = (
-        "The process {process} on the node '{node}' has loaded another pipeline than the caller: "
-        "its {key} is {other}, expected {expected} (pipeline '{pipeline}', biLM '{weights}'). Put "
-        "the same files there, or on a file system that all nodes share, with the same packages."
-    )
-    EL296 = (
-        "The column '{key}' of '{path}' has the type {types}, expected {expected}. Convert it, or "
-        "name another column with `{option}`."
+        "A process that computed vectors was killed, perhaps because the memory was full. Use "
+        "fewer processes or lower `--batch-chars`, and add `--resume`."
     )
     EL297 = (
-        "The pipeline failed with record {record} of '{source}', and then with other text, too: "
-        "{error}. Mend the pipeline or its device, and add `--resume`."
-    )
-    EL298 = (
-        "The standard input is not what the job in '{path}' began with (its file '{name}'). Give "
-        "the same again, or nothing (`< /dev/null`); or embed it into another folder."
-    )
-    EL299 = (
-        "'{path}' is none of the files that `python -m spacy elmo embed` writes. Restore it, or "
-        "embed the text into another folder."
-    )
-    EL300 = (
-        "Nothing was embedded: the input is empty (files: {n}, the first '{path}'). Check the path."
-    )
-    EL302 = (
-        "'{path}' is Parquet compressed once more, of which no part can be read alone. Decompress "
-        "it to '{name}': Parquet compresses its columns itself."
-    )
-    EL308 = (
-        "The job in '{path}' is finished, but some of its shards are gone, or are not what was "
-        "written: {names}. Restore them, or embed the text into another folder."
+        "The pipeline failed with each of {n} records: {error}. Repair the pipeline or its device, "
+        "and add `--resume`."
     )
     # Experiments and explore
     EL057 = (
@@ -1027,13 +950,6 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
         "of {n}. They are not learned, and count as not found. Raise `max_span` in "
         "[components.{name}.model]."
-    )
-    # Embed, search, senses
-    WL051 = "A process that computed shard {task} was killed; another one computes it again."
-    WL052 = (
-        "No worker has started for {seconds} seconds. Waiting. Processes on this machine are still "
-        "loading the pipeline: fewer of them (`--n-process`) load faster. A cluster may have no "
-        "room for one: `ray status` shows what it has."
     )
     # Experiments and explore
     # Command line

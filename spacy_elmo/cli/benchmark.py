@@ -5,10 +5,16 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 
-from .common import MOST_THREADS, exit_on_error, read_numbers
-from .console import Console
-from .options import JSON, LANG, QUIET
-from .outputs import require_output
+from .common import (
+    JSON,
+    LANG,
+    MOST_THREADS,
+    QUIET,
+    Console,
+    exit_on_error,
+    read_numbers,
+    require_output,
+)
 
 _MOST_SENTENCES = 1_000_000
 

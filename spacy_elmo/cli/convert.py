@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import typer
 
-from .common import exit_on_error
-from .console import format_table
-from .option_conflicts import list_idle_of_convert, require_no_conflicts
-from .options import QUIET
+from .common import QUIET, exit_on_error, format_table
 
 if TYPE_CHECKING:
     from ..checkpoints.formats import CheckpointFiles
@@ -23,7 +20,6 @@ class Format(str, Enum):
 
 
 def convert(
-    ctx: typer.Context,
     source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     weights: Optional[Path] = typer.Option(
@@ -57,7 +53,6 @@ def convert(
     from ..utils import show_names
 
     with exit_on_error(quiet) as console:
-        require_no_conflicts(ctx, list_idle_of_convert(ctx.params))
         if to is Format.native and is_native(output):
             if not force:
                 raise ValueError(Errors.EL164.format(path=output))

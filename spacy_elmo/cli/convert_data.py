@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List
 import typer
 
 from ..utils import count_things
-from .common import exit_on_error
+from .common import LANG, QUIET, exit_on_error, require_output
 from .data_formats import get_options, get_readers, spell_option
-from .options import LANG, QUIET
-from .outputs import require_output
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

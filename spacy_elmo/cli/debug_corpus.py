@@ -5,8 +5,7 @@ from pathlib import Path
 
 import typer
 
-from .common import exit_on_error, read_pretraining_config, set_log_level
-from .options import QUIET
+from .common import QUIET, exit_on_error, read_pretraining_config, set_log_level
 
 
 def debug_corpus(

@@ -5,9 +5,7 @@ from typing import List, Optional, Tuple
 
 import typer
 
-from .common import exit_on_error
-from .options import QUIET
-from .outputs import require_output
+from .common import QUIET, exit_on_error, require_output
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50

@@ -1,28 +1,24 @@
 """`python -m spacy elmo embed`: vectors of large amounts of text."""
 
+import json
 import os
 import time
 from contextlib import closing
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Iterator
 
 import typer
 
 from ..utils import count_things
-from .common import exit_on_error
-from .console import Console
-from .option_conflicts import list_idle_of_embed, require_no_conflicts
-from .options import QUIET
+from .common import QUIET, Console, exit_on_error
 
 if TYPE_CHECKING:
-    from ..bulk.embed_job import Engine, JobProgress
+    from ..embed.job import Engine, JobProgress
 
 # Seconds between two lines where there is no terminal.
 _INTERVAL = 30.0
-# What a finished job says that it has.
-_COUNTED = ("record", "row", "token")
 
 
 class EngineName(str, Enum):
@@ -31,7 +27,6 @@ class EngineName(str, Enum):
 
 
 def embed(
-    ctx: typer.Context,
     text: str = typer.Argument(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
@@ -76,15 +71,14 @@ def embed(
 ) -> None:
     """Write the vectors of a text to Parquet, Arrow or .spacy, in shards that are whole or not
     there. --resume resumes a job that was stopped or killed."""
-    from ..bulk.bulk_settings import BulkSettings
-    from ..bulk.embed_job import embed_files
-    from ..errors import Warnings
+    from ..embed.job import embed_files
+    from ..embed.pipeline import EmbedSettings
 
-    interrupted = Warnings.WL058.format(how=" with --resume")
+    interrupted = "Interrupted. Finished shards are kept: resume with the option --resume."
     with exit_on_error(quiet, interrupted) as console:
-        _require_choices(unit, dtype, format, input_format)
-        require_no_conflicts(ctx, list_idle_of_embed(ctx.params))
-        settings = BulkSettings(
+        if pipeline and (weights or lang):
+            raise typer.BadParameter("--weights and --lang are those of the --pipeline. Omit them.")
+        settings = EmbedSettings(
             pipeline=pipeline,
             weights=weights,
             lang=lang,
@@ -109,33 +103,21 @@ def embed(
             # Of a cluster, the nodes have the GPUs.
             gpu=gpu and engine is EngineName.local,
         )
-        # Closed also by Ctrl-C at any moment: processes end then.
+        # Child processes end with it, also after Ctrl-C.
         with closing(steps):
             _show(steps, console)
         _report(output, console)
 
 
-def _require_choices(unit: str, dtype: str, format: str, input_format: str) -> None:
-    """RAISES (ValueError): EL017, which names the option."""
-    from ..bulk.bulk_settings import DTYPES, FORMATS, UNITS
-    from ..bulk.saved_stdin import STDIN_FORMATS
-    from ..utils import require_known
-
-    require_known("--unit", unit, UNITS)
-    require_known("--dtype", dtype, DTYPES)
-    require_known("--format", format, tuple(FORMATS))
-    require_known("--input-format", input_format, STDIN_FORMATS)
-
-
 def _make_engine(
     name: EngineName, n_process: int, address: str, worker_cpus: float, gpu: bool
 ) -> "Engine":
-    """RETURNS (Engine): What computes the shards. RAISES (ValueError): EL241 without Ray."""
-    if name is EngineName.local:
-        from ..bulk.local_engine import run_local
+    """RETURNS (Engine): What computes the shards. RAISES (ValueError): EL240 without Ray."""
+    from ..embed.job import run_local
 
+    if name is EngineName.local:
         return partial(run_local, n_processes=n_process)
-    from ..bulk.ray_engine import require_ray, run_ray
+    from ..embed.ray_engine import require_ray, run_ray
 
     require_ray()
     return partial(
@@ -148,38 +130,33 @@ def _make_engine(
 
 
 def _show(steps: "Iterator[JobProgress]", console: Console) -> None:
-    """Draw a bar of the bytes that were read, with the time left; lines where there is no
-    terminal."""
-    bar: Any = None
-    start = last = 0.0
-    for progress in steps:
-        if bar is None:
-            total = {"total": progress.total, "initial": progress.n_bytes}
-            bar = console.track(**total, unit="bytes", unit_scale=True)
-            start = last = time.perf_counter()
-            continue
-        seconds = time.perf_counter() - start
-        rate = f"{progress.n_tokens / max(seconds, 1e-9):,.0f} tokens/s"
-        rate += f", {progress.n_rejects:,} set aside" if progress.n_rejects else ""
-        bar.set_postfix_str(rate, refresh=False)
-        bar.update(progress.n_bytes - bar.n)
-        if bar.disable and time.perf_counter() - last > _INTERVAL:
-            last = time.perf_counter()
-            console.tell(f"{progress.n_bytes / max(1, progress.total):.1%}, {rate}")
-    if bar is not None:
-        bar.close()
+    """Draw a bar of the bytes that were read; print lines where there is no terminal."""
+    first = next(steps)
+    start = last = time.perf_counter()
+    with console.track(total=first.total or None, unit="B", unit_scale=True) as bar:
+        for progress in steps:
+            now = time.perf_counter()
+            rate = f"{progress.n_tokens / (now - start):,.0f} tokens/s"
+            rate += f", {progress.n_rejects:,} rejected" if progress.n_rejects else ""
+            bar.set_postfix_str(rate, refresh=False)
+            bar.update(progress.n_bytes - bar.n)
+            if bar.disable and now - last > _INTERVAL:
+                last = now
+                console.tell(f"{progress.n_bytes:,} of {progress.total:,} bytes, {rate}")
 
 
 def _report(output: Path, console: Console) -> None:
-    from ..bulk.job_files import read_manifest
-    from ..bulk.journal import REJECTS, read_first_reject
-    from ..errors import Warnings
+    from ..embed.output import REJECTS, read_manifest
 
     manifest = read_manifest(output)
-    counts = ", ".join(count_things(manifest[f"n_{name}s"], name) for name in _COUNTED)
+    counts = [count_things(manifest[f"n_{name}s"], name) for name in ("record", "row", "token")]
     shards = count_things(len(manifest["shards"]), "shard")
     if manifest["n_rejects"]:
-        reason = read_first_reject(output)["reason"]
         path = output / REJECTS
-        console.warn(Warnings.WL050.format(n=manifest["n_rejects"], path=path, reason=reason))
-    console.finish(output, summary=f"{counts} in {shards}")
+        with path.open("rb") as lines:
+            reason = json.loads(lines.readline())["reason"]
+        console.warn(
+            f"Rejected records: {manifest['n_rejects']}, with reasons in '{path}'. The first: "
+            f"{reason}."
+        )
+    console.finish(output, summary=f"{', '.join(counts)} in {shards}")

@@ -5,9 +5,7 @@ from typing import Optional
 
 import typer
 
-from .common import exit_on_error
-from .options import JSON, QUIET
-from .outputs import require_output
+from .common import JSON, QUIET, exit_on_error, require_output
 
 
 def evaluate(

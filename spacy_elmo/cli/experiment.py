@@ -2,21 +2,14 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import typer
 
-from .common import exit_on_error, read_numbers
-from .option_conflicts import list_idle_of_experiment, require_no_conflicts
-from .options import QUIET, SEEDS, WEIGHTS
-from .outputs import writing
-
-if TYPE_CHECKING:
-    from .console import Console
+from .common import QUIET, SEEDS, WEIGHTS, Console, exit_on_error, read_numbers, writing
 
 
 def experiment(
-    ctx: typer.Context,
     suite: str = typer.Argument(
         ...,
         help="gain, weighting (table 2), placement (table 3), samples (figure 1) or "
@@ -77,7 +70,6 @@ def experiment(
 
     interrupted = Warnings.WL058.format(how="")
     with exit_on_error(quiet, interrupted) as console, writing(output):
-        require_no_conflicts(ctx, list_idle_of_experiment(ctx.params))
         require_matplotlib()
         # The same settings by each name of the bundled model.
         weights = "" if is_bundled(weights) else weights

@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Optional
 
 import typer
 
-from .common import exit_on_error
-from .option_conflicts import list_idle_of_explore, require_no_conflicts
-from .options import QUIET
+from .common import QUIET, Console, exit_on_error
 
 if TYPE_CHECKING:
     from ..explore.explore_limits import ExploreLimits
     from ..explore.explorer import Explorer
-    from .console import Console
 
 _PACKAGES = ("fastapi", "uvicorn")
 
 
 def explore(
-    ctx: typer.Context,
     pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo"),
     index: Optional[Path] = typer.Option(
         None,
@@ -53,7 +49,6 @@ def explore(
     substitutes, nearest contexts of a corpus, what the components find, and the learned mixes.
     Ctrl-C ends it."""
     with exit_on_error(quiet) as console:
-        require_no_conflicts(ctx, list_idle_of_explore(ctx.params))
         _require_packages()
         from ..explore.app import create_app
         from ..explore.explore_limits import ExploreLimits

@@ -1,23 +1,19 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
+import os
+from functools import cache, partial
+from glob import has_magic
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 import typer
 
 from ..utils import count_things, show_path
-from .common import exit_on_error
-from .console import Console
-from .options import QUIET, WEIGHTS, WEIGHTS_LANG
-from .outputs import writing
+from .common import QUIET, WEIGHTS, WEIGHTS_LANG, exit_on_error, writing
 
 if TYPE_CHECKING:
-    from ..search.index_versions import Source
-    from ..search.search_index import SearchIndex
-    from .index_sources import Sources
-
-# Of a batch, at least.
-_N_SENTENCES = 1024
+    from ..search.search_index import IndexMeta, Source
 
 
 def index(
@@ -37,13 +33,13 @@ def index(
     """Index the sentences of a text. Texts can be added later; those that are there and
     have not changed are passed over, and those that TEXT had and has no more are removed."""
     from ..checkpoints.loaders import load_embedder
-    from ..errors import Errors, Warnings
+    from ..embed.output import is_job_folder
+    from ..errors import Errors
     from ..search.search_index import SearchIndex
-    from .index_sources import find_sources
 
-    interrupted = Warnings.WL058.format(how="")
-    with exit_on_error(quiet, interrupted) as console, writing(folder):
-        sources = find_sources(text, folder, weights, lang)
+    with exit_on_error(quiet, "Interrupted. The index is unchanged.") as console, writing(folder):
+        kind: Any = _Vectors if is_job_folder(Path(text)) else _Texts
+        sources = kind(text, folder, weights, lang)
         opened = SearchIndex.create(
             folder,
             load_embedder(sources.weights or None),
@@ -54,10 +50,33 @@ def index(
             weights=sources.weights,
             tokenizer=sources.tokenizer,
         )
-        if misfit := sources.find_misfit(opened):
-            console.warn(misfit)
-        _remove(opened, sources, console)
-        _add(opened, sources, console)
+        if (
+            kind is _Vectors
+            and sources.vectors.manifest["pipeline"].get("biLM") != opened.meta.biLM
+        ):
+            console.warn(
+                f"The vectors in '{text}' are of another biLM than the index: only their words are "
+                "used. Give the biLM that they were made with by `--weights`."
+            )
+        gone = [part.source for part in opened.meta.parts if sources.is_gone(part.source)]
+        new: Dict[str, Source] = {}
+        for path in sources.paths:
+            source = sources.make(path, opened.meta)
+            if opened.has(source.name, source.origin):
+                console.inform(f"{path.name} is there already")
+            elif source.name not in new:
+                new[source.name] = source
+        if gone or new:
+            # Texts replace what the index has by their name.
+            with console.track(unit=" sentences") as bar:
+                counts = opened.add_all(new.values(), remove=gone, on_encoded=bar.update)
+            for name in gone:
+                console.inform(f"{Path(name).name} is gone: removed")
+            for name, n in zip(new, counts):
+                if n:
+                    console.inform(f"{Path(name).name}: {count_things(n, 'sentence')}")
+                else:
+                    console.warn(f"{Path(name).name} has no text")
         if not opened.meta.parts:
             raise ValueError(Errors.EL094.format(path=text))
         n_sources = count_things(len(opened.meta.parts), "source")
@@ -65,64 +84,114 @@ def index(
         console.finish(folder, summary=summary)
 
 
-def _remove(index: "SearchIndex", sources: "Sources", console: Console) -> None:
-    """Remove what is gone."""
-    for name in [part.source for part in index.meta.parts if sources.is_gone(part.source)]:
-        index.remove(name)
-        console.inform(f"{Path(name).name} is gone: removed")
+class _Texts:
+    """Files of text. text (str): file, folder or glob. folder (Path): of the index. weights (str),
+    lang (str): of its biLM and the tokenizer; "" for the bundled one, and for that of the weights.
+    """
+
+    def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
+        from ..embed.readers import is_hidden_or_written
+        from ..language_model.evaluation import find_tokenizer
+        from ..search.search_index import is_index_folder
+        from ..text.corpus import cutter_maker
+        from ..text.texts import find_texts
+
+        # All texts of an index may be gone: then they have to leave it.
+        is_known = is_index_folder(folder)
+        files = find_texts(text, partial(is_hidden_or_written, Path(text)), may_be_none=is_known)
+        # The index may lie among the texts.
+        self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
+        self.weights, self.biLM = weights, ""
+        self.lang, self.tokenizer = find_tokenizer(weights, lang)
+        # One for all files: a tokenizer takes longer to make than a small file to read.
+        self._make_cutter = cache(cutter_maker(self.lang, self.tokenizer))
+        self._names = {show_path(path.resolve()) for path in self.paths}
+        self._folders = {Path(show_path(folder)) for folder in _find_folders(text)}
+
+    def is_gone(self, name: str) -> bool:
+        """name (str): of a source in the index. RETURNS (bool): Whether its file was one of TEXT,
+        and is not there any more."""
+        if name in self._names or self._folders.isdisjoint(Path(name).parents):
+            return False
+        return not Path(name).exists()
+
+    def make(self, path: Path, meta: "IndexMeta") -> "Source":
+        """RETURNS (Source): Of a file."""
+        from ..files import digest_file
+        from ..search.search_index import Source
+        from ..text.corpus import read_sequences
+
+        def read() -> Iterator[List[str]]:
+            # Opened when it is read: a system lets a process have some hundred files open.
+            yield from read_sequences(str(path), self._make_cutter)
+
+        return Source(show_path(path.resolve()), read(), digest_file(path))
 
 
-def _add(index: "SearchIndex", sources: "Sources", console: Console) -> None:
-    """Add what is new or has changed. A file is the same by whatever path."""
-    from ..search.index_versions import Source
-
-    origins = {path: sources.get_origin(path) for path in sources.paths}
-    names = {path: show_path(path.resolve()) for path in sources.paths}
-    changed = [path for path in sources.paths if not index.has(names[path], origins[path])]
-    if len(changed) > 1:
-        sources.prepare(index, changed)
-    batch = _Batch(index, console)
-    try:
-        for path in sources.paths:
-            if names[path] in batch.sources or index.has(names[path], origins[path]):
-                console.inform(f"{path.name} is there already")
-                continue
-            sentences = list(console.track(sources.read(path), unit="sentences", desc=path.name))
-            if not sentences:
-                index.remove(names[path])
-                console.warn(f"{path.name} has no text")
-                continue
-            known = sources.read_known(path, sentences, index)
-            batch.put(path.name, Source(names[path], sentences, origins[path], known))
-    finally:
-        # Where no words are counted beforehand (`sources.prepare`), a file that cannot be read does
-        # not undo those before it.
-        batch.write()
+def _find_folders(text: str) -> List[Path]:
+    """RETURNS (List[Path]): The folders below which the files of TEXT are: the folder and those
+    that are linked from there, or what comes before the first wildcard."""
+    if not Path(text).exists():
+        # Not searched for links: a glob may begin at the root of a disk.
+        return [Path(*takewhile(lambda part: not has_magic(part), Path(text).parts)).resolve()]
+    linked = [
+        Path(folder, name).resolve()
+        for folder, names, _ in os.walk(text)
+        for name in names
+        if Path(folder, name).is_symlink()
+    ]
+    return [Path(text).resolve(), *linked]
 
 
-class _Batch:
-    """Sources that are written together: index.json names all, so that each time it is written
-    takes longer."""
+class _Vectors:
+    """Shards of sentences, written by `embed`. Of layer 0, the vectors are used: in it, a word has
+    one vector in whatever text. The others are computed again, since an index reads each sentence
+    alone.
 
-    def __init__(self, index: "SearchIndex", console: Console) -> None:
-        self.index, self.console = index, console
-        self.sources: Dict[str, Source] = {}
-        self.lines: List[str] = []
-        self.n_sentences = 0
+    text (str), folder (Path): of the shards and the index. weights (str), lang (str): of the index;
+        "" for those of the shards.
+    RAISES (ValueError): EL247 for another language.
+    """
 
-    def put(self, shown: str, source: "Source") -> None:
-        """shown (str): its name for a person. source (Source): to add."""
-        self.sources[source.name] = source
-        self.lines.append(f"{shown}: {count_things(len(source.sentences), 'sentence')}")
-        self.n_sentences += len(source.sentences)
-        if self.n_sentences >= _N_SENTENCES:
-            self.write()
+    def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
+        from ..embed.output import VectorFolder
+        from ..errors import Errors
+        from ..language_model.evaluation import find_tokenizer
 
-    def write(self) -> None:
-        """RAISES: as `SearchIndex.add_all`."""
-        sources, lines = self.sources, self.lines
-        self.sources, self.lines, self.n_sentences = {}, [], 0
-        if sources:
-            self.index.add_all(sources.values())
-        for line in lines:
-            self.console.inform(line)
+        self.vectors = VectorFolder(Path(text))
+        settings = self.vectors.manifest["settings"]
+        names = ("pipeline", "component", "weights", "lang")
+        made = {name: str(settings.get(name) or "") for name in names}
+        own, known = made["weights"], made["lang"]
+        if made["pipeline"]:
+            folder = Path(made["pipeline"], made["component"])
+            # A package may be anywhere.
+            own, known = str(folder) if folder.is_dir() else "", lang
+        # Given weights know their tokenizer, wherever the others are by now.
+        self.lang, self.tokenizer = find_tokenizer(weights or made["pipeline"] or own, known)
+        if lang not in ("", self.lang):
+            problem = f"their language is '{self.lang}', not '{lang}'"
+            raise ValueError(Errors.EL247.format(path=text, problem=problem))
+        self.weights = weights or own
+        self.biLM = str(self.vectors.manifest["pipeline"].get("biLM"))
+        self._shards = {s["shard"]: s for s in self.vectors.shards if s["n_rows"]}
+        self.paths = [Path(text, name) for name in self._shards]
+        self._folder = Path(show_path(Path(text).resolve()))
+
+    def is_gone(self, name: str) -> bool:
+        """name (str): of a source in the index. RETURNS (bool): Whether it was a shard of the
+        folder, and is not there any more."""
+        return Path(name).parent == self._folder and Path(name).name not in self._shards
+
+    def make(self, path: Path, meta: "IndexMeta") -> "Source":
+        """RETURNS (Source): Of a shard."""
+        from ..search.search_index import Source
+
+        def read() -> Iterator[List[str]]:
+            yield from self.vectors.read_words(path.name)
+
+        averages: Optional[Any] = None
+        if meta.layer == 0 and self.vectors.has(0, meta.biLM):
+            averages = partial(self.vectors.read_vectors, path.name, 0)
+        origin = self._shards[path.name]["digest"]
+        return Source(show_path(path.resolve()), read(), origin, averages)

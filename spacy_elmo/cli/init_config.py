@@ -5,14 +5,10 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import typer
 
-from .common import exit_on_error
-from .option_conflicts import list_idle_of_init_config, require_no_conflicts
-from .options import QUIET
-from .outputs import require_output
+from .common import QUIET, Console, exit_on_error, require_output
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
-    from .console import Console
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
@@ -25,7 +21,6 @@ _PRESET_HELP = (
 
 
 def init_config(
-    ctx: typer.Context,
     output: Path = typer.Argument(
         ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
     ),
@@ -68,7 +63,6 @@ def init_config(
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
     with exit_on_error(quiet) as console:
-        require_no_conflicts(ctx, list_idle_of_init_config(ctx.params))
         _require_free(output, force)
         _require_kind(preset, pretraining)
         lang, tokenizer = _find_tokenizer(lang, options, weights)

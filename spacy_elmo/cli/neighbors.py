@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
 
-from .common import exit_on_error
-from .console import Console
-from .option_conflicts import list_idle_of_report, require_no_conflicts
-from .options import JSON, QUIET, WEIGHTS, WEIGHTS_LANG
-from .outputs import require_output
+from .common import JSON, QUIET, WEIGHTS, WEIGHTS_LANG, Console, exit_on_error, require_output
 
 if TYPE_CHECKING:
     from ..experiments.contexts import Query
@@ -58,7 +54,6 @@ def neighbors(
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
-        require_no_conflicts(ctx, list_idle_of_report(ctx.params))
         _require_places(html, output, json)
         tokenize, sequences = _open(corpus, weights, lang, limit)
         asked = [_find(tokenize(sentence), token) for sentence in sentences]

@@ -13,12 +13,12 @@ from ..errors import Warnings
 from .common import (
     INTERRUPTED,
     MOST_THREADS,
+    QUIET,
+    Console,
     exit_on_error,
     read_pretraining_config,
     set_log_level,
 )
-from .console import Console
-from .options import QUIET
 from .run_lines import RunLines
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..utils import count_things
-from .console import Console
+from .common import Console
 
 if TYPE_CHECKING:
     from ..pretraining.log import Report

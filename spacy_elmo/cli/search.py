@@ -5,9 +5,7 @@ from typing import Optional
 
 import typer
 
-from .common import exit_on_error
-from .options import JSON, QUIET
-from .outputs import require_output, writing
+from .common import JSON, QUIET, exit_on_error, require_output, writing
 
 # Words to show around the one that is most like the query.
 _N_AROUND = 15
@@ -27,7 +25,7 @@ def search(
 ) -> None:
     """Rank the sentences of an index by their likeness to a query."""
     from ..files import write_json
-    from ..search.opening import open_index
+    from ..search.search_index import open_index
     from ..text.corpus import make_tokenizer
     from ..text.cutting import split_words
     from ..utils import mark_word

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
-from .common import exit_on_error
-from .options import QUIET
-from .outputs import require_output
+from .common import QUIET, exit_on_error, require_output
 
 if TYPE_CHECKING:
     from spacy.language import Language

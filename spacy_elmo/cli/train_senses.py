@@ -2,23 +2,17 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import typer
 
-from .common import exit_on_error
-from .option_conflicts import list_idle_of_report, require_no_conflicts
-from .options import JSON, LANG, QUIET, WEIGHTS
-from .outputs import require_output, require_pipeline_folder, writing
+from .common import JSON, LANG, QUIET, WEIGHTS, Console, exit_on_error, require_output, writing
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..senses.annotated import SenseSentence
-
 
 def train_senses(
-    ctx: typer.Context,
     train: Path = typer.Argument(
         ..., help="Sense-annotated sentences (.jsonl)", exists=True, dir_okay=False
     ),
@@ -41,28 +35,41 @@ def train_senses(
 ) -> None:
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
+    from ..experiments.results import get_effort, write_result
+    from ..files import atomic_folder
+    from ..layers.elmo_layers import get_embedder
     from ..senses.annotated import read_sentences
+    from ..senses.sense_model import SenseModel
     from ..senses.sense_training import require_docs
-    from ..senses.wordnet import require_wordnet
+    from ..senses.sense_training import train_senses as fit
+    from ..senses.wordnet import read_wordnet, require_wordnet
     from ..text.corpus import make_tokenizer
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:
-        require_no_conflicts(ctx, list_idle_of_report(ctx.params))
         # What takes a minute or an hour comes last.
         require_output(json)
-        require_pipeline_folder(output)
+        _require_pipeline_folder(output)
         make_tokenizer(lang, {})
         require_wordnet(wordnet)
         test_sentences = list(read_sentences(test)) if test is not None else []
         require_docs(read_sentences(train))
         nlp = _make_pipeline(lang, weights)
-        sentences = console.track(read_sentences(train), unit="sentences", desc=train.name)
-        report = _fit(nlp, wordnet, sentences, test_sentences, start)
-        header, rows = _tabulate(report)
+        inventory = read_wordnet(wordnet)
+        elmo: Any = nlp.get_pipe("elmo")
+        elmo_senses: Any = nlp.get_pipe("elmo_senses")
+        embedder = get_embedder(elmo.model)
+        sentences = console.track(read_sentences(train), unit=" sentences", desc=train.name)
+        centroids, report = fit(embedder, inventory, sentences, test_sentences)
+        elmo_senses.model = SenseModel(inventory, centroids)
         # Printed first: if the disk is full, only the files are lost.
-        console.show_table(rows, header)
-        _write(nlp, report, output, json, title or train.stem)
+        _show(report, console)
+        with writing(output), atomic_folder(output.resolve()) as folder:
+            nlp.to_disk(folder)
+        if json is not None:
+            report = {**report, **get_effort(start, embedder.hash_weights())}
+            with writing(json):
+                write_result(json, "senses", title or train.stem, report)
         console.finish(output, json)
 
 
@@ -81,61 +88,34 @@ def _make_pipeline(lang: str, weights: str) -> "Language":
     return nlp
 
 
-def _fit(
-    nlp: "Language",
-    wordnet: Path,
-    train: "Iterable[SenseSentence]",
-    test: "List[SenseSentence]",
-    start: float,
-) -> Dict[str, Any]:
-    """Train the component elmo_senses. RETURNS (Dict[str, Any]): accuracies and effort."""
-    from ..experiments.results import get_effort
-    from ..inference.identity import identify
-    from ..layers.elmo_layers import get_embedder
-    from ..senses.sense_model import SenseModel
-    from ..senses.sense_training import train_senses as fit
-    from ..senses.wordnet import read_wordnet
+def _require_pipeline_folder(path: Path) -> None:
+    """RAISES (ValueError): EL141 if there are other files than those of a saved pipeline, which
+    would be removed; EL145 if it cannot be written."""
+    from ..errors import Errors
 
-    inventory = read_wordnet(wordnet)
-    elmo: Any = nlp.get_pipe("elmo")
-    elmo_senses: Any = nlp.get_pipe("elmo_senses")
-    embedder = get_embedder(elmo.model)
-    centroids, report = fit(embedder, inventory, train, test)
-    elmo_senses.model = SenseModel(inventory, centroids, identify(embedder.bilm))
-    return {**report, **get_effort(start, embedder.hash_weights())}
+    names = {path.name} if path.exists() else set()
+    if path.is_dir():
+        names = {child.name for child in path.iterdir()}
+        if {"meta.json", "config.cfg"} <= names:
+            names = {child.name for child in path.iterdir() if child.is_file()}
+            names -= {"meta.json", "config.cfg", "tokenizer"}
+    if names:
+        examples = ", ".join(sorted(names)[:3])
+        raise ValueError(Errors.EL141.format(path=path, examples=examples))
+    require_output(path.absolute().parent / f".{path.name}.test")
 
 
-def _tabulate(report: Dict[str, Any]) -> Tuple[List[str], List[Tuple[str, ...]]]:
-    """RETURNS (Tuple): header and rows: shares of right senses."""
+def _show(report: Dict[str, Any], console: Console) -> None:
+    """Show the shares of right senses."""
     from ..experiments.contexts import name_layers
 
-    splits = [split for split in ("tune", "test") if report[split]]
+    splits = [report[name] for name in ("tune", "test") if report[name]]
+    rows = [("first sense", "first"), ("most frequent", "frequent")]
+    cells = [(title, *(f"{split[key]:.1%}" for split in splits)) for title, key in rows]
     layers = report["tune"]["layers"]
-    names = [*name_layers(len(layers) - 1), "average"]
-    shares = {
-        "first sense": lambda found: found["first"],
-        "most frequent": lambda found: found["frequent"],
-        **{
-            f"nearest, {name}": lambda found, key=key: found["layers"][key]
-            for name, key in zip(names, layers)
-        },
-        f"layer {report['layer']}, prior {report['prior']}": lambda found: found["chosen"],
-        "the same, from forms alone": lambda found: found["forms"],
-    }
-    rows = [
-        (name, *(f"{get(report[split]):.1%}" for split in splits)) for name, get in shares.items()
-    ]
-    return ["right senses", *splits], rows
-
-
-def _write(
-    nlp: "Language", report: Dict[str, Any], output: Path, json: Optional[Path], title: str
-) -> None:
-    from ..experiments.results import write_result
-    from ..files import atomic_folder
-
-    with writing(output), atomic_folder(output.resolve()) as folder:
-        nlp.to_disk(folder)
-    if json is not None:
-        with writing(json):
-            write_result(json, "senses", title, report)
+    for name, layer in zip([*name_layers(len(layers) - 1), "average"], layers):
+        cells.append((f"nearest, {name}", *(f"{split['layers'][layer]:.1%}" for split in splits)))
+    chosen = f"layer {report['layer']}, prior {report['prior']}"
+    for title, key in ((chosen, "chosen"), ("the same, from forms alone", "forms")):
+        cells.append((title, *(f"{split[key]:.1%}" for split in splits)))
+    console.show_table(cells, ("right senses", "tune", "test")[: 1 + len(splits)])

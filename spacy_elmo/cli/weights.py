@@ -5,9 +5,7 @@ from typing import Optional
 
 import typer
 
-from .common import exit_on_error
-from .options import JSON, QUIET
-from .outputs import require_output
+from .common import JSON, QUIET, exit_on_error, require_output
 
 # Shares of a mix add up to 1, but for rounding.
 _MOST = 1.01

@@ -1,2 +1,1 @@
-"""Semantic search: vectors of sentences, an index of them on disk, and its search by NumPy or
-faiss."""
+"""Semantic search: vectors of sentences, and an index of them on disk."""

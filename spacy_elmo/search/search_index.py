@@ -1,61 +1,60 @@
 """`SearchIndex`: sentences and their vectors in a folder, to which texts can be added.
 
-index.json says which files are valid, and is replaced last. Each source is a part: the
-words of its sentences (words-DIGEST.jsonl) and their vectors (vectors-DIGEST.npy, float32,
-shape (n_sentences, width)). What SIF and whitening need is fitted on the first 20,000
-sentences; while there are fewer, again each time that their number has doubled.
-
-A writer holds a lock. A reader holds none: if a file is gone, a writer has replaced it, and
-the reader looks into index.json again. The digests of all files but the
-vectors are checked when a folder is opened, those of the vectors at the first search.
+The folder is written beside the old one and renamed. `sentences.jsonl` has a list of words in each
+line, `offsets.bin` the byte at which each begins (int64), `vectors.bin` their vectors (float32,
+shape (n_sentences, width)), `transform.bin` and `counts.json` what SIF and whitening were fitted
+to: the first 20,000 sentences; while there are fewer, again each time that their number doubles.
 """
 
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+import json
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Set,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+import numpy as np
 from numpy.typing import NDArray
+from spacy.util import minibatch
 
+from ..checkpoints.formats import CheckpointFiles, find_name
+from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
-from ..files import lock_folder
+from ..files import atomic_folder, find_folder, read_json_object
 from ..inference.embedder import Embedder, require_words
-from ..text.corpus import TOKENIZER
-from ..utils import require_layer, require_least
-from .backends import search_arrays
-from .index_checks import make_meta, require_empty, require_same
-from .index_contents import read_encoder, read_sentence
-from .index_files import (
-    META_FILE,
-    check_content,
-    damaged,
-    get_path,
-    map_npy,
-    remove_others,
+from ..text.corpus import TOKENIZER, is_tokenizer_block
+from ..utils import require_known, require_layer, require_least
+from .sentence_encoder import (
+    BACKENDS,
+    WEIGHTINGS,
+    SentenceEncoder,
+    Transform,
+    count_needed,
+    fit_transform,
+    require_backend,
+    search_vectors,
 )
-from .index_meta import IndexMeta, get_stamp, read_meta
-from .index_versions import Source, Version, drop_source, fit, update_source
-from .sentence_encoder import Averages, SentenceEncoder
 
-Answer = TypeVar("Answer")
+_META, _SENTENCES, _OFFSETS, _VECTORS = (
+    "index.json",
+    "sentences.jsonl",
+    "offsets.bin",
+    "vectors.bin",
+)
+_TRANSFORM, _COUNTS = "transform.bin", "counts.json"
+_FILES = {_META, _SENTENCES, _OFFSETS, _VECTORS, _TRANSFORM, _COUNTS}
+_VERSION = 4
+_LANG = re.compile("[A-Za-z][A-Za-z0-9_-]*")
+# Sentences that are encoded at a time, and those that transforms are fitted to.
+_N_SENTENCES = 1024
+_N_FITTED = 20_000
 
 
 class Hit(NamedTuple):
     """score (float): cosine. source (str): of the sentence. number (int): of the sentence
     in it, from 1. words (List[str]): its words. nearest (int): place of the word that is
-    most like the query."""
+    most similar to the query."""
 
     score: float
     source: str
@@ -64,20 +63,92 @@ class Hit(NamedTuple):
     nearest: int
 
 
-class _Held(NamedTuple):
-    """version (Version): what was read or written last. stamp (Tuple[int, ...]): of its index.json,
-    or of an earlier one."""
+class Source(NamedTuple):
+    """A text to add to an index.
 
-    version: Version
-    stamp: Tuple[int, ...]
+    name (str): of the source. sentences (Iterable[List[str]]): words of each, read once; empty
+    ones are left out. origin (Optional[str]): digest of its file, see `SearchIndex.has`.
+    averages (Optional[Callable[[], NDArray]]): the means of the words' vectors, by the embedder
+    and layer of the index, float32, shape (n_sentences, width); they are computed if it is None.
+    """
+
+    name: str
+    sentences: Iterable[List[str]]
+    origin: Optional[str] = None
+    averages: Optional[Callable[[], NDArray]] = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source in the index: its name, the digest of its file, and the number of its sentences."""
+
+    source: str
+    origin: Optional[str]
+    n_sentences: int
+
+
+@dataclass(frozen=True)
+class IndexMeta:
+    """How an index was made, and what it contains.
+
+    layer (int): of the biLM, from 0.
+    weighting (str): one of `WEIGHTINGS`.
+    backend (str): one of `BACKENDS`.
+    lang (str), tokenizer (Dict[str, Any]): of texts and queries, see `make_tokenizer`.
+    weights (str): folder of the biLM, where it was; "" for the bundled one.
+    biLM (str): hash of its weights.
+    n_fitted (int): sentences that the encoder was fitted to; 0 if there are too few.
+    parts (Tuple[Part, ...]): the sources.
+    """
+
+    layer: int
+    weighting: str
+    backend: str
+    lang: str
+    tokenizer: Dict[str, Any]
+    weights: str
+    biLM: str
+    n_fitted: int = 0
+    parts: Tuple[Part, ...] = ()
+
+    @property
+    def n_sentences(self) -> int:
+        """RETURNS (int): Of all sources."""
+        return sum(part.n_sentences for part in self.parts)
+
+
+class _Content(NamedTuple):
+    """The files of an index, mapped. A search uses one of these from start to end.
+
+    meta (IndexMeta): of index.json. encoder (SentenceEncoder): that made the vectors.
+    text (NDArray): bytes of sentences.jsonl. offsets (NDArray): shape (n_sentences + 1,).
+    vectors (NDArray): shape (n_sentences, width).
+    """
+
+    meta: IndexMeta
+    encoder: SentenceEncoder
+    text: NDArray
+    offsets: NDArray
+    vectors: NDArray
+
+    def read(self, start: int, end: int) -> Iterator[List[str]]:
+        """YIELDS (List[str]): Words of sentences. RAISES (ValueError): EL140 for other content."""
+        for row in range(start, end):
+            line = bytes(self.text[self.offsets[row] : self.offsets[row + 1]])
+            try:
+                words = json.loads(line.decode("utf-8", "surrogatepass"))
+                require_words([words])
+            except (ValueError, RecursionError) as err:
+                raise ValueError(f"{_SENTENCES}, line {row + 1}: {err}") from err
+            yield words
 
 
 class SearchIndex:
-    """An index that is open for adding and searching, by any number of threads.
+    """An index that is open for searching, by any number of threads, and for adding, by one.
 
-    folder (Path): where it lies.
+    folder (Path): of the index.
     embedder (Embedder): makes its vectors.
-    meta (IndexMeta): content of index.json, or of the one to be written.
+    meta (IndexMeta): of the index, or of the one to be written.
     EXAMPLE:
         >>> from spacy_elmo import load_embedder
         >>> index = SearchIndex.create(
@@ -96,23 +167,19 @@ class SearchIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, meta: IndexMeta) -> None:
         self.folder = folder
-        # Replaced as a whole, so that a search uses one version from start to end, and no writer
-        # takes what a reader has read before for what is there now.
-        self._held = _Held(Version(meta, SentenceEncoder(embedder, meta.layer)), ())
-        self._hash = embedder.hash_weights().hex()
-        self._is_stored = False
-        # Names of files whose digests were checked.
-        self._checked: Set[str] = set()
+        encoder = SentenceEncoder(embedder, meta.layer)
+        empty = np.zeros((0, embedder.bilm.config.width), dtype="<f4")
+        self._content = _Content(meta, encoder, np.zeros(0, "u1"), np.zeros(1, "<i8"), empty)
 
     @property
     def meta(self) -> IndexMeta:
-        """RETURNS (IndexMeta): Content of index.json when it was last read."""
-        return self._held.version.meta
+        """RETURNS (IndexMeta): Of the index when it was last read or written."""
+        return self._content.meta
 
     @property
     def encoder(self) -> SentenceEncoder:
         """RETURNS (SentenceEncoder): Encodes its sentences."""
-        return self._held.version.encoder
+        return self._content.encoder
 
     @classmethod
     def create(
@@ -127,29 +194,39 @@ class SearchIndex:
         weights: str = "",
         tokenizer: Optional[Dict[str, Any]] = None,
     ) -> "SearchIndex":
-        """Open an index, or make an empty one.
+        """Make an index, or open the one that is there.
 
-        folder (Path): where.
-        embedder (Embedder): makes the vectors.
-        layer (int): of the biLM.
+        folder (Path): for the index; new, empty, or that of an index of the same kind.
+        embedder (Embedder): makes its vectors.
+        layer (int): of the biLM; 0 is the word layer, -1 the top one.
         weighting (str): one of `WEIGHTINGS`.
         backend (str): one of `BACKENDS`.
-        lang (str): noted, for who searches.
+        lang (str): noted, for queries.
         weights (str): folder of the biLM, noted; "" for the bundled one.
         tokenizer (Optional[Dict[str, Any]]): block of a tokenizer, noted; None for spaCy's rules.
+        RETURNS (SearchIndex): the index, which is written by the first `add`.
         RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
-            damaged, EL141 if the folder has other things, EL017 for a layer, weighting,
-            backend or language that is not possible, EL045 if there is no faiss.
-        RAISES (OSError): if the folder cannot be made.
+            damaged, EL141 if the folder has other files, EL017 for a layer, weighting, backend or
+            language that is not possible, EL240 if there is no faiss.
         """
+        n_layers = embedder.bilm.config.n_layers
+        require_layer(layer, n_layers)
+        require_known("weighting", weighting, WEIGHTINGS)
+        require_known("backend", backend, BACKENDS)
+        require_backend(backend)
+        if not _LANG.fullmatch(lang):
+            known = "letters, digits, - and _, such as en"
+            raise ValueError(Errors.EL017.format(key="lang", value=lang, known=known))
+        # A name stays one: where its package lies may change.
+        path = weights if not weights or find_name(weights) else str(Path(weights).resolve())
         block = TOKENIZER if tokenizer is None else tokenizer
-        meta = make_meta(embedder, layer, weighting, backend, lang, block, weights)
-        if (folder / META_FILE).exists():
+        identity = embedder.hash_weights().hex()
+        meta = IndexMeta(layer % n_layers, weighting, backend, lang, block, path, identity)
+        _require_no_others(folder)
+        if (find_folder(folder) / _META).exists():
             index = cls.open(folder, embedder)
-            require_same(folder, index.meta, meta)
+            _require_same(folder, index.meta, meta)
             return index
-        require_empty(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, embedder, meta)
 
     @classmethod
@@ -157,182 +234,349 @@ class SearchIndex:
         """folder (Path): of an index. embedder (Embedder): the one that it was made with.
         RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
         another embedder, EL140 if it is damaged."""
-        index = cls(folder, embedder, read_meta(folder))
-        index._held = index._read(lambda _: index._load())
+        index = cls(folder, embedder, _read_meta(folder))
+        index._content = _load(folder, embedder)
         return index
 
     def has(self, source: str, origin: str) -> bool:
-        """source (str): what it is called. origin (str): digest of its file. RETURNS (bool):
-        Whether it is there, unchanged."""
-        part = self.meta.find(source)
-        return part is not None and part.origin == origin
+        """source (str): its name. origin (str): digest of its file. RETURNS (bool): Whether it is
+        in the index, unchanged."""
+        return any((p.source, p.origin) == (source, origin) for p in self.meta.parts)
 
     def add(
-        self,
-        source: str,
-        sentences: Iterable[List[str]],
-        *,
-        origin: Optional[str] = None,
-        known: Optional[Averages] = None,
+        self, source: str, sentences: Iterable[List[str]], *, origin: Optional[str] = None
     ) -> int:
-        """Add a source, or replace it if its sentences have changed.
+        """Add a source, or replace it.
 
-        source (str): what to call it.
+        source (str): its name.
         sentences (Iterable[List[str]]): words of each; empty ones are left out.
-        origin (Optional[str]): digest of the file that they are of, see `has`.
-        known (Optional[Averages]): means of the vectors of sentences, by this embedder and layer,
-            each sentence read alone.
-        RETURNS (int): sentences added; 0 if the source is there unchanged.
-        RAISES (ValueError): EL094 if there is no sentence, EL013 for one that is a string, EL140 if
-            the index is damaged.
+        origin (Optional[str]): digest of its file, see `has`.
+        RETURNS (int): sentences added.
+        RAISES (ValueError): EL094 if there is no sentence, EL013 for one that is a string, EL143 if
+            another process writes to the index, EL140 if the index is damaged.
         RAISES (OSError): if it cannot be written; it is unchanged then.
         """
-        return self.add_all([Source(source, list(sentences), origin, known)])[0]
+        known = list(sentences)
+        require_words(known)
+        if not any(known):
+            raise ValueError(Errors.EL094.format(path=source))
+        return self.add_all([Source(source, known, origin)])[0]
 
-    def add_all(self, sources: Iterable[Source]) -> List[int]:
-        """As `add`, several sources with one index.json: many small ones take much less time.
+    def add_all(
+        self,
+        sources: Iterable[Source],
+        *,
+        remove: Iterable[str] = (),
+        on_encoded: Callable[[int], Any] = lambda n: None,
+    ) -> List[int]:
+        """As `add`, several sources: the folder is written once, so this takes much less time.
 
         sources (Iterable[Source]): what to add; of two of one name, the second.
-        RETURNS (List[int]): for each the sentences added.
+        remove (Iterable[str]): names of sources to remove.
+        on_encoded (Callable[[int], Any]): is called with numbers of sentences as they are encoded.
+        RETURNS (List[int]): for each the sentences added; a source without sentences is left out.
         RAISES: as `add`; none is added then.
         """
-        cleared = [_leave_out_empty(source) for source in sources]
-        counts: List[int] = []
-        with self._writing() as before:
-            version = before
-            for source in cleared:
-                version, n = update_source(self.folder, version, source)
-                counts.append(n)
-            if version.meta != before.meta:
-                self._commit(version)
-        return counts
+        added = list(sources)
+        last = {source.name: source for source in added}
+        gone = {*last, *remove}
+        _require_no_others(self.folder)
+        with atomic_folder(self.folder) as temporary:
+            old = self._content
+            if (self.folder / _META).exists():
+                # Another process may have written to it since it was opened.
+                old = _load(self.folder, self.encoder.embedder)
+                _require_same(self.folder, old.meta, self.meta)
+            builder = _Builder(temporary, old)
+            for part, start in _list_parts(old.meta):
+                if part.source not in gone:
+                    builder.keep(part, start)
+            counts = {source.name: builder.add(source) for source in last.values()}
+            builder.write(on_encoded)
+        self._content = _load(self.folder, self.encoder.embedder)
+        return [counts[source.name] if last[source.name] is source else 0 for source in added]
 
     def remove(self, source: str) -> None:
-        """source (str): whose sentences go, if it is there. RAISES: as `add`."""
-        with self._writing() as version:
-            if version.meta.find(source) is not None:
-                self._commit(drop_source(version, source))
-
-    def prepare(self, sentences: Iterable[List[str]], *, known: Optional[Averages] = None) -> None:
-        """Fit the encoder to texts that are about to be added one by one, so that it need
-        not be fitted several times.
-
-        sentences (Iterable[List[str]]): words of each, read once, or not at all if there is
-            nothing to fit.
-        known (Optional[Averages]): see `add`.
-        RAISES: as `add`.
-        """
-        with self._writing(known) as version:
-            fitted = fit(self.folder, version, sentences)
-            if fitted is not version:
-                self._commit(fitted)
+        """source (str): name of a source to remove, if it is there. RAISES: as `add`."""
+        if any(part.source == source for part in self.meta.parts):
+            self.add_all([], remove=[source])
 
     def search(self, words: List[str], n: int = 10) -> List[Hit]:
         """Rank the sentences by their cosine with a query.
 
         words (List[str]): of the query.
-        n (int): how many.
+        n (int): how many to find.
         RETURNS (List[Hit]): the best first.
-        RAISES (ValueError): EL046 for a query without words, EL012 for no sentence, EL045 without
-            faiss, EL140 if the index is damaged.
+        RAISES (ValueError): for a query without words, EL012 for n < 1, EL240 without faiss, EL140
+            if the index is damaged.
         """
         require_least("n", n, 1)
         if not words:
-            raise ValueError(Errors.EL046)
-        return self._read(lambda version: self._search(version, words, n))
-
-    def _search(self, version: Version, words: List[str], n: int) -> List[Hit]:
-        meta, encoder = version
+            raise ValueError("The query has no words. Give some text.")
+        content = self._content
+        meta, encoder = content.meta, content.encoder
         query = encoder.encode([words])[0]
-        nearest_rows = search_arrays(self._map_vectors(version), query, n, backend=meta.backend)
         hits = []
-        for row, score in nearest_rows:
-            part, row = meta.find_row(row)
-            sentence = read_sentence(self.folder, part, row)
+        for row, score in search_vectors(content.vectors, query, n, backend=meta.backend):
+            part, start = next(p for p in _list_parts(meta) if row < p[1] + p[0].n_sentences)
+            try:
+                (sentence,) = content.read(row, row + 1)
+            except ValueError as err:
+                raise _damaged(self.folder, err) from err
             nearest = encoder.find_token(sentence, query)
-            hits.append(Hit(score, part.source, row + 1, sentence, nearest))
+            hits.append(Hit(score, part.source, row - start + 1, sentence, nearest))
         return hits
 
-    def _map_vectors(self, version: Version) -> Iterator[NDArray]:
-        # One after the other: a system lets a process have some hundred files open.
-        width = version.encoder.embedder.bilm.config.width
-        for part in version.meta.parts:
-            self._check("vectors", part.vectors)
-            path = get_path(self.folder, "vectors", part.vectors)
-            yield map_npy(path, "<f4", part.n_sentences, width)
 
-    def _read(self, work: Callable[[Version], Answer]) -> Answer:
-        """Read files; once more if they are gone because a writer has replaced them."""
-        stamp = None
-        while True:
-            try:
-                if stamp is not None:
-                    self._held = self._load()
-                return work(self._held.version)
-            except FileNotFoundError as err:
-                previous, stamp = stamp, get_stamp(self.folder)
-                if stamp == previous:
-                    raise damaged(self.folder, f"a file is gone ({err})") from err
+def open_index(
+    folder: Path, weights: str = "", *, embedder: Optional[Embedder] = None
+) -> SearchIndex:
+    """Open an index, and load its biLM.
 
-    def _load(self) -> _Held:
-        """Read index.json, check all files but the vectors, and read what the encoder was
-        fitted to."""
-        stamp = get_stamp(self.folder)
-        loaded, encoder = self._held.version
-        meta = read_meta(self.folder)
-        require_same(self.folder, meta, replace(meta, biLM=self._hash))
-        require_layer(meta.layer, encoder.embedder.bilm.config.n_layers)
-        for kind, content in meta.list_contents():
-            if kind != "vectors":
-                self._check(kind, content)
-        has_changed = (loaded.transform, loaded.counts) != (meta.transform, meta.counts)
-        if has_changed or not self._is_stored:
-            encoder = read_encoder(self.folder, meta, encoder)
-        self._is_stored = True
-        return _Held(Version(meta, encoder), stamp)
-
-    def _check(self, kind: str, content: str) -> None:
-        name = get_path(self.folder, kind, content).name
-        if name not in self._checked:
-            check_content(self.folder, kind, content)
-            self._checked.add(name)
-
-    @contextmanager
-    def _writing(self, known: Optional[Averages] = None) -> Iterator[Version]:
-        """Lock the index for writing. YIELDS (Version): the current one, which knows averages."""
-        with lock_folder(self.folder, wait=True):
-            held = self._held
-            if get_stamp(self.folder) != held.stamp:
-                held = self._load()
-                require_same(self.folder, held.version.meta, self.meta)
-                self._held = held
-            version = held.version
-            try:
-                yield version._replace(encoder=replace(version.encoder, known=known or {}))
-            except BaseException:
-                self._clean_up()
-                raise
-
-    def _commit(self, version: Version) -> None:
-        version.meta.write(self.folder)
-        forgetful = replace(version.encoder, known={})
-        self._held = _Held(version._replace(encoder=forgetful), get_stamp(self.folder))
-        self._is_stored = True
-        remove_others(self.folder, version.meta.list_names())
-
-    def _clean_up(self) -> None:
-        # As index.json is now: it may have been replaced before the failure.
-        with suppress(ValueError, OSError):
-            has_meta = (self.folder / META_FILE).exists()
-            names = read_meta(self.folder).list_names() if has_meta else set()
-            remove_others(self.folder, names)
+    folder (Path): of the index.
+    weights (str): folder or name of the biLM; "" for where it was when the index was made.
+    embedder (Optional[Embedder]): used instead of loading one, if it has the same weights.
+    RETURNS (SearchIndex): open.
+    RAISES (ValueError): if the biLM is not where it was; as `SearchIndex.open` and
+        `load_embedder`.
+    """
+    meta = _read_meta(folder)
+    if embedder is not None and embedder.hash_weights().hex() == meta.biLM:
+        return SearchIndex.open(folder, embedder)
+    if not weights and meta.weights and not CheckpointFiles.of(meta.weights).folder.is_dir():
+        raise ValueError(
+            f"The index in '{folder}' was made with the weights in '{meta.weights}', which is not "
+            "a folder here. Give the folder with `--weights`."
+        )
+    return SearchIndex.open(folder, load_embedder(weights or meta.weights or None))
 
 
-def _leave_out_empty(source: Source) -> Source:
-    """RAISES (ValueError): EL094 if there is no other sentence, EL013 and EL119 for what is no
-    list of words."""
-    require_words(source.sentences)
-    sentences = [list(words) for words in source.sentences if words]
-    if not sentences:
-        raise ValueError(Errors.EL094.format(path=source.name))
-    return source._replace(sentences=sentences)
+def is_index_folder(folder: Path) -> bool:
+    """folder (Path): any. RETURNS (bool): Whether it is that of an index."""
+    return all((folder / name).is_file() for name in (_META, _VECTORS))
+
+
+def _list_parts(meta: IndexMeta) -> Iterator[Tuple[Part, int]]:
+    """YIELDS (Tuple[Part, int]): Sources, and the row of the first sentence of each."""
+    start = 0
+    for part in meta.parts:
+        yield part, start
+        start += part.n_sentences
+
+
+# ---- writing
+
+
+class _Section(NamedTuple):
+    """A source in the new folder. start (int): its row in the old one; None if it is new."""
+
+    part: Part
+    start: Optional[int]
+    averages: Optional[Callable[[], NDArray]]
+
+
+class _Builder:
+    """Write the folder of an index.
+
+    folder (Path): new and empty.
+    old (_Content): of the index as it was.
+    """
+
+    def __init__(self, folder: Path, old: _Content) -> None:
+        self.folder = folder
+        self.old = old
+        self.sections: List[_Section] = []
+        self.offsets = [np.zeros(1, "<i8")]
+        (folder / _SENTENCES).touch()
+
+    def keep(self, part: Part, start: int) -> None:
+        """part (Part): of the old index. start (int): its first row there."""
+        offsets = self.old.offsets[start : start + part.n_sentences + 1]
+        with (self.folder / _SENTENCES).open("ab") as file:
+            shift = file.tell() - offsets[0]
+            self.old.text[offsets[0] : offsets[-1]].tofile(file)
+        self.offsets.append(offsets[1:] + shift)
+        self.sections.append(_Section(part, start, None))
+
+    def add(self, source: Source) -> int:
+        """source (Source): new. RETURNS (int): its sentences."""
+        ends: List[int] = []
+        with (self.folder / _SENTENCES).open("ab") as file:
+            for i, words in enumerate(source.sentences):
+                require_words([words], i)
+                if words:
+                    line = json.dumps(list(words), ensure_ascii=False) + "\n"
+                    file.write(line.encode("utf-8", "surrogatepass"))
+                    ends.append(file.tell())
+        if ends:
+            part = Part(source.name, source.origin, len(ends))
+            self.sections.append(_Section(part, None, source.averages))
+            self.offsets.append(np.array(ends, "<i8"))
+        return len(ends)
+
+    def write(self, on_encoded: Callable[[int], Any]) -> None:
+        """Fit the encoder, if there is enough text by now, and encode what is new."""
+        meta, encoder = self.old.meta, self.old.encoder
+        meta = replace(meta, parts=tuple(section.part for section in self.sections))
+        offsets = np.concatenate(self.offsets)
+        offsets.tofile(self.folder / _OFFSETS)
+        text = _map(self.folder / _SENTENCES, "u1", (int(offsets[-1]),))
+        new = self.old._replace(meta=meta, text=text, offsets=offsets)
+        n_wanted = _count_wanted(meta, encoder.embedder.bilm.config.width)
+        is_fitted = n_wanted <= meta.n_sentences
+        if is_fitted:
+            encoder = self._fit(new)
+            meta = replace(meta, n_fitted=min(_N_FITTED, meta.n_sentences))
+        with (self.folder / _VECTORS).open("wb") as file:
+            for section, first in zip(self.sections, (start for _, start in _list_parts(meta))):
+                if section.start is not None and not is_fitted:
+                    end = section.start + section.part.n_sentences
+                    self.old.vectors[section.start : end].tofile(file)
+                    continue
+                for X in _average(encoder, new, section, first):
+                    encoder.finish(X).astype("<f4").tofile(file)
+                    on_encoded(len(X))
+        if encoder.transform is not None:
+            centre, matrix = encoder.transform
+            np.concatenate([centre[None], matrix]).astype("<f8").tofile(self.folder / _TRANSFORM)
+        if encoder.counts is not None:
+            counts = json.dumps(encoder.counts, ensure_ascii=False)
+            (self.folder / _COUNTS).write_bytes(counts.encode("utf-8", "surrogatepass"))
+        content = {"version": _VERSION, **asdict(meta)}
+        (self.folder / _META).write_text(json.dumps(content), encoding="utf-8")
+
+    def _fit(self, new: _Content) -> SentenceEncoder:
+        """Fit to the first sentences; counts of words are those of all."""
+        encoder = replace(new.encoder, counts=None, transform=None)
+        if new.meta.weighting == "sif":
+            sentences = new.read(0, new.meta.n_sentences)
+            counts = Counter(word.lower() for words in sentences for word in words)
+            encoder = replace(encoder, counts=dict(counts))
+        starts = (start for _, start in _list_parts(new.meta))
+        parts = (_average(encoder, new, *pair) for pair in zip(self.sections, starts))
+        rows: List[NDArray] = []
+        n_rows = 0
+        for X in chain.from_iterable(parts):
+            rows.append(X)
+            n_rows += len(X)
+            if n_rows >= _N_FITTED:
+                break
+        X = np.concatenate(rows)[:_N_FITTED]
+        return replace(encoder, transform=fit_transform(X, new.meta.weighting))
+
+
+def _count_wanted(meta: IndexMeta, width: int) -> float:
+    """RETURNS (float): Sentences from which on the encoder is fitted (again)."""
+    needed = count_needed(meta.weighting, width)
+    if needed == 0 or meta.n_fitted >= _N_FITTED:
+        return float("inf")
+    return min(_N_FITTED, max(needed, 2 * meta.n_fitted))
+
+
+def _average(
+    encoder: SentenceEncoder, content: _Content, section: _Section, start: int
+) -> Iterator[NDArray]:
+    """YIELDS (NDArray): Averages of a source's sentences, some at a time, shape (n, width)."""
+    n = section.part.n_sentences
+    # Given averages have equal weights.
+    known = section.averages() if section.averages and encoder.counts is None else None
+    row = 0
+    for sentences in minibatch(content.read(start, start + n), _N_SENTENCES):
+        if known is not None and len(known) == n:
+            yield known[row : row + len(sentences)]
+        else:
+            yield encoder.average(sentences)
+        row += len(sentences)
+
+
+# ---- reading: an index may come from anywhere, so its content is checked
+
+
+def _read_meta(folder: Path) -> IndexMeta:
+    """RAISES (ValueError): EL043 if there is no index, EL140 if it is damaged or older."""
+    path = find_folder(folder) / _META
+    if not path.exists():
+        raise ValueError(Errors.EL043.format(path=folder))
+    try:
+        content = read_json_object(path)
+    except ValueError as err:
+        raise _damaged(folder, err) from err
+    if content.pop("version", None) != _VERSION:
+        raise _damaged(folder, "it is of another version of spacy-elmo")
+    try:
+        meta = IndexMeta(**content)
+        meta = replace(meta, parts=tuple(Part(**part) for part in meta.parts))
+    except TypeError as err:
+        raise _damaged(folder, f"{_META}: {err}") from err
+    strings = (meta.lang, meta.weights, meta.biLM, *(part.source for part in meta.parts))
+    counts = (meta.layer, meta.n_fitted, *(part.n_sentences for part in meta.parts))
+    is_valid = (
+        all(isinstance(value, str) for value in strings)
+        and all(type(count) is int and 0 <= count < 1 << 48 for count in counts)
+        and meta.weighting in WEIGHTINGS
+        and meta.backend in BACKENDS
+        and _LANG.fullmatch(meta.lang)
+        and is_tokenizer_block(meta.tokenizer)
+    )
+    if not is_valid:
+        raise _damaged(folder, f"{_META} has other values than an index")
+    return meta
+
+
+def _load(folder: Path, embedder: Embedder) -> _Content:
+    """RAISES (ValueError): EL044 for another embedder, EL140 if the index is damaged."""
+    meta = _read_meta(folder)
+    path = find_folder(folder)
+    _require_same(folder, meta, replace(meta, biLM=embedder.hash_weights().hex()))
+    require_layer(meta.layer, embedder.bilm.config.n_layers)
+    n, width = meta.n_sentences, embedder.bilm.config.width
+    try:
+        vectors = _map(path / _VECTORS, "<f4", (n, width))
+        offsets = _map(path / _OFFSETS, "<i8", (n + 1,))
+        text = _map(path / _SENTENCES, "u1", (int(offsets[-1]),))
+        if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError(f"{_OFFSETS} is not in order")
+        transform = counts = None
+        if (path / _TRANSFORM).exists():
+            X = np.array(_map(path / _TRANSFORM, "<f8", (1 + width, width)))
+            if not np.isfinite(X).all():
+                raise ValueError(f"{_TRANSFORM} has numbers that are not finite")
+            transform = Transform(X[0], X[1:])
+        if (path / _COUNTS).exists():
+            counts = read_json_object(path / _COUNTS)
+            if not all(type(count) is int and count > 0 for count in counts.values()):
+                raise ValueError(f"{_COUNTS} has other values than counts of words")
+    except (ValueError, FileNotFoundError) as err:
+        raise _damaged(folder, err) from err
+    encoder = SentenceEncoder(embedder, meta.layer, counts, transform)
+    return _Content(meta, encoder, text, offsets, vectors)
+
+
+def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:
+    """Map a file of this shape. RAISES (ValueError): if it has another size."""
+    size, expected = path.stat().st_size, int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size != expected:
+        raise ValueError(f"{path.name} has {size} bytes, expected {expected}")
+    return np.memmap(path, dtype, "r", shape=shape) if size else np.zeros(shape, dtype)
+
+
+def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
+    """RAISES (ValueError): EL044 if two indexes differ in what makes their vectors."""
+    for key in ("biLM", "layer", "weighting", "backend", "lang", "tokenizer"):
+        before, now = getattr(stored, key), getattr(wanted, key)
+        if before != now:
+            raise ValueError(Errors.EL044.format(path=folder, key=key, before=before, now=now))
+
+
+def _require_no_others(folder: Path) -> None:
+    """RAISES (ValueError): EL141 if there are other files, which would be removed."""
+    names = {folder.name} if folder.exists() else set()
+    if folder.is_dir():
+        names = {path.name for path in folder.iterdir() if path.name[0] != "."} - _FILES
+    if names:
+        examples = ", ".join(sorted(names)[:3])
+        raise ValueError(Errors.EL141.format(path=folder, examples=examples))
+
+
+def _damaged(folder: Path, problem: object) -> ValueError:
+    return ValueError(Errors.EL140.format(path=folder, problem=problem))

@@ -1,23 +1,29 @@
-"""`SentenceEncoder`: one vector for a sentence."""
+"""`SentenceEncoder`: one vector for a sentence; and the search of the most similar vectors."""
 
-from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..utils import normalise
 
+try:
+    import faiss
+except ImportError:
+    faiss = None  # type: ignore[assignment]
+
+BACKENDS = ("numpy", "faiss")
+# Rows that are compared at a time.
+_N_ROWS = 100_000
 # Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings"; Su et al.
 # 2021, "Whitening Sentence Representations".
 WEIGHTINGS = ("mean", "sif", "whitened")
 _A = 1e-3
 # Added to the singular values, as a share of the largest: small ones are mostly noise.
 _RIDGE = 0.02
-
-# Words of a sentence -> the mean of their vectors, shape (width,).
-Averages = Mapping[Tuple[str, ...], NDArray]
 
 
 class Transform(NamedTuple):
@@ -28,56 +34,45 @@ class Transform(NamedTuple):
     matrix: NDArray
 
 
-@dataclass
+@dataclass(frozen=True)
 class SentenceEncoder:
     """Average the vectors of a sentence's words, and normalise.
 
-    embedder (Embedder): makes them.
+    embedder (Embedder): makes the vectors.
     layer (int): of the biLM; 0 is the word layer, -1 the top one.
-    counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse
-        frequency: a word weighs a / (a + p); None for equal weights.
+    counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse frequency: a
+        word weighs a / (a + p); None for equal weights.
     transform (Optional[Transform]): applied to the averages.
-    known (Averages): of sentences that were averaged before, with equal weights: they are not
-        computed again.
     """
 
     embedder: Embedder
     layer: int
     counts: Optional[Dict[str, int]] = None
     transform: Optional[Transform] = None
-    known: Averages = field(default_factory=dict)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> NDArray:
         """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): float32,
         shape (n_sentences, width), of length 1, or 0 for no words."""
-        X = self._finish(self.average(sentences))
-        # Whitening would move what has no words away from 0.
+        X = self.finish(self.average(sentences))
+        # Whitening moves a vector of zeros.
         X[[not words for words in sentences]] = 0.0
         return X
 
     def average(self, sentences: Sequence[Sequence[str]]) -> NDArray:
         """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): weighted
         means of their vectors, float32, shape (n_sentences, width); 0 for no words."""
-        X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
-        known = self.known if self.counts is None else {}
-        averages = [known.get(tuple(words)) for words in sentences]
-        for row, average in zip(X, averages):
-            row[:] = 0.0 if average is None else average
-        missing = [i for i, average in enumerate(averages) if average is None and sentences[i]]
-        X[missing] = self._compute([sentences[i] for i in missing])
-        return X
-
-    def _compute(self, sentences: Sequence[Sequence[str]]) -> NDArray:
-        """As `average`, for at least one word in each."""
         total = sum(self.counts.values()) if self.counts else 1
         X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
         vectors = self.embedder.embed_layer(sentences, self.layer)
         for row, words, W in zip(X, sentences, vectors):
-            weights = [self._weigh(word, total) for word in words]
-            row[:] = np.average(W, axis=0, weights=weights)
+            if words:
+                weights = [self._weigh(word, total) for word in words]
+                row[:] = np.average(W, axis=0, weights=weights)
         return X
 
-    def _finish(self, X: NDArray) -> NDArray:
+    def finish(self, X: NDArray) -> NDArray:
+        """X (NDArray): averages, shape (n, width). RETURNS (NDArray): transformed, float32, of
+        length 1."""
         if self.transform is not None:
             X = (X - self.transform.centre) @ self.transform.matrix
         return normalise(X).astype("float32")
@@ -88,14 +83,14 @@ class SentenceEncoder:
         return _A / (_A + self.counts.get(word.lower(), 0) / total)
 
     def find_token(self, words: List[str], vector: NDArray) -> int:
-        """Find the word of a sentence that is nearest to a query.
+        """Find the word of a sentence that is most similar to a query.
 
         words (List[str]): of the sentence, at least one.
         vector (NDArray): of a query, shape (width,).
         RETURNS (int): its position.
         """
         (W,) = self.embedder.embed_layer([words], self.layer)
-        return int(np.argmax(self._finish(W) @ vector))
+        return int(np.argmax(self.finish(W) @ vector))
 
 
 def count_needed(weighting: str, width: int) -> int:
@@ -125,3 +120,45 @@ def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
     scales = scales + _RIDGE * scales[0]
     # Equal sentences have no directions.
     return Transform(centre, directions.T / np.where(scales == 0, 1.0, scales))
+
+
+def search_vectors(
+    X: NDArray, query: NDArray, n: int, *, backend: str = "numpy"
+) -> List[Tuple[int, float]]:
+    """Compare a query with all rows.
+
+    X (NDArray): float32, shape (n_rows, width); mapped from a file it needs no memory.
+    query (NDArray): shape (width,).
+    n (int): how many to find.
+    backend (str): one of `BACKENDS`.
+    RETURNS (List[Tuple[int, float]]): rows and products, the largest first.
+    RAISES (ValueError): EL240 if there is no faiss.
+    """
+    require_backend(backend)
+    search = _search_faiss if backend == "faiss" else _search_numpy
+    best: List[Tuple[float, int]] = []
+    for first in range(0, len(X), _N_ROWS):
+        rows, scores = search(X[first : first + _N_ROWS], query, n)
+        # Minus the row: of equals, the first one.
+        best += [(float(score), -(first + int(row))) for row, score in zip(rows, scores)]
+        best = sorted(best, reverse=True)[:n]
+    return [(-row, score) for score, row in best]
+
+
+def _search_numpy(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]:
+    scores = X @ query
+    rows = np.argsort(-scores, kind="stable")[:n]
+    return rows, scores[rows]
+
+
+def _search_faiss(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]:
+    metric = faiss.METRIC_INNER_PRODUCT
+    scores, rows = faiss.knn(query[None], X, min(n, len(X)), metric=metric)
+    return rows[0], scores[0]
+
+
+def require_backend(backend: str) -> None:
+    """backend (str): one of `BACKENDS`. RAISES (ValueError): EL240 if there is no faiss."""
+    if backend == "faiss" and faiss is None:
+        what = "The backend 'faiss'"
+        raise ValueError(Errors.EL240.format(what=what, package="faiss-cpu", extra="search"))

@@ -12,8 +12,7 @@ import pytest
 from tqdm import std, tqdm
 
 from spacy_elmo import cli
-from spacy_elmo.cli.common import exit_on_error
-from spacy_elmo.cli.console import Console
+from spacy_elmo.cli.common import Console, exit_on_error
 from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.utils import format_seconds
 

@@ -2,12 +2,11 @@
 
 import json
 
-import pyarrow.parquet as pq
 import pytest
 from spacy.cli import app
 from typer.testing import CliRunner
 
-from ..support.bulk_jobs import read_rows
+from ..support.embed_jobs import read_rows
 from .test_commands import run
 
 
@@ -27,7 +26,7 @@ def test_text_becomes_vectors(weights, text, tmp_path):
 
     rows = read_rows(output)
     assert "6 records, 11 rows, 51 tokens in 3 shards" in printed
-    assert "WL050" in printed and "no text in UTF-8" in printed
+    assert "Rejected records: 1, with reasons in" in printed and "not text in UTF-8" in printed
     assert [row["id"] for row in rows] == [f"r{i // 2}" for i in range(10)] + [None]
     assert {len(row["mix"]) for row in rows} == {8}
     assert "EL243" in run(*command, exit_code=1)
@@ -36,45 +35,23 @@ def test_text_becomes_vectors(weights, text, tmp_path):
     assert "6 records, 11 rows" in again
 
 
-def test_one_of_each_is_no_plural(weights, tmp_path):
-    (tmp_path / "x.txt").write_text("Eggs\n")
-    (tmp_path / "y.txt").write_bytes(b"\xff\n")
-    paths = [tmp_path / "[xy].txt", tmp_path / "out"]
-    printed = " ".join(run("elmo", "embed", *paths, "--weights", weights).split())
-
-    assert printed.endswith("1 record, 1 row, 1 token in 1 shard")
-    assert "[WL050] Records set aside: 1, with reasons" in printed
-
-
-def test_the_standard_input_is_read(weights, tmp_path):
+def test_the_standard_input_is_read_and_resumed(weights, tmp_path):
     command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
     arguments = [str(each) for each in [*command, "--input-format", "jsonl"]]
-    # Of another job, which never began.
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/_stdin.jsonl").write_text('{"text": "Eggs"}\n')
-    done = CliRunner().invoke(app, arguments, input='{"text": "Ham"}\n')
-
-    assert done.exit_code == 0, done.output
-    (row,) = read_rows(tmp_path / "out")
-    assert row["text"] == "Ham"
-
-
-def test_a_job_of_the_standard_input_is_resumed_by_the_same_text(weights, tmp_path):
-    command = ["elmo", "embed", "-", tmp_path / "out", "--weights", weights]
-    command = [str(each) for each in [*command, "--input-format", "jsonl"]]
     given = '{"text": "Ham"}\n'
-    assert CliRunner().invoke(app, command, input=given).exit_code == 0
-    for again in (given, ""):
-        done = CliRunner().invoke(app, [*command, "--resume"], input=again)
-        assert done.exit_code == 0 and "1 row" in done.output
-    done = CliRunner().invoke(app, [*command, "--resume"], input=given + given)
-    assert done.exit_code == 1 and "EL298" in done.output
-    done = CliRunner().invoke(app, [*command[:-1], "txt", "--resume"], input=given)
+    done = CliRunner().invoke(app, arguments, input=given)
+    assert done.exit_code == 0 and "1 record, 1 row, 1 token in 1 shard" in done.output
+    (row,) = read_rows(tmp_path / "out")
+    assert (row["text"], row["source"]) == ("Ham", "-")
+
+    assert CliRunner().invoke(app, [*arguments, "--resume"], input=given).exit_code == 0
+    done = CliRunner().invoke(app, [*arguments, "--resume"], input=given + given)
     assert done.exit_code == 1 and "EL245" in done.output
-    assert not (tmp_path / "out/_stdin.txt").exists()
+    done = CliRunner().invoke(app, [arguments[0], "embed", "-", str(tmp_path / "x")], input="")
+    assert done.exit_code == 1 and "EL248" in done.output
 
 
-def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
+def test_mistakes_are_told(weights, text, tmp_path, monkeypatch):
     command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
     for layers in ("top", "mix,9", "mix,-1"):
         assert "EL249" in run(*command, "--layers", layers, exit_code=1)
@@ -83,38 +60,12 @@ def test_mistakes_are_said(weights, text, tmp_path, monkeypatch):
         assert f"[EL017] {option} = 'words' is not possible, only: " in printed
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
     assert not (tmp_path / "x").exists()
-    assert "EL158" in run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1)
-    monkeypatch.setattr("spacy_elmo.bulk.ray_engine.ray", None)
-    assert "EL241" in run(*command, "--engine", "ray", exit_code=1)
-
-
-CONFLICTS = [
-    ["--pipeline", "x", "--weights", "y"], ["--pipeline", "x", "--lang", "en"],
-    ["--component", "elmo"], ["--input-format", "txt"], ["--address", "auto"],
-    ["--worker-cpus", "1"], ["--format", "spacy", "--no-text"],
-    ["--format", "spacy", "--dtype", "float32"], ["--format", "spacy", "--unit", "tokens"],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("options", CONFLICTS, ids=lambda options: options[-2])
-def test_an_option_without_an_effect_is_refused(text, tmp_path, options):
-    printed = run("elmo", "embed", text, tmp_path / "out", *options, exit_code=1)
-    option = options[-1] if options[-1].startswith("--") else options[-2]
-    assert "EL301" in printed and f"`{option}`" in printed
-    assert not (tmp_path / "out").exists()
-
-
-def test_files_of_one_name_are_two_sources(weights, tmp_path, monkeypatch):
-    settings = [tmp_path / "index", "--weights", weights, "--weighting", "mean"]
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "t.txt").write_text(f"Green {name} and ham.\n")
-        monkeypatch.chdir(tmp_path / name)
-        printed = run("elmo", "index", "t.txt", *settings)
-    assert "2 sentences of 2 sources" in " ".join(printed.split())
-
-    # By another path, it is the same.
-    assert "is there already" in run("elmo", "index", tmp_path / "b" / "t.txt", *settings)
+    assert "cannot be read or written" in " ".join(
+        run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1).split()
+    )
+    run(*command, "--pipeline", "x", exit_code=2)
+    monkeypatch.setattr("spacy_elmo.embed.ray_engine.ray", None)
+    assert "EL240" in run(*command, "--engine", "ray", exit_code=1)
 
 
 @pytest.mark.parametrize(
@@ -145,17 +96,18 @@ def test_vectors_of_the_folder_are_not_computed_again(weights, tmp_path, monkeyp
     run("elmo", "embed", tmp_path / "x.txt", tmp_path / "out", "--weights", weights, "--layers", 0)
 
     def fail(self, sentences):
-        assert not sentences
+        raise AssertionError("computed again")
 
-    monkeypatch.setattr("spacy_elmo.search.sentence_encoder.SentenceEncoder._compute", fail)
+    monkeypatch.setattr("spacy_elmo.search.sentence_encoder.SentenceEncoder.average", fail)
     run("elmo", "index", tmp_path / "out", tmp_path / "index", "--weights", weights)
 
 
 def test_other_vectors_are_no_index(weights, text, tmp_path):
     command = ["--weights", weights]
     run("elmo", "embed", text, tmp_path / "a", *command, "--unit", "tokens")
-    assert "EL254" in run("elmo", "index", tmp_path / "a", tmp_path / "x", *command, exit_code=1)
+    assert "EL247" in run("elmo", "index", tmp_path / "a", tmp_path / "x", *command, exit_code=1)
     run("elmo", "embed", text, tmp_path / "b", *command)
-    path = tmp_path / "b/part-000000.parquet"
-    pq.write_table(pq.read_table(path).slice(1), path)
-    assert "EL254" in run("elmo", "index", tmp_path / "b", tmp_path / "x", *command, exit_code=1)
+    (tmp_path / "b/part-000000.parquet").write_bytes(b"x")
+    assert "EL247" in run("elmo", "index", tmp_path / "b", tmp_path / "x", *command, exit_code=1)
+    (tmp_path / "b/_manifest.json").rename(tmp_path / "b/_job.json")
+    assert "EL247" in run("elmo", "index", tmp_path / "b", tmp_path / "x", *command, exit_code=1)

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo import cli
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.cli.common import FAILED, INTERRUPTED
-from spacy_elmo.cli.console import Console
+from spacy_elmo.cli.common import FAILED, INTERRUPTED, Console
 from spacy_elmo.experiments import runs
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.explore import page_server

@@ -8,7 +8,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from spacy_elmo import cli
-from spacy_elmo.cli.options import QUIET
+from spacy_elmo.cli.common import QUIET
 
 from .test_commands import run
 

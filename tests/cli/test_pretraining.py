@@ -14,7 +14,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import allennlp
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.cli.console import Console
+from spacy_elmo.cli.common import Console
 from spacy_elmo.cli.pretrain import _Stopper
 
 from ..support.helpers import SHAPE, assert_close

@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-from spacy_elmo.files import read_checked_json, write_checked_json
-from spacy_elmo.search.index_meta import IndexMeta
 from spacy_elmo.text.cutting import Cutter
 
 from ..support.helpers import make_nlp
@@ -54,7 +52,7 @@ def test_what_is_missing_is_said(weights, tmp_path):
     assert "EL044" in run(
         "elmo", "index", tmp_path / "x.txt", index, "--weights", weights, "--layer", 1, exit_code=1
     )
-    assert "EL046" in run("elmo", "search", index, " ", exit_code=1)
+    assert "query has no words" in run("elmo", "search", index, " ", exit_code=1)
 
 
 @pytest.fixture
@@ -86,43 +84,6 @@ def test_texts_that_have_not_changed_are_not_read_again(weights, text, tmp_path,
     assert n_calls == [["One x. Two x."]]
 
 
-def test_one_tokenizer_cuts_all_files(weights, text, tmp_path, monkeypatch):
-    """It takes longer to make than a small file to read."""
-    n_made = []
-
-    def count(self, *args, call=Cutter.__init__, **settings):
-        n_made.append(args)
-        call(self, *args, **settings)
-
-    monkeypatch.setattr(Cutter, "__init__", count)
-    for i in range(5):
-        (text / f"{i}.txt").write_text(f"Text {i}.\n")
-    run("elmo", "index", text, tmp_path / "index", "--weights", weights)
-    assert len(n_made) == 1
-
-
-def test_small_files_are_written_together(weights, text, tmp_path, monkeypatch):
-    n_written = []
-
-    def count(self, folder, call=IndexMeta.write):
-        n_written.append(len(self.parts))
-        call(self, folder)
-
-    monkeypatch.setattr(IndexMeta, "write", count)
-    for i in range(5):
-        (text / f"{i}.txt").write_text(f"Text {i}.\n")
-    (text / "same.txt").symlink_to(text / "0.txt")
-    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
-    printed = run(*command, "--weighting", "mean")
-    assert n_written == [7] and "3.txt: 1 sentence" in printed
-    assert printed.count("is there already") == 1
-    # What comes before a file that cannot be read stays.
-    for path in sorted(text.iterdir())[3:]:
-        path.write_text("Other.\n") if path.name != "b.txt" else path.write_bytes(b"\xff\xfe\xff")
-    printed = run(*command, "--weighting", "mean", exit_code=1)
-    assert "3.txt: 1 sentence" in printed and n_written == [7, 7]
-
-
 def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch):
     index = tmp_path / "index"
     monkeypatch.chdir(tmp_path)
@@ -132,7 +93,7 @@ def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch
     run("elmo", "search", index, "One")
 
     moved = weights.rename(tmp_path / "moved")
-    assert "EL144" in run("elmo", "search", index, "One", exit_code=1)
+    assert "--weights" in run("elmo", "search", index, "One", exit_code=1)
     run("elmo", "search", index, "One", "--weights", moved)
     run("elmo", "index", text, index, "--weights", moved)
 
@@ -161,18 +122,10 @@ def test_places_that_cannot_be_written_are_said(weights, text, tmp_path):
     assert "EL145" in printed and "sentence 1" not in printed
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="others have names in Unicode")
-def test_names_of_files_need_not_be_text(weights, tmp_path):
-    (tmp_path / "text").mkdir()
-    (tmp_path / "text" / os.fsdecode(b"\xff.txt")).write_text("One sentence.\n")
-    run("elmo", "index", tmp_path / "text", tmp_path / "index", "--weights", weights)
-    assert "udcff.txt, sentence 1" in run("elmo", "search", tmp_path / "index", "One")
-
-
 def test_a_damaged_index_is_said(weights, text, tmp_path):
     index = tmp_path / "index"
     run("elmo", "index", text, index, "--weights", weights)
-    next(index.glob("vectors-*")).write_bytes(b"")
+    next(index.glob("vectors.bin")).write_bytes(b"")
 
     assert "EL140" in run("elmo", "search", index, "One", exit_code=1)
 
@@ -216,67 +169,37 @@ def test_an_index_of_vectors_is_as_they_were_made(chinese, weights, tmp_path):
     assert (meta["lang"], meta["tokenizer"]["segmenter"]) == ("zh", "char")
 
     command = ["elmo", "index", vectors, tmp_path / "other"]
-    assert "EL309" in run(*command, "--lang", "en", exit_code=1)
+    assert "EL247" in run(*command, "--lang", "en", exit_code=1)
     bundled = run(*command, "--weights", "en_small")
-    assert "WL063" in bundled
+    assert "another biLM" in bundled
 
 
 def test_an_index_of_vectors_of_a_pipeline_has_its_biLM(text, tmp_path):
     make_nlp(seed=5).to_disk(tmp_path / "pipeline")
     vectors = tmp_path / "vectors"
     run("elmo", "embed", text, vectors, "--pipeline", tmp_path / "pipeline", "--layers", "0")
-    assert "WL063" not in run("elmo", "index", vectors, tmp_path / "index")
+    assert "another biLM" not in run("elmo", "index", vectors, tmp_path / "index")
     query = ["elmo", "search", tmp_path / "index", "One a. Two a.", "-n", 1]
     assert run(*query).startswith("1.000")
 
 
-def test_an_index_of_an_earlier_version_is_read(weights, text, tmp_path):
+@pytest.mark.parametrize("pattern", ["text", "text/**/*.txt"])
+def test_what_is_gone_is_removed(weights, text, tmp_path, pattern):
     index = tmp_path / "index"
-    run("elmo", "index", text, index, "--weights", weights)
-    content = read_checked_json(index / "index.json")
-    del content["tokenizer"]
-    write_checked_json(index / "index.json", {**content, "version": 2})
-    assert run("elmo", "search", index, "One a. Two a.", "-n", 1).startswith("1.000")
-    run("elmo", "index", text, index, "--weights", weights)
-
-
-def test_what_is_gone_is_removed(weights, text, tmp_path):
-    index = tmp_path / "index"
-    run("elmo", "index", text, index, "--weights", weights)
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books/d.txt").write_text("One d.\n")
+    (text / "books").symlink_to(tmp_path / "books", target_is_directory=True)
+    command = ["elmo", "index", tmp_path / pattern, index, "--weights", weights]
+    run(*command)
     (text / "b.txt").unlink()
-    # Of other places, nothing is known.
+    # Texts of other places stay.
     (tmp_path / "c.txt").write_text("One c.\n")
     assert "is gone" not in run("elmo", "index", tmp_path / "c.txt", index, "--weights", weights)
-    assert "b.txt is gone" in run("elmo", "index", text, index, "--weights", weights)
-    assert "b.txt" not in run("elmo", "search", index, "One b.", "-n", 9)
-
-
-def test_what_a_glob_had_is_removed(weights, text, tmp_path):
-    command = ["elmo", "index", text / "*.txt", tmp_path / "index", "--weights", weights]
-    run(*command)
-    (text / "b.txt").unlink()
     assert "b.txt is gone" in run(*command)
-
-
-def test_what_a_linked_folder_had_is_removed(weights, text, tmp_path):
-    books = tmp_path / "books"
-    books.mkdir()
-    (books / "d.txt").write_text("One d.\n")
-    (text / "books").symlink_to(books, target_is_directory=True)
-    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
-    run(*command)
-    (books / "d.txt").unlink()
-    assert "d.txt is gone" in run(*command)
-
-
-def test_texts_without_words_are_each_named(weights, tmp_path):
-    text = tmp_path / "text"
-    text.mkdir()
-    for name in ("a.txt", "b.txt"):
-        (text / name).write_text("")
-    printed = run("elmo", "index", text, tmp_path / "index", "--weights", weights, exit_code=1)
-    assert "a.txt has no text" in printed and "b.txt has no text" in printed
-    assert f"EL094] There is no text in {text}" in " ".join(printed.split())
+    assert "b.txt" not in run("elmo", "search", index, "One b.", "-n", 9)
+    if pattern == "text":
+        (tmp_path / "books/d.txt").unlink()
+        assert "d.txt is gone" in run(*command)
 
 
 def test_all_texts_may_leave_an_index(weights, text, tmp_path):
@@ -290,15 +213,6 @@ def test_all_texts_may_leave_an_index(weights, text, tmp_path):
     assert "EL080" in run(
         "elmo", "index", text, tmp_path / "new", "--weights", weights, exit_code=1
     )
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="names there are no bytes")
-def test_a_name_that_is_not_utf8_is_not_gone(weights, text, tmp_path):
-    (text / os.fsdecode(b"caf\xe9.txt")).write_text("One café.\n", encoding="utf-8")
-    command = ["elmo", "index", text, tmp_path / "index", "--weights", weights]
-    run(*command)
-    printed = run(*command)
-    assert "is gone" not in printed and printed.count("is there already") == 3
 
 
 def test_shards_that_are_gone_are_removed(weights, text, tmp_path):
@@ -318,9 +232,6 @@ def test_what_was_written_is_no_text(weights, text, tmp_path):
     run("elmo", "index", text, text / "index", "--weights", weights)
     printed = run("elmo", "index", text, tmp_path / "index", "--weights", weights)
     assert "2 sentences of 2 sources" in " ".join(printed.split())
-    (text / "vectors" / "_manifest.json").rename(text / "vectors" / "_job.json")
-    command = ["elmo", "index", text / "vectors", tmp_path / "other", "--weights", weights]
-    assert "EL247" in run(*command, exit_code=1)
 
 
 def test_a_name_may_begin_with_any_character_but_a_dot(weights, tmp_path):

@@ -11,8 +11,7 @@ from spacy_elmo.explore.explore_limits import ExploreLimits
 from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
 from spacy_elmo.explore.explorer import Explorer
 from spacy_elmo.pipeline.weights_logger import collect_weights
-from spacy_elmo.search.opening import open_index
-from spacy_elmo.search.search_index import SearchIndex
+from spacy_elmo.search.search_index import SearchIndex, open_index
 
 from ..support.helpers import make_nlp
 

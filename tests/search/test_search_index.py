@@ -1,18 +1,19 @@
-"""The index on disk: what is added, found, replaced and removed."""
+"""The index on disk: what is added, found, replaced and removed; damage and kills."""
 
-import resource
+import json
+import shutil
 
+import numpy as np
 import pytest
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.search import backends
-from spacy_elmo.search.index_meta import read_meta
-from spacy_elmo.search.index_versions import Source
-from spacy_elmo.search.search_index import SearchIndex
-from spacy_elmo.search.sentence_encoder import WEIGHTINGS
+from spacy_elmo.search import sentence_encoder
+from spacy_elmo.search.search_index import SearchIndex, Source, open_index
+from spacy_elmo.search.sentence_encoder import BACKENDS, WEIGHTINGS
 
+from ..support.faults import kill_at_each_write
 from ..support.helpers import SHAPE
 from ..support.toy_embedder import ToyEmbedder
 
@@ -34,7 +35,7 @@ def texts(hits):
     return [hit.words for hit in hits]
 
 
-@pytest.mark.parametrize("backend", backends.BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_a_sentence_finds_itself(embedder, tmp_path, backend, weighting):
     index = create(tmp_path / "x", embedder, backend=backend, weighting=weighting, layer=0)
@@ -50,32 +51,8 @@ def test_a_sentence_finds_itself(embedder, tmp_path, backend, weighting):
         assert reopened.search(words, n=99) == index.search(words, n=99)
 
 
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_several_sources_are_as_one_after_the_other(tmp_path, weighting):
-    sources = [
-        Source("a", SENTENCES[:2]),
-        Source("b", SENTENCES, "1" * 32),
-        Source("a", [["ham"], [], ["tea"]]),
-        Source("c", SENTENCES, "2" * 32),
-        Source("b", SENTENCES, "3" * 32),
-    ]
-    together, one_by_one = (create(tmp_path / x, ToyEmbedder(), weighting=weighting) for x in "xy")
-    counts = [one_by_one.add(*source[:2], origin=source.origin) for source in sources]
-
-    assert together.add_all(sources) == counts == [2, 5, 2, 5, 0]
-    for index in (together, SearchIndex.open(tmp_path / "x", ToyEmbedder())):
-        assert index.meta == one_by_one.meta
-        assert index.search(["ham"], n=99) == one_by_one.search(["ham"], n=99)
-    before = sorted(path.name for path in (tmp_path / "x").iterdir())
-    with pytest.raises(ValueError, match="EL094.* in e:"):
-        together.add_all([Source("d", [["eggs"]]), Source("e", [[]])])
-    assert together.meta == one_by_one.meta
-    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == before
-    assert together.add_all([]) == []
-
-
 def test_both_backends_rank_alike(embedder, tmp_path):
-    one, other = (create(tmp_path / name, embedder, backend=name) for name in backends.BACKENDS)
+    one, other = (create(tmp_path / name, embedder, backend=name) for name in BACKENDS)
     for index in (one, other):
         index.add("a", SENTENCES[:2])
         index.add("b", SENTENCES[2:])
@@ -83,41 +60,60 @@ def test_both_backends_rank_alike(embedder, tmp_path):
     assert texts(one.search(["ham", "eggs"])) == texts(other.search(["ham", "eggs"]))
 
 
-@pytest.mark.parametrize("backend", backends.BACKENDS)
-def test_sources_are_added_passed_over_and_replaced(embedder, tmp_path, backend):
-    index = create(tmp_path / "x", embedder, backend=backend)
-
-    assert index.add("a", SENTENCES[:2]) == 2
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_sources_are_added_replaced_and_removed(tmp_path, weighting):
+    index = create(tmp_path / "x", ToyEmbedder(), weighting=weighting)
+    assert index.add("a", SENTENCES[:2], origin="1") == 2
     assert index.add("b", [[], *SENTENCES[2:]]) == 3
-    assert index.add("a", SENTENCES[:2]) == 0
-    assert len(index.search(["ham"], n=99)) == 5
-    assert index.add("a", [["tea"]]) == 1
+    assert index.has("a", "1") and not index.has("a", "2") and not index.has("c", "1")
+    assert index.add("a", [["tea"]], origin="2") == 1
 
-    index = create(tmp_path / "x", embedder, backend=backend)
-    assert {hit.source for hit in index.search(["ham"], n=99)} == {"a", "b"}
-    assert ["tea"] in texts(index.search(["ham"], n=99))
-    assert SENTENCES[0] not in texts(index.search(["ham"], n=99))
-    # Files of what was replaced are gone.
-    assert len(list((tmp_path / "x").glob("*.npy"))) == 2
-
-
-@pytest.mark.parametrize("backend", backends.BACKENDS)
-def test_files_of_others_stay_and_sources_can_go(embedder, tmp_path, backend):
-    index = create(tmp_path, embedder, backend=backend)
-    index.add("a", SENTENCES)
-    mine = ["corpus.jsonl", "mine.npy", "words-mine.jsonl", "vectors-0.npy"]
-    for name in mine:
-        (tmp_path / name).write_text("mine")
-    index.add("b", [["tea"]])
-
-    index.remove("a")
-    index.remove("unknown")
-
-    assert texts(SearchIndex.open(tmp_path, embedder).search(["ham"])) == [["tea"]]
+    index = create(tmp_path / "x", ToyEmbedder(), weighting=weighting)
+    hits = index.search(["ham"], n=99)
+    assert {hit.source for hit in hits} == {"a", "b"} and len(hits) == 4
+    assert ["tea"] in texts(hits) and SENTENCES[0] not in texts(hits)
     index.remove("b")
-    assert SearchIndex.open(tmp_path, embedder).search(["ham"]) == []
-    assert all((tmp_path / name).read_text() == "mine" for name in mine)
-    assert {path.name for path in tmp_path.iterdir()} == {*mine, "index.json", ".lock"}
+    index.remove("unknown")
+    assert texts(SearchIndex.open(tmp_path / "x", ToyEmbedder()).search(["ham"])) == [["tea"]]
+    index.remove("a")
+    assert SearchIndex.open(tmp_path / "x", ToyEmbedder()).search(["ham"]) == []
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_several_sources_are_as_one_after_the_other(tmp_path, weighting):
+    sources = [
+        Source("a", [["other"]]),
+        Source("a", SENTENCES[:2]),
+        Source("b", [[], *SENTENCES], "1" * 32),
+        Source("empty", [[]]),
+        Source("c", SENTENCES * 3),
+    ]
+    together, whole = (create(tmp_path / name, ToyEmbedder(), weighting=weighting) for name in "xy")
+    encoded = []
+    assert together.add_all(sources, on_encoded=encoded.append) == [0, 2, 5, 0, 15]
+    assert sum(encoded) == 22
+    whole.add_all([sources[1]])
+    whole.add_all([sources[2], sources[4]])
+
+    assert [part.source for part in together.meta.parts] == ["a", "b", "c"]
+    for words in (["ham"], ["the", "river"]):
+        hits, expected = together.search(words, n=99), whole.search(words, n=99)
+        assert [hit[1:] for hit in hits] == [hit[1:] for hit in expected]
+        scores = [[hit.score for hit in each] for each in (hits, expected)]
+        np.testing.assert_allclose(*scores, atol=1e-5)
+
+
+def test_given_averages_are_not_computed(tmp_path):
+    embedder = ToyEmbedder()
+    expected = create(tmp_path / "x", embedder, weighting="whitened", layer=0)
+    expected.add("a", SENTENCES * 4)
+    averages = expected.encoder.average(SENTENCES * 4)
+    n_words = embedder.n_words
+
+    index = create(tmp_path / "y", embedder, weighting="whitened", layer=0)
+    index.add_all([Source("a", iter(SENTENCES * 4), averages=lambda: averages)])
+    assert embedder.n_words == n_words
+    assert index.search(["ham"], n=99) == expected.search(["ham"], n=99)
 
 
 def test_layers_are_named_one_way(embedder, tmp_path):
@@ -139,42 +135,6 @@ def test_what_is_added_later_is_weighed_as_before(embedder, tmp_path):
     assert index.search(["ham"], n=1)[0] == before
 
 
-@pytest.mark.parametrize("backend", backends.BACKENDS)
-def test_a_broken_run_leaves_the_index_as_it_was(embedder, tmp_path, monkeypatch, backend):
-    index = create(tmp_path / "x", embedder, backend=backend)
-    index.add("a", SENTENCES)
-    expected = index.search(["ham"], n=99)
-
-    def fail(*_, **__):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("spacy_elmo.search.index_meta.write_checked_json", fail)
-    with pytest.raises(OSError, match="disk full"):
-        index.add("b", [["tea"]])
-
-    assert SearchIndex.open(tmp_path / "x", embedder).search(["ham"], n=99) == expected
-    assert index.search(["ham"], n=99) == expected
-    assert len(list((tmp_path / "x").glob("*-*"))) == 2
-
-
-def test_equal_content_of_another_source_is_stored_once_and_left_alone(embedder, tmp_path):
-    index = create(tmp_path / "x", embedder)
-    index.add("a", SENTENCES)
-    before = {path: path.stat() for path in (tmp_path / "x").glob("*-*")}
-
-    assert index.add("b", SENTENCES) == 5
-
-    after = {path: path.stat() for path in (tmp_path / "x").glob("*-*")}
-    assert {p: (s.st_ino, s.st_mtime_ns) for p, s in before.items()} == {
-        p: (s.st_ino, s.st_mtime_ns) for p, s in after.items()
-    }
-    assert len(index.search(["ham"], n=99)) == 10
-    index.remove("a")
-    assert {hit.source for hit in SearchIndex.open(tmp_path / "x", embedder).search(["ham"])} == {
-        "b"
-    }
-
-
 @pytest.mark.parametrize("weighting", ["sif", "whitened"])
 def test_a_small_first_source_decides_nothing(tmp_path, weighting):
     embedder = ToyEmbedder()
@@ -182,109 +142,145 @@ def test_a_small_first_source_decides_nothing(tmp_path, weighting):
     grown, whole = (
         create(tmp_path / name, embedder, weighting=weighting, layer=0) for name in ("x", "y")
     )
-    whole.prepare([SENTENCES[0], *many])
-    whole.add("a", SENTENCES[:1])
-    whole.add("b", many)
+    whole.add_all([Source("a", SENTENCES[:1]), Source("b", many)])
 
     grown.add("a", SENTENCES[:1])
     assert grown.search(SENTENCES[0], n=1)[0].score == pytest.approx(1.0, abs=1e-4)
     grown.add("b", many)
 
     assert grown.meta.n_fitted == whole.meta.n_fitted == 61
-    for index in (grown, SearchIndex.open(tmp_path / "x", embedder)):
-        for words in (SENTENCES[0], many[3]):
-            assert index.search(words, n=99) == whole.search(words, n=99)
-    # Much text is fitted to once.
+    for words in (SENTENCES[0], many[3]):
+        assert grown.search(words, n=99) == whole.search(words, n=99)
+    # More text of the same size changes nothing, and is all that is read.
     n_words = embedder.n_words
     grown.add("c", [["one", "more"]])
     assert embedder.n_words == n_words + 2 and grown.meta.n_fitted == 61
 
 
-def test_a_file_that_has_not_changed_need_not_be_read(embedder, tmp_path):
-    index = create(tmp_path / "x", embedder)
-    index.add("a", SENTENCES, origin="0" * 32)
+def test_another_process_may_add_meanwhile(embedder, tmp_path):
+    one, other = create(tmp_path / "x", embedder), create(tmp_path / "x", embedder)
+    reader = None
+    for index, name in ((one, "a"), (other, "b"), (one, "c")):
+        index.add(name, SENTENCES)
+        reader = reader or SearchIndex.open(tmp_path / "x", embedder)
 
-    index = SearchIndex.open(tmp_path / "x", embedder)
-    assert index.has("a", "0" * 32)
-    assert not index.has("a", "1" * 32) and not index.has("b", "0" * 32)
-    # Other bytes, the same sentences.
-    assert index.add("a", SENTENCES, origin="1" * 32) == 0
-    assert SearchIndex.open(tmp_path / "x", embedder).has("a", "1" * 32)
+    assert [part.source for part in one.meta.parts] == ["a", "b", "c"]
+    # An open index is that of the time when it was opened.
+    assert {hit.source for hit in reader.search(["ham"], n=99)} == {"a"}
+    different = create(tmp_path / "y", embedder)
+    create(tmp_path / "y", embedder, layer=0).add("a", SENTENCES)
+    with pytest.raises(ValueError, match="EL044.*layer"):
+        different.add("b", [["tea"]])
 
 
-def test_there_may_be_more_sources_than_open_files(tmp_path):
+def test_a_kill_at_any_moment_leaves_the_old_index_or_the_new(tmp_path):
     embedder = ToyEmbedder()
-    index = create(tmp_path / "x", embedder)
-    for i in range(150):
-        index.add(f"s{i}", [[f"w{i}"]])
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
-    try:
-        hits = SearchIndex.open(tmp_path / "x", embedder).search(["w7"], n=999)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    create(tmp_path / "kept", embedder, weighting="sif").add("a", SENTENCES)
+    counts = set()
 
-    assert len(hits) == 150 and hits[0].source == "s7"
+    def work():
+        create(tmp_path / "x", embedder, weighting="sif").add("b", [["tea"]])
+
+    shutil.copytree(tmp_path / "kept", tmp_path / "x")
+    for _ in kill_at_each_write(work, every=2):
+        hits = SearchIndex.open(tmp_path / "x", embedder).search(["ham"], n=99)
+        counts.add(len(hits))
+        work()
+        assert len(SearchIndex.open(tmp_path / "x", embedder).search(["ham"], n=99)) == 6
+        shutil.rmtree(tmp_path / "x")
+        shutil.rmtree(tmp_path / "x.previous", ignore_errors=True)
+        shutil.copytree(tmp_path / "kept", tmp_path / "x")
+    assert counts <= {5, 6} and 5 in counts
 
 
-def test_a_folder_of_other_things_is_left_alone(embedder, tmp_path):
+def test_other_files_are_left_alone(embedder, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(ValueError, match=r"EL141.*thesis\.tex"):
-        create(tmp_path, embedder)
-    with pytest.raises(ValueError, match=r"EL141.*thesis\.tex"):
-        create(tmp_path / "thesis.tex", embedder)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / ".gitkeep").touch()
-    assert create(tmp_path / "empty", embedder).add("a", SENTENCES) == 5
-
-
-@pytest.mark.parametrize("changes", [{"layer": 0}, {"weighting": "sif"}, {"lang": "de"}])
-def test_another_writer_s_settings_hold(embedder, tmp_path, changes):
-    one, other = create(tmp_path, embedder), create(tmp_path, embedder, **changes)
-    one.add("a", SENTENCES)
-
-    with pytest.raises(ValueError, match=f"EL044.*{next(iter(changes))}"):
-        other.add("b", [["tea"]])
-    assert len(SearchIndex.open(tmp_path, embedder).search(["ham"], n=99)) == 5
-
-
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_a_string_is_not_added_letter_by_letter(tmp_path, weighting):
-    # In the narrow one, few sentences are enough to fit to.
-    embedder = ToyEmbedder()
-    index = create(tmp_path, embedder, weighting=weighting, layer=0)
-    with pytest.raises(ValueError, match="EL013.*Sentence 1 .*green eggs"):
-        index.add("a", [["ham"], "green eggs"])
-    with pytest.raises(ValueError, match="EL013"):
-        index.add("a", "green eggs")
-    if weighting != "mean":
-        with pytest.raises(ValueError, match="EL013.*Sentence 100 "):
-            index.prepare([*SENTENCES * 20, "green eggs"])
-    assert not index.meta.parts and index.meta.n_fitted == 0
-    with pytest.raises(ValueError, match="EL012.*n = 0"):
-        index.search(["ham"], 0)
-
-
-def test_what_cannot_be_searched_is_said(embedder, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="EL043"):
-        read_meta(tmp_path)
-    with pytest.raises(ValueError, match="EL017.*weighting"):
-        create(tmp_path / "x", embedder, weighting="best")
+    for folder in (tmp_path, tmp_path / "thesis.tex"):
+        with pytest.raises(ValueError, match=r"EL141.*thesis\.tex"):
+            create(folder, embedder)
     index = create(tmp_path / "x", embedder)
+    index.add("a", SENTENCES)
+    (tmp_path / "x" / "mine.npy").write_text("mine")
+    with pytest.raises(ValueError, match=r"EL141.*mine\.npy"):
+        index.add("b", [["tea"]])
+    assert len(SearchIndex.open(tmp_path / "x", embedder).search(["ham"], n=99)) == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 3}, {"layer": 7}, {"layer": "1"}, {"weighting": "best"}, {"backend": "x"},
+        {"lang": "../en"}, {"tokenizer": {"@misc": "spacy-elmo.CheckpointLoader.v1"}},
+        {"parts": [{"source": "a", "origin": None, "n_sentences": 99}]}, {"parts": [{}]},
+        {"parts": [{"source": "a", "origin": None, "n_sentences": -1}]}, {"other": 1},
+        {"weights": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_index_with_other_content_is_refused(tmp_path, changes):
+    create(tmp_path / "x", ToyEmbedder(), weighting="sif").add("a", SENTENCES)
+    meta = json.loads((tmp_path / "x/index.json").read_text())
+    (tmp_path / "x/index.json").write_text(json.dumps({**meta, **changes}))
+    with pytest.raises(ValueError, match="EL140|EL017"):
+        SearchIndex.open(tmp_path / "x", ToyEmbedder())
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("index.json", b"{"), ("vectors.bin", b"x"), ("offsets.bin", b"\0" * 47 + b"\1"),
+        ("sentences.jsonl", b"[]"), ("transform.bin", b"x"), ("counts.json", b'{"a": 0}'),
+        ("transform.bin", np.full((9, 8), np.nan).tobytes()), ("offsets.bin", b"\xff" * 48),
+    ],
+)  # fmt: skip
+def test_a_damaged_index_is_refused(tmp_path, name, content):
+    create(tmp_path / "x", ToyEmbedder(), weighting="sif").add("a", SENTENCES)
+    (tmp_path / "x" / name).write_bytes(content)
+    with pytest.raises(ValueError, match="EL140"):
+        SearchIndex.open(tmp_path / "x", ToyEmbedder())
+    (tmp_path / "x" / name).unlink()
+    if name not in ("transform.bin", "counts.json"):
+        with pytest.raises(ValueError, match="EL140|EL043"):
+            SearchIndex.open(tmp_path / "x", ToyEmbedder())
+
+
+def test_sentences_that_are_not_words_are_refused(tmp_path):
+    create(tmp_path / "x", ToyEmbedder()).add("a", SENTENCES)
+    path = tmp_path / "x/sentences.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"ham"]\n', b"12345]\n"))
+    with pytest.raises(ValueError, match="EL140.*line"):
+        SearchIndex.open(tmp_path / "x", ToyEmbedder()).search(["ham"])
+
+
+def test_mistakes_are_told(embedder, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="EL043"):
+        SearchIndex.open(tmp_path, embedder)
+    for changes in ({"weighting": "best"}, {"backend": "x"}, {"lang": "../en"}):
+        with pytest.raises(ValueError, match=f"EL017.*{next(iter(changes))}"):
+            create(tmp_path / "x", embedder, **changes)
+    index = create(tmp_path / "x", embedder, weights=str(tmp_path / "gone"))
     with pytest.raises(ValueError, match="EL094"):
         index.add("a", [[]])
+    for sentences in ([["ham"], "green eggs"], "green eggs"):
+        with pytest.raises(ValueError, match="EL013"):
+            index.add("a", sentences)
+        with pytest.raises(ValueError, match="EL013"):
+            index.add_all([Source("a", sentences)])
+    assert not index.meta.parts
     index.add("a", SENTENCES)
-    with pytest.raises(ValueError, match="EL046"):
+    with pytest.raises(ValueError, match="query has no words"):
         index.search([])
+    with pytest.raises(ValueError, match="EL012.*n = 0"):
+        index.search(["ham"], 0)
     with pytest.raises(ValueError, match="EL044.*layer = 1, not 0"):
         create(tmp_path / "x", embedder, layer=0)
     with pytest.raises(ValueError, match="EL044.*biLM"):
         SearchIndex.open(tmp_path / "x", Embedder(BiLM(BiLMConfig(**SHAPE))))
-    with pytest.raises(ValueError, match="EL017.*lang"):
-        create(tmp_path / "y", embedder, lang="../en")
+    with pytest.raises(ValueError, match="weights in '.*gone'.*--weights"):
+        open_index(tmp_path / "x")
     create(tmp_path / "z", embedder, backend="faiss").add("a", SENTENCES)
-    monkeypatch.setattr(backends, "faiss", None)
-    with pytest.raises(ValueError, match="EL045"):
+    monkeypatch.setattr(sentence_encoder, "faiss", None)
+    with pytest.raises(ValueError, match="EL240.*faiss-cpu"):
         create(tmp_path / "y", embedder, backend="faiss")
-    with pytest.raises(ValueError, match="EL045"):
+    with pytest.raises(ValueError, match="EL240"):
         SearchIndex.open(tmp_path / "z", embedder).search(["ham"])

@@ -18,7 +18,7 @@ from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
 from spacy_elmo.explore.explorer import Explorer
 from spacy_elmo.explore.page_server import make_url, open_socket
 from spacy_elmo.pipeline.saving import load_pipeline
-from spacy_elmo.search.opening import open_index
+from spacy_elmo.search.search_index import open_index
 
 from .helpers import ROOT
 

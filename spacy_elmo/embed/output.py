@@ -1,0 +1,143 @@
+"""The folder of a job: its description, the manifest of a finished one, and the vectors in it."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+from numpy.typing import NDArray
+
+from ..errors import Errors
+from ..files import is_system_error, read_json_object
+from ..utils import show_reason
+from .pipeline import name_column
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError:
+    pa = pq = None
+
+# Readers of a folder of Parquet leave out names that begin with an underscore.
+JOB, MANIFEST, REJECTS = "_job.json", "_manifest.json", "_rejects.jsonl"
+VERSION = 2
+COUNTS = ("n_records", "n_rows", "n_tokens", "n_rejects")
+_TYPES = {"shard": str, "size": int, "digest": str, "input": str, **dict.fromkeys(COUNTS, int)}
+
+
+def require_arrow(path: Path) -> None:
+    """path (Path): to be read or written. RAISES (ValueError): EL240 if there is no pyarrow."""
+    if pa is None:
+        raise ValueError(Errors.EL240.format(what=f"'{path}'", package="pyarrow", extra="bulk"))
+
+
+def is_job_folder(folder: Path) -> bool:
+    """folder (Path): any. RETURNS (bool): Whether it holds a job, finished or not."""
+    return any((folder / name).is_file() for name in (JOB, MANIFEST))
+
+
+def read_manifest(folder: Path) -> Dict[str, Any]:
+    """Read the description of a finished job.
+
+    folder (Path): of a job.
+    RETURNS (Dict[str, Any]): "settings", "pipeline" (see `EmbedPipeline.describe`), counts, and
+        "shards": file name, size, digest and counts of each, and the digest of its records.
+    RAISES (ValueError): EL247 if the job is not finished or the file is not a manifest, EL100 to
+        EL103 if it cannot be read.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        raise ValueError(Errors.EL247.format(path=folder, problem="there is no finished job"))
+    manifest = read_json_object(path)
+    shards = manifest.get("shards")
+    is_manifest = (
+        manifest.get("version") == VERSION
+        and all(isinstance(manifest.get(key), dict) for key in ("settings", "pipeline"))
+        and all(type(manifest.get(key)) is int for key in COUNTS)
+        and isinstance(shards, list)
+        and all(map(_is_shard, shards))
+    )
+    if not is_manifest:
+        problem = f"{MANIFEST} is of another version or damaged"
+        raise ValueError(Errors.EL247.format(path=folder, problem=problem))
+    return manifest
+
+
+def _is_shard(shard: Any) -> bool:
+    if not isinstance(shard, dict):
+        return False
+    has_types = all(type(shard.get(key)) is kind for key, kind in _TYPES.items())
+    # A manifest may come from a stranger: it names files of its own folder only.
+    return has_types and shard["shard"] == Path(shard["shard"]).name
+
+
+class VectorFolder:
+    """The output of a finished job whose rows are sentences.
+
+    folder (Path): of the job.
+    RAISES (ValueError): EL247 if the rows are not sentences or the job is not finished, EL240
+        without pyarrow.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = read_manifest(folder)
+        settings = self.manifest["settings"]
+        self._format = settings.get("format")
+        if settings.get("unit") != "sentences" or self._format not in ("parquet", "arrow"):
+            raise self._make_error(f"its rows are {settings.get('unit')} in {self._format}")
+        require_arrow(folder)
+
+    @property
+    def shards(self) -> List[Dict[str, Any]]:
+        """RETURNS (List[Dict[str, Any]]): In the order of the input, see `read_manifest`."""
+        return self.manifest["shards"]
+
+    def has(self, layer: int, weights: str) -> bool:
+        """layer (int): of the biLM. weights (str): hash of its weights. RETURNS (bool): Whether
+        there are vectors of the layer by these weights."""
+        is_same = self.manifest["pipeline"].get("biLM") == weights
+        return is_same and str(layer) in self.manifest["settings"].get("layers", [])
+
+    def read_words(self, shard: str) -> List[List[str]]:
+        """shard (str): name of the file. RETURNS (List[List[str]]): words of each sentence. RAISES
+        (ValueError): EL247 if there are none. RAISES (OSError): if it cannot be read."""
+        with self._reading(shard):
+            column = self._read(shard, "words").cast(pa.list_(pa.string())).combine_chunks()
+            if column.flatten().null_count:
+                raise ValueError("a word is missing")
+            return column.to_pylist()
+
+    def read_vectors(self, shard: str, layer: int) -> NDArray:
+        """shard (str): name of the file. layer (int): see `has`. RETURNS (NDArray): float32, shape
+        (n_sentences, width). RAISES: as `read_words`."""
+        with self._reading(shard):
+            column = self._read(shard, name_column(str(layer))).combine_chunks()
+            X = column.flatten().to_numpy(zero_copy_only=False)  # (n_sentences * width,)
+            return X.reshape(len(column), column.type.list_size).astype("float32")
+
+    @contextmanager
+    def _reading(self, shard: str) -> Iterator[None]:
+        """RAISES (ValueError): EL247 instead of Arrow's errors for damaged content."""
+        try:
+            yield
+        except Exception as err:
+            if is_system_error(err):
+                raise
+            raise self._make_error(f"{shard} cannot be read: {show_reason(err)}") from err
+
+    def _read(self, shard: str, name: str) -> Any:
+        """RETURNS (pyarrow.ChunkedArray): A column. RAISES (ValueError): if a value is missing."""
+        path = self.folder / shard
+        if self._format == "parquet":
+            with pq.ParquetFile(path) as file:
+                table = file.read(columns=[name])
+        else:
+            with pa.OSFile(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all().select([name])
+        table.validate(full=True)
+        if table[name].null_count:
+            raise ValueError(f"a value of {name} is missing")
+        return table[name]
+
+    def _make_error(self, problem: str) -> ValueError:
+        return ValueError(Errors.EL247.format(path=self.folder, problem=problem))

@@ -1,0 +1,138 @@
+"""Compute tasks on a Ray cluster (extra "ray"): a pool of actors, with a pipeline each.
+
+Actors, not Ray Data, whose blocks depend on what the cluster has at the moment: shards are the
+same as those of one machine, so a job can be resumed anywhere.
+"""
+
+import platform
+import socket
+from pathlib import Path
+from typing import Any, Dict, Generator, Iterator, Optional, Union
+
+from ..errors import Errors
+from ..utils import show_reason
+from .job import JOB, Result, ShardWorker
+from .pipeline import EmbedSettings
+from .readers import Task
+
+try:
+    import ray
+    from ray.exceptions import RayError
+    from ray.util import ActorPool
+except ImportError:
+    ray = None  # type: ignore[assignment]
+
+# To wait for an answer of a cluster.
+_SECONDS = 10.0
+# An actor that is lost is started again, and its shard computed again.
+_RETRIES = {"max_restarts": -1, "max_task_retries": 4}
+
+
+def require_ray() -> None:
+    """RAISES (ValueError): EL240 if there is no Ray."""
+    if ray is None:
+        raise ValueError(Errors.EL240.format(what="`--engine ray`", package="ray", extra="ray"))
+
+
+def run_ray(
+    tasks: Iterator[Task],
+    worker: ShardWorker,
+    *,
+    n_workers: int,
+    address: Optional[str] = None,
+    n_cpus: float = 1.0,
+    n_gpus: float = 0.0,
+) -> Generator[Result, None, None]:
+    """Compute tasks on a Ray cluster.
+
+    tasks (Iterator[Task]): of a job.
+    worker (ShardWorker): of the job; its output folder must be one that all nodes see.
+    n_workers (int): actors.
+    address (Optional[str]): of the cluster; None for that of RAY_ADDRESS, or else this machine.
+    n_cpus (float), n_gpus (float): of each actor.
+    YIELDS (Result): of each task once, in any order.
+    RAISES (ValueError): EL240 without Ray, EL251 if actors are lost again and again; if the
+        cluster cannot be reached, or a node does not see the output folder or has another
+        pipeline; else as `ShardWorker`.
+    """
+    require_ray()
+    is_own = not ray.is_initialized()
+    if is_own:
+        _connect(address)
+    try:
+        remote = ray.remote(num_cpus=n_cpus, num_gpus=n_gpus, **_RETRIES)(_Actor)
+        arguments = (worker.settings, worker.output.resolve(), n_gpus > 0, worker.description)
+        pool = ActorPool([remote.remote(*arguments) for _ in range(n_workers)])
+        n_waiting = 0
+        for task in tasks:
+            pool.submit(lambda actor, task: actor.compute.remote(task), task)
+            n_waiting += 1
+            if n_waiting >= 2 * n_workers:
+                yield _get_next(pool)
+                n_waiting -= 1
+        while pool.has_next():
+            yield _get_next(pool)
+    finally:
+        if is_own:
+            ray.shutdown()
+
+
+def _get_next(pool: Any) -> Result:
+    try:
+        result = pool.get_next_unordered()
+    except RayError as err:
+        raise ValueError(Errors.EL251) from err
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _connect(address: Optional[str]) -> None:
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    try:
+        if host and port.isdecimal():
+            # Ray itself would try for minutes.
+            socket.create_connection((host, int(port)), _SECONDS).close()
+        ray.init(address=address, include_dashboard=False, log_to_driver=False)
+    # A RayError without a token of the cluster, or with another one.
+    except (OSError, ValueError, RuntimeError, RayError) as err:
+        raise ValueError(
+            f"The Ray cluster '{address or 'local'}' cannot be reached: {show_reason(err)}. Check "
+            "`--address`, that `ray status` shows its nodes, and, if it asks for a token, "
+            "RAY_AUTH_MODE and RAY_AUTH_TOKEN."
+        ) from err
+
+
+class _Actor:
+    """Runs in a process of a node."""
+
+    def __init__(
+        self, settings: EmbedSettings, output: Path, gpu: bool, description: Dict[str, Any]
+    ) -> None:
+        self.worker = ShardWorker(settings, output, gpu=gpu, description=description)
+        self.is_checked = False
+
+    def check(self) -> None:
+        """RAISES (ValueError): if the node lacks the output folder, or has another pipeline."""
+        node, output = platform.node(), self.worker.output
+        if not (output / JOB).is_file():
+            raise ValueError(
+                f"The node '{node}' does not see the folder '{output}'. Give one on a file system "
+                "that all nodes of the cluster share."
+            )
+        if self.worker.load().describe() != self.worker.description:
+            raise ValueError(
+                f"The node '{node}' has another pipeline '{self.worker.settings.pipeline}' than "
+                "the caller. Put the same files and packages there."
+            )
+        self.is_checked = True
+
+    def compute(self, task: Task) -> Union[Result, Exception]:
+        """task (Task): to compute. RETURNS (Union[Result, Exception]): the result, or the error:
+        Ray would wrap one that is raised."""
+        try:
+            if not self.is_checked:
+                self.check()
+            return self.worker(task)
+        except (OSError, ValueError, RuntimeError) as err:
+            return err

@@ -1,0 +1,396 @@
+"""Read the records of a job: lines of text or JSON, rows of Parquet, docs of a DocBin.
+
+What cannot be embedded is read as a record with its problem, and reading goes on.
+"""
+
+import io
+import json
+import math
+import sys
+from contextlib import nullcontext, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from uuid import UUID
+
+from spacy.vocab import Vocab
+
+from ..errors import Errors
+from ..files import is_system_error
+from ..search.search_index import is_index_folder
+from ..text.docbins import load_docbin
+from ..text.encoding import BOM
+from ..text.file_formats import ends_with_returns
+from ..text.stdin import STDIN
+from ..text.text_files import (
+    COMPRESSIONS,
+    DAMAGED,
+    find_files,
+    get_format,
+    is_hidden,
+    open_binary,
+)
+from ..utils import show_names, show_path, show_reason
+from .output import is_job_folder, pa, pq, require_arrow
+from .pipeline import EmbedSettings
+
+# Bytes of a text. One that has more is no text of a person, and would fill the memory.
+MOST_BYTES = 1 << 24
+# Records of a shard, however short they are.
+_MOST_RECORDS = 100_000
+# Rows of Parquet that are decoded at a time, and bytes of a column that are read ahead.
+_N_ROWS = 128
+_BUFFER = 1 << 20
+# What docs of the input keep: no user data, which may be anything.
+_EXCLUDED = ("tensor", "user_data", "user_data_keys", "user_data_values")
+
+
+class BadRecord(Exception):
+    """What is wrong with a record; its text becomes the reason."""
+
+
+class Record(NamedTuple):
+    """A text of the input.
+
+    source (str): its file.
+    number (int): line, row or doc of the file, from 0.
+    id (Optional[str]): its id in the input.
+    text (str): the text, or as much of a bad record as can be shown.
+    doc (Optional[bytes]): a doc of the input, by `Doc.to_bytes`.
+    problem (str): why it cannot be embedded; "" if it can.
+    """
+
+    source: str
+    number: int
+    id: Optional[str] = None
+    text: str = ""
+    doc: Optional[bytes] = None
+    problem: str = ""
+
+
+class Task(NamedTuple):
+    """The records of one shard, a function of the input and the settings.
+
+    number (int): of the shard, from 0.
+    records (List[Record]): at least one.
+    n_bytes (int): of the input read so far, as it is stored.
+    """
+
+    number: int
+    records: List[Record]
+    n_bytes: int
+
+    def digest(self) -> str:
+        """RETURNS (str): Digest of the records."""
+        running = blake2b(digest_size=16)
+        for record in self.records:
+            running.update(repr(record._replace(doc=None)).encode("utf-8", "backslashreplace"))
+        return running.hexdigest()
+
+
+def find_inputs(text: str, output: Path) -> List[Path]:
+    """Find the files of a job.
+
+    text (str): file, folder or glob; "-" for the standard input.
+    output (Path): folder of the job, which may lie among the texts.
+    RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
+        a dot or an underscore are left out, and so are folders of jobs and of indexes.
+    RAISES (ValueError): as `find_files`.
+    """
+    if text == STDIN:
+        return [Path(STDIN)]
+
+    def is_excluded(path: Path) -> bool:
+        # As _SUCCESS, which other systems write beside their files.
+        is_marked = any(part.startswith("_") for part in path.parts)
+        return is_marked or is_hidden_or_written(Path(text), path)
+
+    return find_files(text, sorted(_READERS), is_excluded, output)
+
+
+def is_hidden_or_written(folder: Path, path: Path) -> bool:
+    """folder (Path): of texts. path (Path): of a file, relative to the folder. RETURNS (bool):
+    Whether it is hidden, or a part of a job's output or of an index."""
+    parents = [folder / parent for parent in path.parents][:-1]
+    return is_hidden(path) or any(is_job_folder(p) or is_index_folder(p) for p in parents)
+
+
+def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
+    """Check what would stop a job in its middle.
+
+    files (List[Path]): of a job.
+    settings (EmbedSettings): of the job.
+    RAISES (ValueError): EL250 for Parquet without fitting columns, EL240 and EL082 if a package is
+        missing, EL329 for text whose lines end with carriage returns alone.
+    RAISES (OSError): if a file cannot be opened.
+    """
+    for path in files:
+        if str(path) == STDIN:
+            continue
+        if get_format(path) == "parquet":
+            _check_parquet(path, settings)
+            continue
+        # Damage is reported as a record when the file is read.
+        with open_binary(path) as file, suppress(*DAMAGED):
+            if get_format(path) == "txt" and ends_with_returns(file.readline(MOST_BYTES)):
+                raise ValueError(Errors.EL329.format(path=path))
+
+
+def plan_tasks(
+    files: List[Path], settings: EmbedSettings, input_format: str = "txt"
+) -> Iterator[Task]:
+    """Divide the records into tasks of at least `shard_chars` characters.
+
+    files (List[Path]): of the job.
+    settings (EmbedSettings): of the job.
+    input_format (str): of the standard input.
+    YIELDS (Task): as they are read: only one is held in memory.
+    RAISES (OSError): if a file cannot be read.
+    """
+    records: List[Record] = []
+    number = n_chars = n_bytes = 0
+    for record, n_bytes in _read_all(files, settings, input_format):
+        records.append(record)
+        n_chars += len(record.text)
+        if n_chars >= settings.shard_chars or len(records) >= _MOST_RECORDS:
+            yield Task(number, records, n_bytes)
+            number, records, n_chars = number + 1, [], 0
+    if records:
+        yield Task(number, records, n_bytes)
+
+
+def _read_all(
+    files: List[Path], settings: EmbedSettings, input_format: str
+) -> Iterator[Tuple[Record, int]]:
+    """YIELDS (Tuple[Record, int]): Records, and the stored bytes read so far."""
+    n_before = 0
+    for path in files:
+        is_stdin = str(path) == STDIN
+        read = _READERS[input_format if is_stdin else get_format(path)]
+        size = 0 if is_stdin else path.stat().st_size
+        number = 0
+        try:
+            for record, n_bytes in read(path, settings):
+                number = record.number + 1
+                yield record, n_before + n_bytes
+        # Of damaged content, libraries raise errors of all kinds.
+        except Exception as err:
+            if is_system_error(err) or isinstance(err, MemoryError):
+                raise
+            problem = f"the file is damaged from here on: {show_reason(err)}"
+            yield Record(show_path(path), number, problem=problem), n_before + size
+        n_before += size
+
+
+# ---- lines
+
+
+def read_text_lines(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
+    """YIELDS (Tuple[Record, int]): Lines of text in UTF-8 that are not empty, and the stored bytes
+    read so far."""
+    return _read_lines(path, lambda line: (line, None))
+
+
+def read_json_lines(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
+    """As `read_text_lines`, of JSON objects with a text and, if they have one, an id."""
+
+    def parse(line: str) -> Tuple[Any, Any]:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as err:
+            raise BadRecord(f"it is no JSON: {err}") from err
+        if not isinstance(value, dict) or settings.text_key not in value:
+            raise BadRecord(f"it is no JSON object with a '{settings.text_key}'")
+        return value[settings.text_key], value.get(settings.id_key)
+
+    return _read_lines(path, parse)
+
+
+def _read_lines(
+    path: Path, parse: Callable[[str], Tuple[Any, Any]]
+) -> Iterator[Tuple[Record, int]]:
+    source, number = show_path(path), -1
+    # None if it was closed before Python began.
+    stdin = getattr(sys.stdin, "buffer", None) or io.BytesIO()
+    is_stdin = str(path) == STDIN
+    with (
+        nullcontext(stdin) if is_stdin else path.open("rb") as raw,
+        nullcontext(raw) if is_stdin else open_binary(path, raw) as file,
+    ):
+        while line := file.readline(MOST_BYTES + 1):
+            number += 1
+            if len(line) > MOST_BYTES and not line.endswith(b"\n"):
+                while (rest := file.readline(MOST_BYTES)) and not rest.endswith(b"\n"):
+                    pass
+            if line.strip():
+                n_bytes = raw.tell() if raw.seekable() else 0
+                yield _make_record(source, number, line, parse), n_bytes
+
+
+def _make_record(
+    source: str, number: int, line: bytes, parse: Callable[[str], Tuple[Any, Any]]
+) -> Record:
+    name = None
+    try:
+        if len(line) > MOST_BYTES:
+            raise BadRecord(f"its line has more than {MOST_BYTES:,} bytes")
+        text, value = parse(line.decode("utf-8").strip(f"\r\n{BOM}"))
+        name = check_id(value)
+        return Record(source, number, name, check_text(text))
+    except UnicodeDecodeError as err:
+        problem = f"it is not text in UTF-8 (byte {err.start} of the line)"
+    except BadRecord as err:
+        problem = show_reason(err)
+    shown = line[:4096].decode("utf-8", "backslashreplace")
+    return Record(source, number, name, shown, problem=problem)
+
+
+def check_text(text: Any, what: str = "text") -> str:
+    """text (Any): of a record. what (str): for messages. RETURNS (str): the same. RAISES
+    (BadRecord): if it is not a text."""
+    if not isinstance(text, str):
+        raise BadRecord(f"its {what} is {type(text).__name__}, expected a string")
+    if "\0" in text:
+        raise BadRecord(f"its {what} contains NUL (U+0000)")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as err:
+        code = f"U+{ord(text[err.start]):04X}"
+        raise BadRecord(f"its {what} contains a surrogate ({code}), not a character") from err
+    return text
+
+
+def check_id(value: Any) -> Optional[str]:
+    """value (Any): id of a record. RETURNS (Optional[str]): the same as text; None if there is
+    none. RAISES (BadRecord): if it is not a text, a number or a UUID."""
+    if isinstance(value, float):
+        # pandas makes integers floats if one is missing.
+        value = None if math.isnan(value) else int(value) if value.is_integer() else repr(value)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int, UUID)):
+        raise BadRecord(f"its id is {type(value).__name__}, expected a string or a number")
+    return check_text(str(value), "id")
+
+
+# ---- docs
+
+
+def read_docs(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
+    """YIELDS (Tuple[Record, int]): Docs of a .spacy file, which is loaded whole, and the stored
+    bytes read so far."""
+    docs = load_docbin(path)
+    size = path.stat().st_size / max(1, len(docs))
+    for i, doc in enumerate(docs.get_docs(Vocab(strings=list(docs.strings)))):
+        try:
+            text, content = check_text(doc.text), doc.to_bytes(exclude=_EXCLUDED)
+            record = Record(show_path(path), i, None, text, content)
+        except BadRecord as err:
+            record = Record(show_path(path), i, problem=str(err))
+        yield record, int((i + 1) * size)
+
+
+# ---- Parquet
+
+
+def read_parquet(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
+    """YIELDS (Tuple[Record, int]): Rows of a Parquet file, and the stored bytes read so far."""
+    source, row = show_path(path), 0
+    # As a dictionary, a text that many rows have is in memory once.
+    options = {"buffer_size": _BUFFER, "read_dictionary": [settings.text_key]}
+    with pq.ParquetFile(path, **options) as file:
+        n_rows = file.metadata.num_rows
+        size = path.stat().st_size / max(1, n_rows)
+        names = {settings.text_key, settings.id_key} & set(file.schema_arrow.names)
+        for batch in file.iter_batches(_N_ROWS, columns=sorted(names)):
+            texts = batch.column(settings.text_key)
+            ids = batch.column(settings.id_key) if settings.id_key in names else [None] * len(batch)
+            if settings.id_key in names and _is_cast(ids.type):
+                ids = ids.cast(pa.string())
+            for text, name in zip(texts, ids):
+                row += 1
+                yield _read_row(source, row - 1, text, name), int(row * size)
+    # Arrow passes over pages that damage has made empty.
+    if row != n_rows:
+        raise ValueError(f"{row} rows were found, {n_rows} expected")
+
+
+def _read_row(source: str, number: int, text: Any, name: Any) -> Record:
+    known = None
+    try:
+        known = check_id(None if name is None else _to_python(name))
+        return Record(source, number, known, check_text(_to_python(text)))
+    except BadRecord as err:
+        return Record(source, number, known, problem=str(err))
+
+
+def _to_python(scalar: Any) -> Any:
+    """RAISES (BadRecord): if it is not in UTF-8, or too long."""
+    value = scalar.value if pa.types.is_dictionary(scalar.type) and scalar.is_valid else scalar
+    if _is_string(scalar.type) and scalar.is_valid and len(value.as_buffer()) > MOST_BYTES:
+        raise BadRecord(f"its text has more than {MOST_BYTES:,} bytes")
+    try:
+        return value.as_py()
+    except UnicodeDecodeError as err:
+        raise BadRecord(f"it is not text in UTF-8 (byte {err.start})") from err
+
+
+def _check_parquet(path: Path, settings: EmbedSettings) -> None:
+    """RAISES (ValueError): EL240 without pyarrow, EL250 if columns are missing or of other types,
+    or the file is compressed once more. A damaged file passes."""
+    if path.suffix in COMPRESSIONS:
+        problem = f"it is compressed as a whole; decompress it to '{path.stem}'"
+        raise ValueError(Errors.EL250.format(path=path, problem=problem))
+    require_arrow(path)
+    path.open("rb").close()
+    try:
+        schema = pq.read_schema(path)
+        columns = list(zip(schema.names, schema.types))
+    # Arrow's own errors, and names that are not in UTF-8.
+    except Exception:
+        return
+    texts = [kind for name, kind in columns if name == settings.text_key]
+    ids = [kind for name, kind in columns if name == settings.id_key]
+    problem = ""
+    if not texts:
+        known = show_names(name for name, _ in columns)
+        problem = f"it has no column '{settings.text_key}' (`--text-key`), only: {known}"
+    elif len(texts) > 1 or not _is_string(texts[0]):
+        found = show_names(map(str, texts))
+        problem = f"column '{settings.text_key}' has the type {found}, expected strings"
+    elif len(ids) > 1 or not all(map(_can_be_id, ids)):
+        found = show_names(map(str, ids))
+        problem = (
+            f"column '{settings.id_key}' (`--id-key`) has the type {found}, expected strings, "
+            "numbers, dates or UUIDs"
+        )
+    if problem:
+        raise ValueError(Errors.EL250.format(path=path, problem=problem))
+
+
+def _is_string(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_text or pa.types.is_string_view(kind)
+
+
+def _can_be_id(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or _is_cast(kind)
+    is_uuid = getattr(kind, "extension_name", "") == "arrow.uuid"
+    return _is_string(kind) or is_number or is_uuid or pa.types.is_null(kind)
+
+
+def _is_cast(kind: Any) -> bool:
+    """Whether Arrow writes the type as text without a loss, and Python has none like it."""
+    return pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
+
+
+_READERS: Dict[str, Callable[[Path, EmbedSettings], Iterator[Tuple[Record, int]]]] = {
+    "jsonl": read_json_lines,
+    "parquet": read_parquet,
+    "spacy": read_docs,
+    "txt": read_text_lines,
+}

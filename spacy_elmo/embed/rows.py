@@ -1,0 +1,212 @@
+"""Rows of tokens, sentences or documents, and the shards that they are written to."""
+
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import IS_SPACE
+from spacy.tokens import Doc, DocBin
+
+from ..layers.doc_data import get_entries, require_key
+from ..text.sentences import cut_sentences
+from .output import pa, pq
+from .pipeline import MIX, EmbedPipeline, name_column
+from .readers import BadRecord, Record
+
+# Columns of a row: rows of tokens have a `token`, others a number of tokens.
+COLUMNS = {
+    "documents": ("id", "source", "record", "n_tokens", "text"),
+    "sentences": ("id", "source", "record", "sentence", "start", "n_tokens", "text", "words"),
+    "tokens": ("id", "source", "record", "sentence", "token", "start", "text"),
+}
+_NUMBERS = {"record": "int64", "start": "int64", "sentence": "int32", "token": "int32"}
+_NUMBERS["n_tokens"] = "int32"
+# Key of `doc.user_data`: where a doc comes from.
+ORIGIN = "elmo_embed"
+Span = Tuple[int, int]
+
+
+class Block(NamedTuple):
+    """The rows of some docs, ready to be written.
+
+    content (Any): a pyarrow.Table, or a DocBin.
+    n_records (int), n_rows (int), n_tokens (int): records, rows, and words that the biLM read.
+    """
+
+    content: Any
+    n_records: int
+    n_rows: int
+    n_tokens: int
+
+
+@contextmanager
+def open_shard(path: Path, pipeline: EmbedPipeline) -> Iterator[Callable[[Block], None]]:
+    """Open a shard.
+
+    path (Path): the file.
+    pipeline (EmbedPipeline): that computes the rows.
+    YIELDS (Callable[[Block], None]): appends rows until the end of the block.
+    RAISES (OSError): if it cannot be written.
+    """
+    if pipeline.settings.format == "spacy":
+        docs = DocBin(store_user_data=True)
+        yield lambda block: docs.merge(block.content)
+        docs.to_disk(path)
+        return
+    schema = make_schema(pipeline)
+    if pipeline.settings.format == "arrow":
+        opened = pa.ipc.new_file(str(path), schema)
+    else:
+        opened = _open_parquet(path, schema)
+    with opened as writer:
+        yield lambda block: writer.write_table(block.content)
+
+
+def _open_parquet(path: Path, schema: Any) -> Any:
+    vectors = {field.name for field in schema if pa.types.is_fixed_size_list(field.type)}
+    others = [name for name in schema.names if name not in vectors]
+    # Vectors do not get smaller by compression, and no two are the same.
+    compression = {name: "ZSTD" for name in others if name != "words"}
+    compression |= {"words.list.element": "ZSTD"} if "words" in others else {}
+    compression |= {f"{name}.list.element": "NONE" for name in vectors}
+    return pq.ParquetWriter(
+        str(path),
+        schema,
+        compression=compression,
+        use_dictionary=[name for name in ("id", "source") if name in others],
+        write_statistics=[name for name in others if name != "words"],
+    )
+
+
+def make_schema(pipeline: EmbedPipeline) -> Any:
+    """pipeline (EmbedPipeline): of a job. RETURNS (pyarrow.Schema): of all its shards."""
+    settings = pipeline.settings
+    types = {"words": pa.list_(pa.string())}
+    types |= {name: getattr(pa, kind)() for name, kind in _NUMBERS.items()}
+    names = [name for name in COLUMNS[settings.unit] if name != "text" or settings.has_text]
+    fields = [(name, types.get(name, pa.string())) for name in names]
+    numbers = {"float16": pa.float16(), "float32": pa.float32()}[settings.dtype]
+    vectors = [(name, pa.list_(numbers, width)) for name, width in pipeline.widths.items()]
+    return pa.schema([*fields, *vectors])
+
+
+def make_block(pipeline: EmbedPipeline, records: Sequence[Record], docs: Sequence[Doc]) -> Block:
+    """Make the rows of docs.
+
+    pipeline (EmbedPipeline): that has computed their vectors.
+    records (Sequence[Record]), docs (Sequence[Doc]): the same ones, with words.
+    RETURNS (Block): in their order.
+    RAISES (BadRecord): for a vector that the type cannot hold.
+    RAISES (ValueError): EL050 if a component has changed tokens since.
+    """
+    n_tokens = sum(int((doc.to_array(IS_SPACE) == 0).sum()) for doc in docs)
+    if pipeline.settings.format == "spacy":
+        packed = DocBin(store_user_data=True)
+        for record, doc in zip(records, docs):
+            _require_finite(_get_vectors(pipeline, doc), "float32")
+            place = {"id": record.id, "source": record.source, "record": record.number}
+            doc.user_data[ORIGIN] = place
+            packed.add(doc)
+        return Block(packed, len(docs), len(docs), n_tokens)
+    table = _make_table(pipeline, records, docs)
+    return Block(table, len(docs), table.num_rows, n_tokens)
+
+
+def _make_table(pipeline: EmbedPipeline, records: Sequence[Record], docs: Sequence[Doc]) -> Any:
+    settings = pipeline.settings
+    names = [name for name in COLUMNS[settings.unit] if name != "text" or settings.has_text]
+    values: Dict[str, List[Any]] = {name: [] for name in names}
+    vectors: Dict[str, List[NDArray]] = {name: [] for name in pipeline.widths}
+    for record, doc in zip(records, docs):
+        is_word = doc.to_array(IS_SPACE) == 0  # (n_tokens,)
+        parts = list(_list_parts(doc, is_word, settings.unit))
+        for part in parts:
+            row = _make_row(record, doc, part, is_word)
+            for name in names:
+                values[name].append(row[name])
+        for name, X in _get_vectors(pipeline, doc).items():
+            spans = [part.span for part in parts]
+            vectors[name].append(_reduce(X, spans, is_word, settings.unit))
+    with np.errstate(over="ignore"):
+        arrays = {name: np.concatenate(X).astype(settings.dtype) for name, X in vectors.items()}
+    _require_finite(arrays, settings.dtype)
+    schema = make_schema(pipeline)
+    columns = {name: pa.array(column, schema.field(name).type) for name, column in values.items()}
+    for name, X in arrays.items():
+        columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), X.shape[1])
+    return pa.table(columns, schema=schema)
+
+
+def _require_finite(vectors: Dict[str, NDArray], dtype: str) -> None:
+    for name, X in vectors.items():
+        if not np.isfinite(X).all():
+            raise BadRecord(f"a number of {name} is not finite in {dtype}")
+
+
+class _Part(NamedTuple):
+    """span (Span): tokens of a row. sentence (int): number in the doc."""
+
+    span: Span
+    sentence: int
+
+
+def _list_parts(doc: Doc, is_word: NDArray, unit: str) -> Iterator[_Part]:
+    if unit == "documents":
+        yield _Part((0, len(doc)), 0)
+        return
+    for number, (start, end) in enumerate(_find_sentences(doc)):
+        if unit == "tokens":
+            words = start + np.flatnonzero(is_word[start:end])
+            yield from (_Part((int(i), int(i) + 1), number) for i in words)
+        elif is_word[start:end].any():
+            yield _Part((start, end), number)
+
+
+def _find_sentences(doc: Doc) -> List[Span]:
+    """Sentences as annotated; else by punctuation."""
+    if doc.has_annotation("SENT_START"):
+        return [(sent.start, sent.end) for sent in doc.sents]
+    sentences = cut_sentences([token.text for token in doc])
+    ends = list(accumulate(len(words) for words in sentences))
+    return list(zip([0, *ends], ends))
+
+
+def _make_row(record: Record, doc: Doc, part: _Part, is_word: NDArray) -> Dict[str, Any]:
+    start, end = part.span
+    words = [doc[i].text for i in range(start, end) if is_word[i]]
+    return {
+        "id": record.id,
+        "source": record.source,
+        "record": record.number,
+        "sentence": part.sentence,
+        "token": start,
+        "start": doc[start].idx,
+        "n_tokens": len(words),
+        # A span leaves out the space behind it.
+        "text": doc.text if end - start == len(doc) else doc[start:end].text,
+        "words": words,
+    }
+
+
+def _get_vectors(pipeline: EmbedPipeline, doc: Doc) -> Dict[str, NDArray]:
+    """RETURNS (Dict[str, NDArray]): Column -> vectors of the tokens, shape (n_tokens, width)."""
+    entry = get_entries(doc)[pipeline.elmo.name]
+    require_key(doc, entry["key"], pipeline.elmo.name)
+    to_numpy = pipeline.elmo.model.ops.to_numpy
+    return {
+        name_column(layer): to_numpy(
+            entry["mix"] if layer == MIX else entry["layers"][:, int(layer)]
+        )
+        for layer in pipeline.settings.layers
+    }
+
+
+def _reduce(X: NDArray, spans: List[Span], is_word: NDArray, unit: str) -> NDArray:
+    """X (NDArray): shape (n_tokens, width). RETURNS (NDArray): vectors of tokens, or means over
+    the words of other spans, shape (n_spans, width)."""
+    if unit == "tokens":
+        return X[[start for start, _ in spans]]
+    return np.stack([X[start:end][is_word[start:end]].mean(axis=0) for start, end in spans])
