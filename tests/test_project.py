@@ -18,7 +18,7 @@ from weasel.util.config import load_project_config
 
 from spacy_elmo.checkpoints.formats import BUNDLED
 from spacy_elmo.experiments.runs import load_base
-from spacy_elmo.senses.wordnet import read_wordnet
+from spacy_elmo.senses.inventory import read_wordnet
 
 from .support.toy import make_options, make_weights, write_model
 from .support.toy_pipelines import write_vectors_pipeline

@@ -1,18 +1,152 @@
-"""`SenseModel`: an inventory with centroids chooses the sense of a word in a text."""
+"""`SenseModel`: an inventory and mean vectors of senses choose the sense of a word in a text."""
 
-from dataclasses import dataclass
-from typing import List, Optional
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+import numpy as np
 import srsly
 from numpy.typing import NDArray
 
 from ..errors import Errors
 from ..files import unpack
-from .centroids import AVERAGE, Centroids, choose_layer, no_sense_of
+from ..utils import normalise
 from .inventory import PARTS_OF_SPEECH, Inventory
 
+Layer = Union[int, str]
+AVERAGE = "average"
+# On disk, too: as exact as the choice needs.
+_DTYPE = "float16"
+_SOURCE = "centroids of senses"
+_MOST_SENSES = 2_000_000
 # As they are written: inventory, centroids, weights.
 _PARTS = [bytes, bytes, str]
+
+
+def get_options(n_layers: int) -> List[Layer]:
+    """n_layers (int): of a biLM. RETURNS (List[Layer]): each layer, and their average."""
+    return [*range(n_layers), AVERAGE]
+
+
+def choose_layer(layers: NDArray, layer: Layer) -> NDArray:
+    """layers (NDArray): shape (..., n_layers, width). layer (Layer): a number or "average".
+    RETURNS (NDArray): shape (..., width)."""
+    return layers.mean(axis=-2) if layer == AVERAGE else layers[..., int(layer), :]
+
+
+def no_sense_of(form: str) -> str:
+    """form (str): a word. RETURNS (str): what stands for it where it has no sense, as "in"
+    is mostly no inch."""
+    return f"{form.lower()}|"
+
+
+@dataclass
+class Centroids:
+    """Mean vectors of senses, and how often each was seen.
+
+    layer (Layer): of the biLM, whose vectors are averaged.
+    prior (float): weight of the logarithm of a sense's count against the cosine.
+    vectors (NDArray): float16 of length 1, shape (n_senses, width).
+    counts (List[int]): of each sense, at least 1.
+    rows (Dict[str, int]): sense -> row. A sense is a key, or `no_sense_of` a form.
+    """
+
+    layer: Layer
+    prior: float
+    vectors: NDArray
+    counts: List[int]
+    rows: Dict[str, int] = field(default_factory=dict)
+
+    def choose(self, vector: NDArray, keys: Sequence[str]) -> str:
+        """Choose the sense whose centroid is nearest (Peters et al. 2018, section 5.3).
+
+        vector (NDArray): shape (width,).
+        keys (Sequence[str]): senses that are possible, the first sense first.
+        RETURNS (str): one of them; the first if none was seen in training.
+        """
+        scored = self._score(vector, keys)
+        return max(scored)[2] if scored else keys[0]
+
+    def to_bytes(self) -> bytes:
+        """RETURNS (bytes): all of it."""
+        return srsly.msgpack_dumps(vars(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Centroids":
+        """data (bytes): from `to_bytes`. RETURNS (Centroids): the same. RAISES (ValueError):
+        EL116 if the bytes hold anything else."""
+        content = unpack(data, _SOURCE, most_items=_MOST_SENSES)
+        if not isinstance(content, dict) or set(content) != {each.name for each in fields(cls)}:
+            raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are something else"))
+        centroids = cls(**content)
+        for name, is_valid in centroids._check().items():
+            if not is_valid:
+                raise ValueError(Errors.EL116.format(source=_SOURCE, error=f"{name} is wrong"))
+        return centroids
+
+    def _check(self) -> Dict[str, bool]:
+        """Whether each field is what the class says."""
+        n = len(self.vectors) if _are_vectors(self.vectors) else -1
+        counts: Any = self.counts
+        rows: Any = self.rows
+        return {
+            "vectors": n >= 0,
+            "layer": self.layer == AVERAGE or (type(self.layer) is int and self.layer >= 0),
+            "prior": type(self.prior) in (int, float) and 0 <= self.prior < math.inf,
+            "counts": type(counts) is list
+            and len(counts) == n
+            and all(type(count) is int and count >= 1 for count in counts),
+            "rows": type(rows) is dict
+            and all(type(key) is str and type(row) is int for key, row in rows.items())
+            and sorted(rows.values()) == list(range(n)),
+        }
+
+    def _score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
+        """vector (NDArray): shape (width,). keys (Sequence[str]): senses. RETURNS
+        (List[Tuple[float, int, str]]): of those seen, score, minus the place, sense."""
+        seen = [(i, key, self.rows[key]) for i, key in enumerate(keys) if key in self.rows]
+        if not seen:
+            return []
+        chosen = self.vectors[[row for *_, row in seen]].astype("float32")
+        cosines = chosen @ normalise(vector)
+        return [
+            (float(cosine) + self.prior * float(np.log(self.counts[row])), -i, key)
+            for cosine, (i, key, row) in zip(cosines, seen)
+        ]
+
+
+def _are_vectors(value: Any) -> bool:
+    """Whether these are rows of length 1, as `normalise` makes them; or 0."""
+    if not isinstance(value, np.ndarray) or value.dtype != _DTYPE or value.ndim != 2:
+        return False
+    norms = np.linalg.norm(value.astype("float32"), axis=1)
+    return bool(((np.abs(norms - 1) < 0.01) | (norms == 0)).all())
+
+
+class Sums:
+    """Sums of vectors by sense, from which centroids are made."""
+
+    def __init__(self, n_layers: int, width: int) -> None:
+        self.rows: Dict[str, int] = {}
+        self.counts: List[int] = []
+        self._layers = np.zeros((1024, n_layers, width))
+
+    def add(self, sense: str, layers: NDArray) -> None:
+        """sense (str): of `Centroids.rows`. layers (NDArray): shape (n_layers, width)."""
+        row = self.rows.setdefault(sense, len(self.rows))
+        if row == len(self.counts):
+            self.counts.append(0)
+            if row == len(self._layers):
+                self._layers = np.concatenate([self._layers, np.zeros_like(self._layers)])
+        self.counts[row] += 1
+        self._layers[row] += layers
+
+    def make(self, layer: Layer, prior: float) -> Centroids:
+        """layer (Layer), prior (float): see `Centroids`. RETURNS (Centroids): of all that
+        was added so far."""
+        means = choose_layer(self._layers[: len(self.rows)], layer)
+        vectors = normalise(means).astype(_DTYPE)
+        return Centroids(layer, prior, vectors, list(self.counts), dict(self.rows))
 
 
 @dataclass

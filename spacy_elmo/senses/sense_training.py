@@ -9,9 +9,16 @@ from spacy.util import minibatch
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from .annotated import Instance, SenseSentence
-from .centroids import Centroids, Layer, Sums, choose_layer, get_options, no_sense_of
 from .inventory import Inventory
-from .sense_model import SenseModel
+from .sense_model import (
+    Centroids,
+    Layer,
+    SenseModel,
+    Sums,
+    choose_layer,
+    get_options,
+    no_sense_of,
+)
 
 _N_SENTENCES = 512
 # One doc in so many is set aside to choose the layer and the prior on.

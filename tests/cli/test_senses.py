@@ -9,7 +9,7 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.senses import wordnet
+from spacy_elmo.senses import inventory as wordnet
 
 from ..support.helpers import hash_of
 from ..support.toy_wordnet import RIVER

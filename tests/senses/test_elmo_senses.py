@@ -15,13 +15,11 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.identity import identify
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.senses import wordnet
+from spacy_elmo.senses import inventory as wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
-from spacy_elmo.senses.centroids import Centroids, Sums, no_sense_of
-from spacy_elmo.senses.inventory import Inventory, map_pos
-from spacy_elmo.senses.sense_model import SenseModel
+from spacy_elmo.senses.inventory import Inventory, map_pos, read_wordnet
+from spacy_elmo.senses.sense_model import Centroids, SenseModel, Sums, no_sense_of
 from spacy_elmo.senses.sense_training import train_senses
-from spacy_elmo.senses.wordnet import read_wordnet
 
 from ..support.helpers import make_nlp
 from ..support.toy_wordnet import MONEY, RIVER, TRADE, make_lines

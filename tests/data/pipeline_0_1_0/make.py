@@ -23,9 +23,9 @@ from spacy_elmo.language_model.loading import collect_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.senses.annotated import read_sentences
+from spacy_elmo.senses.inventory import read_wordnet
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
-from spacy_elmo.senses.wordnet import read_wordnet
 from tests.support.toy_wordnet import make_lines, write_wordnet
 
 SHAPE = {
