@@ -55,9 +55,11 @@ def read_sentences(path: Path) -> Iterator[SenseSentence]:
 def _parse(line: str) -> Dict[str, Any]:
     content: Any = json.loads(line)
     if not isinstance(content, dict):
-        raise ValueError(f"it holds {type(content).__name__}, expected an object {{...}}")
-    _require(_is_strings(content.get("tokens")), 'no list of words in "tokens"')
-    _require(isinstance(content.get("instances"), list), 'no list in "instances"')
+        raise ValueError(f"it contains {type(content).__name__}, expected an object {{...}}")
+    if not _are_strings(content.get("tokens")):
+        raise ValueError('no list of words in "tokens"')
+    if not isinstance(content.get("instances"), list):
+        raise ValueError('no list in "instances"')
     return content
 
 
@@ -75,19 +77,15 @@ def _make_sentence(line: Dict[str, Any], number: int) -> SenseSentence:
 
 
 def _make_instance(item: Any, spans: Sequence[Tuple[int, int]]) -> Instance:
-    _require(isinstance(item, list) and len(item) == 4, f"{item!r} is no instance")
-    place, lemma, tag, keys = item
-    is_place = type(place) is int and 0 <= place < len(spans)
-    _require(is_place, f"{place!r} is no place of its tokens: {len(spans)}")
-    _require(_is_strings([lemma, tag]) and _is_strings(keys), f"{item!r} is no instance")
-    start, end = spans[place]
-    return Instance(start, end, lemma, map_pos("", tag), tuple(keys))
+    if not isinstance(item, list) or len(item) != 4:
+        raise ValueError(f"{item!r} is not an instance")
+    index, lemma, tag, keys = item
+    if type(index) is not int or not 0 <= index < len(spans):
+        raise ValueError(f"{index!r} is not the index of one of {len(spans)} tokens")
+    if not _are_strings([lemma, tag]) or not _are_strings(keys):
+        raise ValueError(f"{item!r} is not an instance")
+    return Instance(*spans[index], lemma, map_pos("", tag), tuple(keys))
 
 
-def _is_strings(value: Any) -> bool:
+def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _require(is_right: bool, problem: str) -> None:
-    if not is_right:
-        raise ValueError(problem)

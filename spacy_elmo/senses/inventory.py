@@ -85,31 +85,25 @@ class Inventory:
         tables = unpack(data, _SOURCE, most_items=_MOST_LEMMAS)
         if not isinstance(tables, dict) or set(tables) != {field.name for field in fields(cls)}:
             raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are no four tables"))
-        _require(tables, "senses", _are_counts)
-        _require(tables, "glosses", lambda gloss: isinstance(gloss, str))
-        _require(tables, "exceptions", lambda forms: _are_of(forms, str))
-        _require(tables, "endings", lambda rows: _are_pairs(rows, str))
-        for key in ("senses", "endings"):
-            tables[key] = {k: [(a, b) for a, b in rows] for k, rows in tables[key].items()}
+        checks: Dict[str, Callable[[Any], bool]] = {
+            "senses": lambda rows: _are_pairs(rows, int) and all(n >= 0 for _, n in rows),
+            "glosses": lambda gloss: isinstance(gloss, str),
+            "exceptions": lambda forms: _are_of(forms, str),
+            "endings": lambda rows: _are_pairs(rows, str),
+        }
+        for name, is_valid in checks.items():
+            table = tables[name]
+            is_table = isinstance(table, dict)
+            if not is_table or not all(type(k) is str and is_valid(v) for k, v in table.items()):
+                error = f"the table '{name}' has other content"
+                raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
+        for name in ("senses", "endings"):
+            tables[name] = {k: [(a, b) for a, b in rows] for k, rows in tables[name].items()}
         return cls(**tables)
-
-
-def _require(tables: Dict[str, Any], name: str, is_valid: Callable[[Any], bool]) -> None:
-    table = tables[name]
-    wrong = [name]
-    if isinstance(table, dict):
-        wrong = [k for k, v in table.items() if type(k) is not str or not is_valid(v)]
-    if wrong:
-        error = f"{name} is wrong, at {wrong[0]!r:.50}"
-        raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
 
 
 def _are_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
-
-
-def _are_counts(rows: Any) -> bool:
-    return _are_pairs(rows, int) and all(count >= 0 for _, count in rows)
 
 
 def _are_pairs(rows: Any, kind: type) -> bool:

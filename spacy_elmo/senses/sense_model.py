@@ -23,11 +23,6 @@ _MOST_SENSES = 2_000_000
 _PARTS = [bytes, bytes, str]
 
 
-def get_options(n_layers: int) -> List[Layer]:
-    """n_layers (int): of a biLM. RETURNS (List[Layer]): each layer, and their average."""
-    return [*range(n_layers), AVERAGE]
-
-
 def choose_layer(layers: NDArray, layer: Layer) -> NDArray:
     """layers (NDArray): shape (..., n_layers, width). layer (Layer): a number or "average".
     RETURNS (NDArray): shape (..., width)."""
@@ -64,8 +59,13 @@ class Centroids:
         keys (Sequence[str]): senses that are possible, the first sense first.
         RETURNS (str): one of them; the first if none was seen in training.
         """
-        scored = self._score(vector, keys)
-        return max(scored)[2] if scored else keys[0]
+        seen = [key for key in keys if key in self.rows]
+        if not seen:
+            return keys[0]
+        rows = [self.rows[key] for key in seen]
+        cosines = self.vectors[rows].astype("float32") @ normalise(vector)
+        counts = np.array([self.counts[row] for row in rows])
+        return seen[int(np.argmax(cosines + self.prior * np.log(counts)))]
 
     def to_bytes(self) -> bytes:
         """RETURNS (bytes): all of it."""
@@ -76,51 +76,28 @@ class Centroids:
         """data (bytes): from `to_bytes`. RETURNS (Centroids): the same. RAISES (ValueError):
         EL116 if the bytes hold anything else."""
         content = unpack(data, _SOURCE, most_items=_MOST_SENSES)
-        if not isinstance(content, dict) or set(content) != {each.name for each in fields(cls)}:
-            raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are something else"))
-        centroids = cls(**content)
-        for name, is_valid in centroids._check().items():
-            if not is_valid:
-                raise ValueError(Errors.EL116.format(source=_SOURCE, error=f"{name} is wrong"))
-        return centroids
-
-    def _check(self) -> Dict[str, bool]:
-        """Whether each field is what the class says."""
-        n = len(self.vectors) if _are_vectors(self.vectors) else -1
-        counts: Any = self.counts
-        rows: Any = self.rows
-        return {
-            "vectors": n >= 0,
-            "layer": self.layer == AVERAGE or (type(self.layer) is int and self.layer >= 0),
-            "prior": type(self.prior) in (int, float) and 0 <= self.prior < math.inf,
-            "counts": type(counts) is list
-            and len(counts) == n
-            and all(type(count) is int and count >= 1 for count in counts),
-            "rows": type(rows) is dict
-            and all(type(key) is str and type(row) is int for key, row in rows.items())
-            and sorted(rows.values()) == list(range(n)),
-        }
-
-    def _score(self, vector: NDArray, keys: Sequence[str]) -> List[Tuple[float, int, str]]:
-        """vector (NDArray): shape (width,). keys (Sequence[str]): senses. RETURNS
-        (List[Tuple[float, int, str]]): of those seen, score, minus the place, sense."""
-        seen = [(i, key, self.rows[key]) for i, key in enumerate(keys) if key in self.rows]
-        if not seen:
-            return []
-        chosen = self.vectors[[row for *_, row in seen]].astype("float32")
-        cosines = chosen @ normalise(vector)
-        return [
-            (float(cosine) + self.prior * float(np.log(self.counts[row])), -i, key)
-            for cosine, (i, key, row) in zip(cosines, seen)
-        ]
+        names = {each.name for each in fields(cls)}
+        if not isinstance(content, dict) or set(content) != names or not _is_valid(**content):
+            error = "they are something else"
+            raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
+        return cls(**content)
 
 
-def _are_vectors(value: Any) -> bool:
-    """Whether these are rows of length 1, as `normalise` makes them; or 0."""
-    if not isinstance(value, np.ndarray) or value.dtype != _DTYPE or value.ndim != 2:
+def _is_valid(layer: Any, prior: Any, vectors: Any, counts: Any, rows: Any) -> bool:
+    """Whether each field of `Centroids` is as its docstring says."""
+    is_matrix = isinstance(vectors, np.ndarray) and vectors.dtype == _DTYPE and vectors.ndim == 2
+    if not is_matrix or not isinstance(counts, list) or not isinstance(rows, dict):
         return False
-    norms = np.linalg.norm(value.astype("float32"), axis=1)
-    return bool(((np.abs(norms - 1) < 0.01) | (norms == 0)).all())
+    norms = np.linalg.norm(vectors.astype("float32"), axis=1)
+    return (
+        bool(((np.abs(norms - 1) < 0.01) | (norms == 0)).all())
+        and (layer == AVERAGE or (type(layer) is int and layer >= 0))
+        and (type(prior) in (int, float) and 0 <= prior < math.inf)
+        and len(counts) == len(vectors)
+        and all(type(count) is int and count >= 1 for count in counts)
+        and all(type(key) is str and type(row) is int for key, row in rows.items())
+        and sorted(rows.values()) == list(range(len(vectors)))
+    )
 
 
 class Sums:
@@ -168,14 +145,20 @@ class SenseModel:
         pos (str): n, v, a or r; "-" for a word of another kind; "" if it is not known.
         RETURNS (str): a key of the inventory; "" if the word has no sense here.
         """
-        keys = self._get_keys(form, lemma, pos)
+        senses: List[Tuple[str, int]] = []
+        for kind in [pos] if pos else PARTS_OF_SPEECH:
+            found = self.inventory.find(lemma, kind) if lemma else []
+            senses += found or self.inventory.find_form(form, kind)
+        if not pos:
+            # Of several parts of speech, the most frequent sense first.
+            senses.sort(key=lambda sense: -sense[1])
+        keys = [key for key, _ in senses]
         if not keys:
             return ""
-        none = no_sense_of(form)
         if pos and not any(key in self.centroids.rows for key in keys):
             return keys[0]
-        vector = choose_layer(layers, self.centroids.layer)
-        chosen = self.centroids.choose(vector, [*keys, none])
+        none = no_sense_of(form)
+        chosen = self.centroids.choose(choose_layer(layers, self.centroids.layer), [*keys, none])
         return "" if chosen == none else chosen
 
     def require_layers(self, n_layers: int, width: int) -> None:
@@ -186,19 +169,6 @@ class SenseModel:
             raise ValueError(
                 Errors.EL117.format(layer=layer, expected=expected, n_layers=n_layers, width=width)
             )
-
-    def _get_keys(self, form: str, lemma: str, pos: str) -> List[str]:
-        inventory = self.inventory
-        kinds = [pos] if pos else PARTS_OF_SPEECH
-        senses = [
-            sense
-            for kind in kinds
-            for sense in (lemma and inventory.find(lemma, kind)) or inventory.find_form(form, kind)
-        ]
-        # Senses of several parts of speech, the most frequent one first.
-        if not pos:
-            senses.sort(key=lambda sense: -sense[1])
-        return [key for key, _ in senses]
 
     def get_gloss(self, key: str) -> Optional[str]:
         """key (str): a sense. RETURNS (Optional[str]): its definition, if it is known."""

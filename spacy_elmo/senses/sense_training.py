@@ -11,12 +11,12 @@ from ..inference.embedder import Embedder
 from .annotated import Instance, SenseSentence
 from .inventory import Inventory
 from .sense_model import (
+    AVERAGE,
     Centroids,
     Layer,
     SenseModel,
     Sums,
     choose_layer,
-    get_options,
     no_sense_of,
 )
 
@@ -27,9 +27,8 @@ _PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class _Seen(NamedTuple):
-    """instance (Instance): a word with a sense. candidates (List[str]): senses that it can
-    have, the first sense first. layers (NDArray): shape (n_layers, width). form (str): its
-    first word."""
+    """A word with a sense. candidates (List[str]): senses that it can have, the first sense first.
+    layers (NDArray): shape (n_layers, width). form (str): its first word."""
 
     instance: Instance
     candidates: List[str]
@@ -38,8 +37,8 @@ class _Seen(NamedTuple):
 
 
 class _Embedded(NamedTuple):
-    """sentence (SenseSentence). layers (NDArray): shape (n_layers, n_tokens, width). seen
-    (List[_Seen]): its words with a sense that the inventory has."""
+    """A sentence. layers (NDArray): shape (n_layers, n_tokens, width). seen (List[_Seen]): its
+    words with a sense that the inventory has."""
 
     sentence: SenseSentence
     layers: NDArray
@@ -77,10 +76,19 @@ def train_senses(
     RAISES (ValueError): EL058 if there are too few docs with senses.
     """
     config = embedder.bilm.config
-    options = get_options(config.n_layers)
+    options: List[Layer] = [*range(config.n_layers), AVERAGE]
     sums = Sums(config.n_layers, config.width)
-    held_out = _add_most(sums, inventory, _embed(embedder, inventory, sentences))
+    held_out: List[_Embedded] = []
+    docs: Dict[str, int] = {}
+    for each in _embed(embedder, inventory, sentences):
+        number = docs.setdefault(each.sentence.doc, len(docs))
+        if number % _HELD_OUT == _HELD_OUT - 1:
+            held_out.append(each)
+        else:
+            _add(sums, inventory, each)
     instances = [instance for each in held_out for instance in each.seen]
+    if not sums.rows or not instances:
+        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
     layer, prior = _choose(sums, instances, options)
     tune = _measure(sums, inventory, instances, options, sums.make(layer, prior))
     for each in held_out:
@@ -103,22 +111,6 @@ def _embed(
         arrays = embedder.embed([sentence.words for sentence in part])
         for sentence, layers in zip(part, arrays):
             yield _Embedded(sentence, layers, list(_find_instances(inventory, sentence, layers)))
-
-
-def _add_most(sums: Sums, inventory: Inventory, sentences: Iterable[_Embedded]) -> List[_Embedded]:
-    """Add all docs but each tenth to the sums. RETURNS (List[_Embedded]): those of the others.
-    RAISES (ValueError): EL058 if either has no sense."""
-    held_out: List[_Embedded] = []
-    docs: Dict[str, int] = {}
-    for each in sentences:
-        number = docs.setdefault(each.sentence.doc, len(docs))
-        if number % _HELD_OUT == _HELD_OUT - 1:
-            held_out.append(each)
-        else:
-            _add(sums, inventory, each)
-    if not sums.rows or not any(each.seen for each in held_out):
-        raise ValueError(Errors.EL058.format(n_docs=len(docs)))
-    return held_out
 
 
 def _find_instances(
@@ -175,11 +167,14 @@ def _measure(
     for instance, candidates, *_ in instances:
         first = next(iter(candidates), "")
         right_first += first in instance.keys
-        counts = [(sums.counts[sums.rows[k]], k) for k in candidates if k in sums.rows]
+        counts = {key: sums.counts[sums.rows[key]] for key in candidates if key in sums.rows}
         n_seen += bool(counts)
         # `max` keeps the first of equals, which is the inventory's order.
-        frequent = max(counts, key=lambda pair: pair[0])[1] if counts else first
+        frequent = max(counts, key=lambda key: counts[key]) if counts else first
         right_frequent += frequent in instance.keys
+    model = SenseModel(inventory, chosen)
+    single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
+    right_forms = sum(model.choose(s.form, s.layers) in s.instance.keys for s in single)
     return {
         "n_instances": len(instances),
         "seen": n_seen / len(instances),
@@ -187,15 +182,8 @@ def _measure(
         "frequent": right_frequent / len(instances),
         "layers": {str(layer): _score(sums.make(layer, 0.0), instances) for layer in options},
         "chosen": _score(chosen, instances),
-        "forms": _score_forms(SenseModel(inventory, chosen), instances),
+        "forms": right_forms / max(1, len(single)),
     }
-
-
-def _score_forms(model: SenseModel, instances: Sequence[_Seen]) -> float:
-    """Share of right senses without lemmas and parts of speech; several words left out."""
-    single = [seen for seen in instances if seen.instance.end - seen.instance.start == 1]
-    n_right = sum(model.choose(seen.form, seen.layers) in seen.instance.keys for seen in single)
-    return n_right / max(1, len(single))
 
 
 def _score(centroids: Centroids, instances: Sequence[_Seen]) -> float:

@@ -71,7 +71,7 @@ def test_mistakes_are_told_before_the_work(wordnet_folder, sense_corpus, tmp_pat
     assert "EL030" in train("--weights", tmp_path / "nowhere")
     assert "EL145" in train("--json", "/proc/x.json")
     assert "EL145" in train(output="/proc/x/nlp")
-    assert "EL150" in train(output=sense_corpus)
+    assert "EL141" in train(output=sense_corpus)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     assert "thesis.tex" in train(output=tmp_path / "mine")

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.inference.identity import identify
-from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.senses import inventory as wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
 from spacy_elmo.senses.inventory import Inventory, map_pos, read_wordnet
@@ -68,7 +65,7 @@ def test_a_missing_wordnet_is_said(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="EL068"):
         read_wordnet(tmp_path)
     monkeypatch.setattr(wordnet, "nltk", None)
-    with pytest.raises(ValueError, match="EL067"):
+    with pytest.raises(ValueError, match="EL240.*nltk"):
         read_wordnet(tmp_path)
 
 
@@ -91,18 +88,6 @@ def test_tokens_of_several_words_are_cut(tmp_path):
 
     assert sentence.words == ["in", "New", "York", "_"]
     assert sentence.instances == [Instance(1, 3, "new_york", "n", ("k",))]
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", '{"tokens": ["a"]}', '{"tokens": ["a"], "instances": [[9, "a", "NN", []]]}', "[1]"],
-)
-def test_broken_corpora_are_said(tmp_path, content):
-    path = tmp_path / "x.jsonl"
-    path.write_text(content)
-
-    with pytest.raises(ValueError, match="EL069.*Line 1"):
-        list(read_sentences(path))
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.integers(0, 99))
@@ -188,8 +173,7 @@ def trained(embedder, inventory, sense_corpus, tmp_path):
     nlp = make_nlp(store_layers=True)
     nlp.get_pipe("elmo").load(tmp_path / "weights")
     centroids, _ = train_senses(embedder, inventory, read_sentences(sense_corpus))
-    weights = identify(embedder.bilm)
-    nlp.add_pipe("elmo_senses").model = SenseModel(inventory, centroids, weights)
+    nlp.add_pipe("elmo_senses").model = SenseModel(inventory, centroids)
     return nlp
 
 
@@ -243,34 +227,12 @@ def test_senses_survive_all_ways_of_saving(trained, tmp_path):
     assert read(doc) == expected
 
 
-def test_other_weights_are_told_once(trained, tmp_path):
-    """The shape is the same, and every word still has a sense."""
-    trained.to_disk(tmp_path / "nlp")
-    nlp = spacy.load(tmp_path / "nlp")
-    nlp(TEXT)
-    weight = get_embedder(nlp.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias
-
-    with torch.no_grad():
-        weight += 1
-    with pytest.warns(UserWarning, match="WL065.*'elmo_senses'.*'elmo'"):
-        nlp(TEXT)
-    nlp(TEXT)
-    with torch.no_grad():
-        weight += 1
-    with pytest.warns(UserWarning, match="WL065"):
-        nlp(TEXT)
-
-
 def test_senses_of_before_know_no_weights(trained):
-    pipe = trained.get_pipe("elmo_senses")
-    parts = srsly.msgpack_loads(pipe.model.to_bytes())
+    model = trained.get_pipe("elmo_senses").model
+    parts = srsly.msgpack_loads(model.to_bytes())
 
-    model = SenseModel.from_bytes(srsly.msgpack_dumps(parts[:2]))
-
-    assert (model.weights, pipe.model.weights) == ("", parts[2])
-    pipe.model = model
-    get_embedder(trained.get_pipe("elmo").model).bilm.forward_lstm.layers[0].bias.data += 1
-    trained(TEXT)
+    for some in (parts[:2], [*parts[:2], "weights"]):
+        assert SenseModel.from_bytes(srsly.msgpack_dumps(some)).inventory == model.inventory
 
 
 def test_layers_of_another_name_are_told(trained):
