@@ -8,8 +8,7 @@ from common import print_table
 
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.stream import BatchStream
-from spacy_elmo.text.corpus import Corpus, cutter_maker
-from spacy_elmo.text.texts import TextSource
+from spacy_elmo.text.corpus import Corpus, TextSource, cutter_maker
 
 
 def main(

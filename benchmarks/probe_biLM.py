@@ -26,7 +26,7 @@ from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
 from spacy_elmo.tasks.shared.bio_tags import LabelledSpan, read_tags
-from spacy_elmo.text.static_vectors import read_static_vectors
+from spacy_elmo.text.languages import read_static_vectors
 
 sys.path.append(str(Path(__file__).parents[1] / "projects" / "paper"))
 from probe import probe_layers

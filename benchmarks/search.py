@@ -19,8 +19,7 @@ from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.experiments.results import get_effort, write_result
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.search.sentence_encoder import WEIGHTINGS, SentenceEncoder, fit_transform
-from spacy_elmo.text.cutting import split_words
-from spacy_elmo.text.sentences import cut_sentences
+from spacy_elmo.text.cutting import cut_sentences, split_words
 from spacy_elmo.text.text_files import open_binary
 
 Words = List[str]

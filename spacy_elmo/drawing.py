@@ -48,12 +48,14 @@ def require_matplotlib() -> None:
 
 def require_drawable(path: Path) -> None:
     """path (Path): of a picture, to be checked before it is computed. RAISES
-    (ValueError): EL038 if nothing can be drawn, EL166 if its ending names no format."""
+    (ValueError): EL038 if nothing can be drawn; also if its ending is not one of a picture."""
     require_matplotlib()
     known = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
-        raise ValueError(Errors.EL166.format(path=path, known=endings))
+        raise ValueError(
+            f"A picture cannot be written as '{path}', only with one of the endings {endings}."
+        )
 
 
 def has_matplotlib() -> bool:

@@ -107,16 +107,6 @@ class Errors(metaclass=ErrorsWithCodes):
     EL012 = "{key} = {value} is too small, expected at least {least}."
     EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
     EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
-    EL082 = (
-        "Reading '{path}' needs the package backports.zstd. Install it with "
-        '`pip install "spacy-elmo[zstd]"`.'
-    )
-    EL084 = "'{path}' has no \"text\" in the line at byte {byte}. Give a JSON object in each line."
-    EL085 = (
-        "The source '{name}' in [corpus.sources] needs a path and a weight above 0, found {found}."
-    )
-    EL086 = "Text cannot be cut into '{value}', only into {known}."
-    EL088 = "The standard input cannot be evaluated on. Give a file instead of '-'."
     EL089 = (
         "The tokenizer of the language '{lang}' cannot be made: {error}. spaCy's rule-based "
         'one needs nothing else: `@tokenizers = "spacy.Tokenizer.v1"` in [nlp.tokenizer].'
@@ -135,28 +125,18 @@ class Errors(metaclass=ErrorsWithCodes):
         'with. Restore it; if you changed it on purpose, remove its line "digest".'
     )
     EL143 = "Another process is writing to '{path}'. Wait until it ends, or give another folder."
-    EL151 = "The seed {seed} is not possible, expected an integer from 0 to {most}."
     EL155 = (
         "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "
         "like {guess}. {remedy}."
     )
-    EL156 = "'{path}' contains a NUL character in {place}. Remove it."
     EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
-    EL166 = "A picture cannot be written as '{path}', only with one of the endings {known}."
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
-    EL304 = (
-        "All files in '{path}' are in the folder '{folder}' that is written to, and are no text. "
-        "Give another folder for the output."
-    )
     EL328 = (
-        "A process that cuts text was killed, as by a system that is out of memory. Checkpoints "
-        "are kept: start the same command again with `--resume`, and with fewer processes "
-        "(`--corpus.n_workers`)."
-    )
-    EL337 = (
-        "A process that cuts text ended while it started (exit code {code}); what it printed says "
-        'why. A script that calls this needs the line `if __name__ == "__main__":` before the '
-        "call, or [corpus] n_workers = 0."
+        "A process that cuts text ended with exit code {code}. Below 0, it was killed, as by a "
+        "system that is out of memory: checkpoints are kept, start the same command again with "
+        "`--resume`, and with fewer processes (`--corpus.n_workers`). Else, what it printed says "
+        'why; a script that starts processes needs the line `if __name__ == "__main__":`, or '
+        "[corpus] n_workers = 0."
     )
     # Components
     EL001 = (
@@ -752,10 +732,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "The component '{name}' has no model with a tok2vec, so ELMo cannot be put into it. "
         "Name trainable factories, such as tagger, parser or ner; add others to the config "
         "by hand."
-    )
-    EL083 = (
-        "'{path}' cannot be read: {error}. Get it again if it is damaged or cut off, and see that "
-        "you may read it."
     )
     EL087 = (
         "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "

@@ -20,7 +20,7 @@ softmaxes = catalogue.create("spacy_elmo", "softmaxes", entry_points=True)
 teachers = catalogue.create("spacy_elmo", "teachers", entry_points=True)
 
 # Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`
-# as in `spacy_elmo.text.file_formats`, by the ending of the file's name without the dot.
+# as in `spacy_elmo.text.formats`, by the ending of the file's name without the dot.
 corpus_readers = catalogue.create("spacy_elmo", "corpus_readers", entry_points=True)
 
 # Group "spacy_elmo_task_readers": callables `(nlp, path, *, option=default) -> Iterator[Doc]`,

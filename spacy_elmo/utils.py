@@ -48,9 +48,10 @@ def require_known(key: str, value: str, known: Sequence[str]) -> None:
 
 
 def require_seed(seed: int) -> None:
-    """seed (int): of random numbers. RAISES (ValueError): EL151 if NumPy takes no such."""
+    """seed (int): of random numbers. RAISES (ValueError): EL017 if NumPy cannot take it."""
     if not 0 <= seed <= _MOST_SEED:
-        raise ValueError(Errors.EL151.format(seed=seed, most=_MOST_SEED))
+        known = f"0 to {_MOST_SEED}"
+        raise ValueError(Errors.EL017.format(key="seed", value=seed, known=known))
 
 
 _N_CHARACTERS = 80

@@ -18,7 +18,8 @@ from spacy.vocab import Vocab
 from tqdm import tqdm
 
 from spacy_elmo.files import atomic_file, atomic_folder, read_checked_json, write_checked_json
-from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
+from spacy_elmo.text.corpus import cutter_maker, read_sequences
+from spacy_elmo.text.languages import TOKENIZER
 
 from .inputs import DEPTHS, MADE, MEDIUM, hash_files
 from .pretraining import WEIGHTS

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from thinc.api import Config
 
-from spacy_elmo.text.corpus import TOKENIZER
+from spacy_elmo.text.languages import TOKENIZER
 from spacy_elmo.utils import read_template
 
 from .configs import (

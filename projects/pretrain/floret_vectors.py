@@ -14,7 +14,8 @@ from spacy.vectors import Vectors
 from tqdm import tqdm
 
 from spacy_elmo.files import atomic_folder
-from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
+from spacy_elmo.text.corpus import cutter_maker, read_sequences
+from spacy_elmo.text.languages import TOKENIZER
 
 
 def main(

@@ -13,7 +13,8 @@ from spacy.vectors import Vectors
 from tqdm import tqdm
 
 from spacy_elmo.pretraining.transformer_teacher import load_encoder
-from spacy_elmo.text.corpus import TOKENIZER, cutter_maker, read_sequences
+from spacy_elmo.text.corpus import cutter_maker, read_sequences
+from spacy_elmo.text.languages import TOKENIZER
 
 BATCH = 4096
 

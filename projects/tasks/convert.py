@@ -13,7 +13,7 @@ from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
 from tasks import COMPONENTS, ENGLISH, REPEATED
 
-from spacy_elmo.text.corpus import TOKENIZER, make_tokenizer
+from spacy_elmo.text.languages import TOKENIZER, make_tokenizer
 
 
 def main(

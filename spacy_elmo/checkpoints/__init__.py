@@ -1,2 +1,1 @@
-"""Weights on disk: our folder, AllenNLP / bilm-tf HDF5, and the loaders that a config names. A
-format is a `CheckpointReader` in a file of its own."""
+"""Weights on disk: formats, loaders and named models."""

@@ -69,9 +69,9 @@ def _read_numbers(text: str) -> List[int]:
 
 
 def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
-    from ..text.corpus import make_tokenizer
+    from ..text.corpus import TextSource
     from ..text.cutting import split_words
-    from ..text.texts import TextSource
+    from ..text.languages import make_tokenizer
 
     tokenizer = make_tokenizer(lang, {})
     sentences: List[List[str]] = []

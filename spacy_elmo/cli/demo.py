@@ -58,7 +58,7 @@ def demo(
 
 def _read_lines(path: str) -> List[str]:
     from ..errors import Errors
-    from ..text.texts import TextSource
+    from ..text.corpus import TextSource
 
     lines = [line for line in TextSource(path, seed=0).read_texts() if line.strip()]
     if not lines:

@@ -93,8 +93,7 @@ class _Texts:
         from ..embed.readers import is_hidden_or_written
         from ..language_model.evaluation import find_tokenizer
         from ..search.search_index import is_index_folder
-        from ..text.corpus import cutter_maker
-        from ..text.texts import find_texts
+        from ..text.corpus import cutter_maker, find_texts
 
         # All texts of an index may be gone: then they have to leave it.
         is_known = is_index_folder(folder)

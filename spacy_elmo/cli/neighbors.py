@@ -81,7 +81,7 @@ def _find_static(
 ) -> List[Tuple[str, float]]:
     """The nearest words by static vectors, which are printed; none without a table."""
     from ..experiments.contexts import nearest_words
-    from ..text.static_vectors import read_static_vectors
+    from ..text.languages import read_static_vectors
 
     if vectors is None:
         return []
@@ -130,8 +130,9 @@ def _open(corpus: str, weights: str, lang: str, limit: int) -> Tuple[Any, Any]:
     from itertools import islice
 
     from ..language_model.evaluation import find_tokenizer
-    from ..text.corpus import cutter_maker, make_tokenizer, read_sequences
+    from ..text.corpus import cutter_maker, read_sequences
     from ..text.cutting import split_words
+    from ..text.languages import make_tokenizer
 
     tokenizer = find_tokenizer(weights, lang)
     tokenize = partial(split_words, make_tokenizer(*tokenizer))

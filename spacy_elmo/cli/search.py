@@ -26,8 +26,8 @@ def search(
     """Rank the sentences of an index by their likeness to a query."""
     from ..files import write_json
     from ..search.search_index import open_index
-    from ..text.corpus import make_tokenizer
     from ..text.cutting import split_words
+    from ..text.languages import make_tokenizer
     from ..utils import mark_word
 
     with exit_on_error(quiet) as console:

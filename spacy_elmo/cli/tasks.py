@@ -37,7 +37,7 @@ def tasks(
     from ..explore.task_sections import render_tasks
     from ..files import write_file
     from ..pipeline.saving import load_pipeline
-    from ..text.stdin import STDIN, read_stdin
+    from ..text.corpus import STDIN, read_stdin
 
     with exit_on_error(quiet) as console:
         require_output(html)

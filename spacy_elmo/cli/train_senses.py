@@ -43,7 +43,7 @@ def train_senses(
     from ..senses.sense_model import SenseModel
     from ..senses.sense_training import require_docs
     from ..senses.sense_training import train_senses as fit
-    from ..text.corpus import make_tokenizer
+    from ..text.languages import make_tokenizer
 
     start = time.perf_counter()
     with exit_on_error(quiet) as console:

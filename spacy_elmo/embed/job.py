@@ -22,7 +22,7 @@ from thinc.api import require_gpu
 from ..errors import Errors
 from ..files import atomic_file, digest_file, lock_folder, read_json_object, write_json
 from ..layers.torch_shim import check_gpu
-from ..text.long_texts import make_doc
+from ..text.cutting import make_doc
 from ..utils import end_with_parent, require_known, show_error, show_value
 from .output import COUNTS, JOB, MANIFEST, REJECTS, VERSION, read_manifest, require_arrow
 from .pipeline import FORMATS, EmbedPipeline, EmbedSettings, load_embed_pipeline

@@ -17,7 +17,7 @@ from ..language_model.evaluation import find_tokenizer
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
 from ..pipeline.saving import load_pipeline, make_blank, turn_off_retokenizers
-from ..text.corpus import make_tokenizer
+from ..text.languages import make_tokenizer
 from ..utils import require_known, require_least
 
 UNITS = ("tokens", "sentences", "documents")

@@ -18,11 +18,10 @@ from spacy.vocab import Vocab
 from ..errors import Errors
 from ..files import is_system_error
 from ..search.search_index import is_index_folder
-from ..text.docbins import load_docbin
-from ..text.encoding import BOM
-from ..text.file_formats import ends_with_returns
-from ..text.stdin import STDIN
+from ..text.corpus import STDIN
+from ..text.formats import ends_with_returns, load_docbin
 from ..text.text_files import (
+    BOM,
     COMPRESSIONS,
     DAMAGED,
     find_files,

@@ -11,7 +11,7 @@ from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, DocBin
 
 from ..layers.doc_data import get_entries, require_key
-from ..text.sentences import cut_sentences
+from ..text.cutting import cut_sentences
 from .output import pa, pq
 from .pipeline import MIX, EmbedPipeline, name_column
 from .readers import BadRecord, Record

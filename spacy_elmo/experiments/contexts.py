@@ -15,7 +15,7 @@ from thinc.api import get_array_module
 
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from ..text.static_vectors import StaticVectors
+from ..text.languages import StaticVectors
 from ..utils import normalise
 
 # Sentences that are embedded at a time.

@@ -43,7 +43,7 @@ from ..errors import Errors
 from ..files import digest, digest_file, read_json_object, write_json
 from ..layers.torch_shim import NO_GPU, check_gpu, get_gpu_name
 from ..pipeline.weights_logger import collect_weights
-from ..text.docbins import load_docbin
+from ..text.formats import load_docbin
 from ..text.languages import require_language
 from ..utils import end_with_parent, release_memory, require_seed, show_reason
 from .results import Result, get_origin

@@ -10,7 +10,7 @@ from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
 from ..pipeline.presets import STATIC_VECTORS, make_config
-from ..text.corpus import TOKENIZER
+from ..text.languages import TOKENIZER
 
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.

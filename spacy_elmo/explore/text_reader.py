@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from ..errors import Errors
-from ..text.long_texts import make_doc
+from ..text.cutting import make_doc
 from .explore_limits import ExploreLimits
 
 # Texts whose docs are kept: a page asks several times about the same one.

@@ -14,8 +14,9 @@ from ..bilm.lstm import BiLMState
 from ..checkpoints.formats import BUNDLED_NAME, CheckpointFiles, read_words
 from ..checkpoints.native import META_FILE, read_meta
 from ..errors import Errors
-from ..text.corpus import TOKENIZER, cutter_maker, is_tokenizer_block, read_all_sequences
+from ..text.corpus import cutter_maker, read_all_sequences
 from ..text.cutting import CUTS
+from ..text.languages import TOKENIZER, is_tokenizer_block
 from ..utils import count_things, require_least
 from .loading import load_language_model
 from .objective import LanguageModel
@@ -235,7 +236,7 @@ def evaluate_checkpoint(
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
     RAISES (ValueError): EL012 for a number out of its range, EL074 and EL075 for softmax and
-        words, EL080 to EL086 for the text, EL030 to EL038 for the checkpoint, EL169 for its
+        words, EL080 and EL081 for the text, EL030 to EL038 for the checkpoint, EL169 for its
         meta.json.
     """
     files = CheckpointFiles.of(checkpoint)

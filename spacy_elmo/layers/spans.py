@@ -14,7 +14,7 @@ from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors, Warnings
-from ..text.sentences import cut_windows
+from ..text.cutting import cut_windows
 from ..utils import require_least
 
 SpanGetter = Callable[[List[Doc]], List[List[Span]]]

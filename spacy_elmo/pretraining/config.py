@@ -31,8 +31,7 @@ from ..errors import Errors, Warnings
 from ..inference.packed_layers import DTYPES
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.vocabulary import SPECIAL_WORDS
-from ..text.languages import require_language
-from ..text.static_vectors import StaticVectors
+from ..text.languages import StaticVectors, require_language
 from ..utils import read_total_memory
 from .teachers import describe_teachers
 

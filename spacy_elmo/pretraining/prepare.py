@@ -24,7 +24,7 @@ from ..language_model.objective import LanguageModel
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..pretraining.teachers import TeacherContext, make_teachers
-from ..text.static_vectors import StaticVectors
+from ..text.languages import StaticVectors
 from .checkpoints import BEST, LAST, Checkpoint, RunFolder, has_checkpoints, set_aside
 from .config import RunConfig, TrainingSettings, invalid, make_shape, require_memory
 from .processes import Processes

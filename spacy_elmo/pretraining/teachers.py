@@ -19,7 +19,7 @@ from ..errors import Errors
 from ..language_model.objective import Lesson, Teacher
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..registry import teachers as registered
-from ..text.static_vectors import find_rows
+from ..text.languages import find_rows
 
 # Of the tensors of a checkpoint that are teachers' weights.
 PREFIX = "teachers."

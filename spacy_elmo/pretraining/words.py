@@ -20,7 +20,7 @@ from ..files import (
 from ..language_model.evaluation import sample
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from ..text.corpus import Corpus, cutter_maker, open_sources, read_all_sequences
-from ..text.static_vectors import StaticVectors, read_static_vectors
+from ..text.languages import StaticVectors, read_static_vectors
 from ..text.text_files import get_format
 from .checkpoints import find_words, has_checkpoints
 from .config import CorpusSettings, RunConfig
@@ -65,7 +65,7 @@ def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
 def open_corpus(config: RunConfig, output: Path, *, spool: bool = True) -> Corpus:
     """config (RunConfig): the run. output (Path): where the standard input is saved. spool
     (bool): whether to save it; if not, it is saved already. RETURNS (Corpus): the text to
-    train on. RAISES (ValueError): EL080 to EL085, EL100 and EL155 to EL157 for the text,
+    train on. RAISES (ValueError): EL080, EL081, EL100, EL103, EL155 and EL157 for the text,
     EL089 for the tokenizer."""
     settings = config.corpus
     sources, weights = open_sources(
@@ -78,7 +78,7 @@ def open_corpus(config: RunConfig, output: Path, *, spool: bool = True) -> Corpu
 
 def read_dev(config: RunConfig) -> List[List[str]]:
     """config (RunConfig): the run. RETURNS (List[List[str]]): the held-out sequences to
-    measure on; none without held-out text. RAISES (ValueError): EL080, EL081 and EL088 for
+    measure on; none without held-out text. RAISES (ValueError): EL080 and EL081 for
     the path, EL094 for an empty text."""
     path, training = config.corpus.dev, config.training
     if not path:

@@ -23,7 +23,7 @@ from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
 from ..files import atomic_folder, find_folder, read_json_object
 from ..inference.embedder import Embedder, require_words
-from ..text.corpus import TOKENIZER, is_tokenizer_block
+from ..text.languages import TOKENIZER, is_tokenizer_block
 from ..utils import require_known, require_layer, require_least
 from .sentence_encoder import (
     BACKENDS,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..errors import Errors
-from ..text.data_lines import read_lines
+from ..text.formats import read_lines
 from .inventory import map_pos
 
 

@@ -1,2 +1,1 @@
-"""Raw text to sequences of words: files, formats, encodings, order of reading, tokenizer, worker
-processes."""
+"""Raw text -> sequences of words."""

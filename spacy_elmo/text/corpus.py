@@ -1,31 +1,169 @@
-"""`Corpus`: all sources of a config as one stream of sequences."""
+"""Sources of text as one reproducible stream of sequences, read from any position on."""
 
+import logging
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from spacy.util import get_lang_class
+import numpy as np
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
+from ..files import atomic_file
+from ..registry import corpus_readers
 from .cutting import Cutter
-from .languages import require_language
-from .stdin import STDIN, spool_path, spool_stdin
-from .texts import Chunk, TextSource
-from .workers import cut_all
+from .formats import read_text
+from .languages import make_tokenizer
+from .text_files import BOM, decode, find_files, get_format, is_hidden
+from .workers import Chunk, cut_all
 
-# For any language, with no other package: what a text is cut with unless it is said.
-TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
+logger = logging.getLogger("spacy_elmo")
+
+STDIN = "-"
+# Files read at the same time, and characters taken from one of them at once.
+_N_OPEN = 32
+_CHUNK_CHARS = 16_384
+
+
+@dataclass
+class _OpenFile:
+    index: int
+    offset: int
+    texts: Iterator[Tuple[str, int]]
+    size: int
+
+
+def find_texts(
+    path: str,
+    is_excluded: Callable[[Path], bool] = is_hidden,
+    but: Optional[Path] = None,
+    *,
+    may_be_none: bool = False,
+) -> List[Path]:
+    """As `find_files`, for the formats of corpora."""
+    known = sorted(corpus_readers.get_all())
+    return find_files(path, known, is_excluded, but, may_be_none=may_be_none)
+
+
+class TextSource:
+    """Read files over and over. In each epoch their order is drawn anew; some are open
+    at a time, and the next chunk comes from one of them, larger files more often: so that
+    neighbours in the stream come from all over the corpus. The order depends on the
+    seed, the files and the position alone.
+
+    path (str): a file, folder or glob.
+    seed (int): of the order.
+    but (Optional[Path]): the folder of a run, whose files are left out.
+    """
+
+    def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
+        self.files = find_texts(path, but=but)
+        self.seed = seed
+
+    @property
+    def n_bytes(self) -> int:
+        """RETURNS (int): Size of the files as they are stored."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def start(self) -> Dict[str, Any]:
+        """RETURNS (Dict[str, Any]): The position of the first text, in JSON's types."""
+        return {"epoch": 0, "n_chunks": 0, "next_file": 0, "open": []}
+
+    def read(
+        self, position: Dict[str, Any], *, endless: bool = True
+    ) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
+        """Read from a position on.
+
+        position (Dict[str, Any]): from `start` or an earlier `read`.
+        endless (bool): whether to start over when all is read.
+        YIELDS (Tuple[Chunk, Dict[str, Any]]): a chunk, and the position after it.
+        RAISES (ValueError): as the readers, for damaged files.
+        """
+        while True:
+            # Files without text would be read forever.
+            is_empty = position["next_file"] == 0 and not position["open"]
+            epoch = self._read_epoch(position)
+            for chunk, position in epoch:
+                is_empty = is_empty and not any(text.strip() for text in chunk.texts)
+                yield chunk, position
+            if is_empty or not endless:
+                return
+            position = {**position, "epoch": position["epoch"] + 1, "next_file": 0, "open": []}
+
+    def read_in_order(self) -> Iterator[Tuple[Chunk, None]]:
+        """YIELDS (Tuple[Chunk, None]): all chunks once, file after file."""
+        n_chunks = 0
+        for index in range(len(self.files)):
+            file = self._open(index, 0)
+            while texts := _take_chunk(file):
+                yield Chunk(texts, n_chunks), None
+                n_chunks += 1
+
+    def read_texts(self) -> Iterator[str]:
+        """YIELDS (str): all texts once, file after file."""
+        for chunk, _ in self.read_in_order():
+            yield from chunk.texts
+
+    def require_readable(self) -> None:
+        """Read the first text of each file, to find errors early.
+
+        RAISES (ValueError): as the readers.
+        """
+        for index in range(len(self.files)):
+            next(self._open(index, 0).texts, None)
+
+    def _read_epoch(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
+        """Read the rest of an epoch."""
+        epoch, n_chunks, next_file = (position[k] for k in ("epoch", "n_chunks", "next_file"))
+        order = np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.files))
+        opened = [self._open(index, offset) for index, offset in position["open"]]
+        while opened or next_file < len(order):
+            while len(opened) < _N_OPEN and next_file < len(order):
+                opened.append(self._open(int(order[next_file]), 0))
+                next_file += 1
+            # Seeded by the number of the chunk, so that there is no state of a generator to keep.
+            rng = np.random.default_rng([self.seed, 2, n_chunks])
+            sizes = np.cumsum([file.size for file in opened])  # (n_opened,)
+            k = int(np.searchsorted(sizes, rng.random() * sizes[-1], side="right"))
+            texts = _take_chunk(opened[k])
+            if not texts:
+                del opened[k]
+                continue
+            n_chunks += 1
+            offsets = [[file.index, file.offset] for file in opened]
+            after = {"epoch": epoch, "n_chunks": n_chunks, "next_file": next_file, "open": offsets}
+            yield Chunk(texts, n_chunks - 1), after
+
+    def _open(self, index: int, offset: int) -> _OpenFile:
+        path = self.files[index]
+        reader = corpus_readers.get(get_format(path))
+        return _OpenFile(index, offset, reader(path, offset), max(1, path.stat().st_size))
+
+
+def _take_chunk(file: _OpenFile) -> List[str]:
+    texts: List[str] = []
+    n_chars = 0
+    for text, offset in file.texts:
+        file.offset = offset
+        texts.append(text)
+        n_chars += len(text) + 1
+        if n_chars >= _CHUNK_CHARS:
+            break
+    return texts
 
 
 class Corpus:
-    """Read sources side by side and cut their texts. The next chunk is of the source that is
+    """Read sources side by side and cut their texts. The next chunk comes from the source that is
     furthest behind its share of the characters.
 
     sources (Mapping[str, TextSource]): by their names.
     weights (Mapping[str, float]): share of the text that comes from each.
-    make_cutter (Callable[[], Cutter]): makes what cuts texts; picklable.
-    n_workers (int): processes that cut.
+    make_cutter (Callable[[], Cutter]): picklable.
+    n_workers (int): processes that cut; 0 for none besides this one.
     """
 
     def __init__(
@@ -52,12 +190,12 @@ class Corpus:
     def read(self, position: Dict[str, Any]) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
         """Read without end from a position on.
 
-        position (Dict[str, Any]): what `start` or an earlier `read` gave.
+        position (Dict[str, Any]): from `start` or an earlier `read`.
         YIELDS (Tuple[List[List[str]], Dict[str, Any]]): sequences of words, and the
             position after them.
-        RAISES (ValueError): what readers raise for damaged files.
+        RAISES (ValueError): as the readers, for damaged files; EL080 for a source without text.
         """
-        return cut_all(self._chunks(position), self.make_cutter, self.n_workers)
+        return cut_all(self._read_chunks(position), self.make_cutter, self.n_workers)
 
     def read_once(self) -> Iterator[List[List[str]]]:
         """YIELDS (List[List[str]]): the sequences of all sources, each read once."""
@@ -72,26 +210,24 @@ class Corpus:
         for source in self.sources.values():
             yield from (s for s, _ in cut_all(source.read_in_order(), self.make_cutter, 0))
 
-    def _chunks(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
+    def _read_chunks(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
         positions, n_chunks = dict(position["sources"]), position["n_chunks"]
         n_chars = dict(position["n_chars"])
         streams = {name: s.read(positions[name]) for name, s in self.sources.items()}
         while streams:
             name = min(streams, key=lambda name: n_chars[name] / self.weights[name])
             item = next(streams[name], None)
-            if item is None:  # nothing but empty files
+            if item is None:
                 raise ValueError(Errors.EL094.format(path=f"the source '{name}'"))
             chunk, positions[name] = item
             n_chars[name] += sum(len(text) + 1 for text in chunk.texts)
-            # The number decides how a chunk is cut: one of all sources together.
-            yield (
-                Chunk(chunk.texts, n_chunks),
-                {
-                    "n_chunks": n_chunks + 1,
-                    "n_chars": dict(n_chars),
-                    "sources": dict(positions),
-                },
-            )
+            after = {
+                "n_chunks": n_chunks + 1,
+                "n_chars": dict(n_chars),
+                "sources": dict(positions),
+            }
+            # Numbered over all sources: the number decides how a chunk is cut.
+            yield Chunk(chunk.texts, n_chunks), after
             n_chunks += 1
 
 
@@ -107,17 +243,17 @@ def open_sources(
 
     train (str): a path, if there are no sources; "-" for the standard input.
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
-    run_folder (Optional[Path]): where the standard input is saved first, and whose files are
-        no text else; None if there is none.
+    run_folder (Optional[Path]): the standard input is saved there, and its other files are left
+        out; None if there is none.
     seed (int): of the order.
-    spool (bool): whether to save it; if not, it is saved already.
+    spool (bool): whether to save the standard input; if not, it is saved already.
     RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
-    RAISES (ValueError): EL080, EL081 or EL304 for paths, EL085 for a source without a
-        weight, EL088 for the standard input where there is no folder.
+    RAISES (ValueError): EL080 or EL081 for paths; for a source without a weight, and for the
+        standard input where there is no folder.
     """
     if not sources and train == STDIN:
         if run_folder is None:
-            raise ValueError(Errors.EL088)
+            raise ValueError("The standard input cannot be read here. Give a file instead of '-'.")
         saved = (spool_stdin if spool else spool_path)(run_folder)
         return {"train": TextSource(str(saved), seed)}, {"train": 1.0}
     if not sources:
@@ -128,19 +264,22 @@ def open_sources(
         is_block = isinstance(source, Mapping) and set(source) == {"path", "weight"}
         weight = source["weight"] if is_block else None
         if not isinstance(weight, (int, float)) or not 0 < weight < inf:
-            raise ValueError(Errors.EL085.format(name=name, found=source))
+            raise ValueError(
+                f"The source '{name}' in [corpus.sources] needs a path and a weight above 0, found "
+                f"{source}."
+            )
         opened[name] = TextSource(str(source["path"]), seed + i, run_folder)
         weights[name] = float(weight)
     return opened, weights
 
 
 def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[List[str]]:
-    """Read a text that is not trained on, once and in order.
+    """Read a text once and in order.
 
     path (str): file, folder or glob.
-    make_cutter (Callable[[], Cutter]): makes what cuts it.
+    make_cutter (Callable[[], Cutter]): of what cuts it.
     YIELDS (List[str]): words of each sequence.
-    RAISES (ValueError): EL080 or EL081 for the path, EL088 for the standard input.
+    RAISES (ValueError): EL080 or EL081 for the path.
     """
     sources, weights = open_sources(path, {}, None, seed=0)
     for part in Corpus(sources, weights, make_cutter).read_in_order():
@@ -148,8 +287,8 @@ def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[Lis
 
 
 def read_all_sequences(path: str, make_cutter: Callable[[], Cutter]) -> List[List[str]]:
-    """RETURNS (List[List[str]]): As `read_sequences` gives them, with one string for all
-    occurrences of a word: some ten bytes a token."""
+    """As `read_sequences`, with one string for all occurrences of a word: about ten bytes a
+    token."""
     texts: Dict[str, str] = {}
     return [
         [texts.setdefault(word, word) for word in words]
@@ -157,36 +296,50 @@ def read_all_sequences(path: str, make_cutter: Callable[[], Cutter]) -> List[Lis
     ]
 
 
-def is_tokenizer_block(block: Any) -> bool:
-    """block (Any): of a stranger. RETURNS (bool): Whether it names a tokenizer alone, not what else
-    spaCy's registries could make."""
-    return isinstance(block, dict) and all(
-        (key == "@tokenizers" or not key.startswith("@"))
-        and (value is None or isinstance(value, (str, int, float)))
-        for key, value in block.items()
-    )
-
-
-def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
-    """Make spaCy's tokenizer of a config's [nlp], the one that a pipeline has.
-
-    lang (str): language code.
-    block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
-    RETURNS (Any): str -> Doc.
-    RAISES (ValueError): EL161 if there is no such language, EL089 if its tokenizer cannot be
-        made, as without a package that it needs.
-    """
-    require_language(lang)
-    try:
-        cls = get_lang_class(lang)
-        nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
-    # A tokenizer of someone's own can fail in any way.
-    except Exception as err:
-        raise ValueError(Errors.EL089.format(lang=lang, error=err)) from err
-    return nlp.tokenizer
-
-
 def cutter_maker(lang: str, block: Dict[str, Any], **settings: Any) -> Callable[[], Cutter]:
     """lang (str): language code. block (Dict[str, Any]): [nlp.tokenizer]. settings (Any):
     arguments of `Cutter`. RETURNS (Callable[[], Cutter]): makes it; picklable."""
     return partial(Cutter, partial(make_tokenizer, lang, block), **settings)
+
+
+def spool_path(folder: Path) -> Path:
+    """folder (Path): a run's. RETURNS (Path): where the standard input is saved."""
+    return folder / "stdin.txt"
+
+
+def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
+    """Save the standard input as a file, so that training can start over and resume.
+
+    folder (Path): where to put it.
+    stdin (Optional[IO[bytes]]): the input; the process's own if None.
+    RETURNS (Path): the file. If it exists, nothing is read, with a warning WL011.
+    RAISES (ValueError): EL157 if no text comes, EL155 if it is not in UTF-8; nothing is
+        saved then.
+    """
+    path = spool_path(folder)
+    if path.exists():
+        logger.warning(Warnings.WL011.format(path=path))
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    # None if it was closed before Python began.
+    stdin = stdin or getattr(sys.stdin, "buffer", None)
+    if stdin is None:
+        raise ValueError(Errors.EL157)
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        shutil.copyfileobj(stdin, file)
+    try:
+        # All of it, to find bytes that are not UTF-8.
+        if not sum(bool(text.strip()) for text, _ in read_text(path, 0)):
+            raise ValueError(Errors.EL157)
+    except ValueError:
+        path.unlink()
+        raise
+    return path
+
+
+def read_stdin() -> str:
+    """RETURNS (str): All of the standard input, decoded as UTF-8. RAISES (ValueError): EL157 if
+    it is empty, EL155 if it is not in UTF-8."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = spool_stdin(Path(folder))
+        return decode(path.read_bytes(), path, 0).removeprefix(BOM)

@@ -1,53 +1,61 @@
-"""Texts -> sequences of words: the tokenizer, and where sequences are cut."""
+"""Texts -> sequences of words: tokenizing, sentence ends and windows. No annotation is read."""
 
-from typing import Any, Callable, List, Sequence
+import re
+from typing import Any, Callable, Iterator, List, Sequence
 
 import numpy as np
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 
-from ..errors import Errors
-from ..utils import require_least
-from .long_texts import make_doc
-from .sentences import cut_sentences, cut_windows
+from ..utils import require_known, require_least
 
 CUTS = ("sentences", "lines", "windows")
 
+# Sentence-final in many scripts: the list of spaCy's sentencizer.
+FINAL = frozenset(
+    "!.?։؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿‼‽⁇⁈⁉⸮⸼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫﹒﹖﹗！．？𐩖𐩗𑁇𑁈𑂾𑂿𑃀𑃁𑅁𑅂𑅃𑇅𑇆𑇍𑇞𑇟𑈸𑈹𑈻𑈼𑊩𑑋𑑌𑗂𑗃𑗉𑗊𑗋𑗌𑗍𑗎𑗏𑗐𑗑𑗒𑗓𑗔𑗕𑗖𑗗𑙁𑙂𑜼𑜽𑜾𑩂𑩃𑪛𑪜𑱁𑱂𖩮𖩯𖫵𖬷𖬸𖭄𛲟𝪈｡。"
+)
+# May follow sentence-final punctuation, and belongs to the sentence.
+CLOSING = frozenset("\"'”’»)]}›」』）】")
+
 # Words that a tokenizer may know, some hundred bytes each.
-_MOST_WORDS = 100_000
-# What it may remember of what stands between spaces: spaCy's 10,000 leave a fourth of a text
-# to be split again and again.
-_MOST_CHUNKS = 1_000_000
+_MAX_WORDS = 100_000
+# Texts between spaces whose tokens a tokenizer may remember. With spaCy's 10,000, a fourth of a
+# text is split again and again.
+_MAX_CACHE = 1_000_000
 
-
-def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
-    """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
-    words, as the biLM reads them: whitespace is none."""
-    return _get_words(make_doc(tokenizer, text))
-
-
-def _get_words(doc: Doc) -> List[str]:
-    return [token.text for token in doc if not token.is_space]
-
-
-def _cut_doc(doc: Doc) -> List[List[str]]:
-    """RETURNS (List[List[str]]): Words of its sentences, which end at line breaks, too."""
-    words = [token.text for token in doc if not token.is_space or "\n" in token.text]
-    return [[w for w in sentence if not w.isspace()] for sentence in cut_sentences(words)]
+# spaCy's tokenizer splits a run of punctuation off a word one mark at a time, in a time that grows
+# with the square of their number: half a minute for 10,000 "=". Longer runs are cut.
+_MAX_RUN = 500
+_RUNS = re.compile(rf"(?:[^\w\s]|_){{{_MAX_RUN + 1},}}")
+# SudachiPy, the tokenizer of Japanese, refuses longer texts.
+_MAX_BYTES = 49_149
+_MAX_CHARS = _MAX_BYTES // 4  # of 4 bytes at most
+# Where a long text is cut, the best first: behind a line break, a sentence, a space.
+_PLACES = [
+    re.compile(place)
+    for place in (
+        r"\n",
+        f"[{re.escape(''.join(sorted(FINAL)))}]+[{re.escape(''.join(sorted(CLOSING)))}]*",
+        r"\s",
+    )
+]
 
 
 class Cutter:
-    """Turn texts that follow each other into sequences, as the component reads them:
-    the same tokens, whitespace left out. A sentence ends at a line break, too.
+    """Turn texts that follow each other into sequences with the tokens that the component reads,
+    without whitespace. A sentence ends at a line break, too.
 
-    make_tokenizer (Callable[[], Any]): makes spaCy's: str -> Doc. It remembers every word:
-        after many new ones it is created again, so that memory stays bounded. (A memory zone
-        would do, but in it the tokenizer remembers none, and takes twice as long.)
+    make_tokenizer (Callable[[], Any]): makes spaCy's tokenizer: str -> Doc. The tokenizer
+        remembers every word: after many new ones it is made again, so that memory stays bounded.
+        (In a memory zone, it would remember nothing and take twice as long.)
     max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
     window_share (float): share of the chunks that are cut into windows, which join
-        sentences and texts; the rest is cut into single sentences.
-    cut (str): how the rest is cut: "sentences", "lines" (each text as it is) or
+        sentences and texts.
+    cut (str): how the other chunks are cut: "sentences", "lines" (each text as it is) or
         "windows".
     seed (int): of the choice.
+    RAISES (ValueError): EL012 or EL017 for an impossible setting.
     """
 
     def __init__(
@@ -59,8 +67,7 @@ class Cutter:
         cut: str = "sentences",
         seed: int = 0,
     ) -> None:
-        if cut not in CUTS:
-            raise ValueError(Errors.EL086.format(value=cut, known=", ".join(CUTS)))
+        require_known("cut", cut, CUTS)
         require_least("max_tokens", max_tokens, 2)
         self.make_tokenizer = make_tokenizer
         self.tokenizer = self._start_tokenizer()
@@ -81,7 +88,9 @@ class Cutter:
         joined: List[str] = []
         for doc in self._tokenize(texts):
             if cut == "sentences":
-                sequences += _cut_doc(doc)
+                words = [token.text for token in doc if not token.is_space or "\n" in token.text]
+                for sentence in cut_sentences(words):
+                    sequences.append([word for word in sentence if not word.isspace()])
                 continue
             words = _get_words(doc)
             if cut == "windows" and words:
@@ -100,13 +109,145 @@ class Cutter:
 
     def _tokenize(self, texts: Sequence[str]) -> List[Doc]:
         docs = [make_doc(self.tokenizer, text) for text in texts]
-        # A tokenizer of someone's own need not say what its vocab is; its docs do.
-        if docs and len(docs[-1].vocab) > _MOST_WORDS:
+        # Tokenizers of other packages may have no vocab; their docs do.
+        if docs and len(docs[-1].vocab) > _MAX_WORDS:
             self.tokenizer = self._start_tokenizer()
         return docs
 
     def _start_tokenizer(self) -> Any:
         tokenizer = self.make_tokenizer()
         if hasattr(tokenizer, "max_cache_size"):
-            tokenizer.max_cache_size = _MOST_CHUNKS
+            tokenizer.max_cache_size = _MAX_CACHE
         return tokenizer
+
+
+def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
+    """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
+    words, without whitespace."""
+    return _get_words(make_doc(tokenizer, text))
+
+
+def _get_words(doc: Doc) -> List[str]:
+    return [token.text for token in doc if not token.is_space]
+
+
+def ends_sentence(word: str) -> bool:
+    """word (str): a token's text. RETURNS (bool): Whether a sentence may end after it:
+    sentence-final punctuation, or whitespace with a line break."""
+    if word.isspace():
+        return "\n" in word
+    return all(char in FINAL for char in word)
+
+
+def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
+    """Cut at the last sentence end in the second half of each window if there is one, else where
+    it is full.
+
+    words (Sequence[str]): texts of tokens.
+    window (int): most tokens of a window; at least 2.
+    YIELDS (Sequence[str]): the windows, which cover the words.
+    """
+    start = 0
+    while start < len(words):
+        end = min(start + window, len(words))
+        if end < len(words):
+            for i in range(end - 1, start + window // 2 - 1, -1):
+                if ends_sentence(words[i]):
+                    end = _include_closing(words, i, end)
+                    break
+        yield words[start:end]
+        start = end
+
+
+def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
+    """Cut after sentence-final punctuation, unless a lower-case word follows.
+
+    words (Sequence[str]): texts of tokens.
+    YIELDS (List[str]): the sentences, which cover the words.
+    """
+    start = i = 0
+    while i < len(words):
+        i += 1
+        if ends_sentence(words[i - 1]):
+            i = _include_closing(words, i - 1, len(words))
+            if i < len(words) and (words[i][:1].islower() or ends_sentence(words[i])):
+                continue
+            yield list(words[start:i])
+            start = i
+    if start < len(words):
+        yield list(words[start:])
+
+
+def _include_closing(words: Sequence[str], i: int, end: int) -> int:
+    """Find the position after word i, which ends a sentence, and the marks that close it. A mark
+    behind a line break opens the next sentence."""
+    is_break = words[i].isspace()
+    i += 1
+    while i < end and not is_break and words[i] in CLOSING:
+        i += 1
+    return i
+
+
+def make_doc(tokenize: Callable[[str], Doc], text: str) -> Doc:
+    """Tokenize a text, in a time that grows with its length.
+
+    tokenize (Callable[[str], Doc]): a tokenizer, or a pipeline's `make_doc`.
+    text (str): any.
+    RETURNS (Doc): as the tokenizer makes it, except for a run of more than 500 punctuation marks,
+        which is tokenized in parts; and, unless the tokenizer is spaCy's own, for a text above
+        49,149 bytes, which is tokenized in parts as of `cut_long`, without user data.
+    RAISES (ValueError): spaCy's E088 for a text that is longer than the pipeline allows; else
+        as the tokenizer.
+    """
+    # `make_doc` is a method of the pipeline, which has the tokenizer.
+    owner = getattr(tokenize, "__self__", None)
+    if len(text) > getattr(owner, "max_length", len(text)):
+        return tokenize(text)
+    parts = cut_runs(text)
+    if not isinstance(getattr(owner, "tokenizer", tokenize), Tokenizer):
+        parts = [piece for part in parts for piece in cut_long(part)]
+    if len(parts) == 1:
+        return tokenize(text)
+    docs = [tokenize(part) for part in parts]
+    for each in docs:
+        # Its offsets are those of the part.
+        each.user_data.clear()
+    doc = Doc.from_docs(docs, ensure_whitespace=False)
+    assert doc is not None
+    return doc
+
+
+def cut_runs(text: str) -> List[str]:
+    """text (str): any. RETURNS (List[str]): its parts; a run of more than 500 punctuation marks is
+    cut every 500 marks."""
+    starts = [0]
+    for run in _RUNS.finditer(text):
+        starts += range(run.start() + _MAX_RUN, run.end(), _MAX_RUN)
+    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
+
+
+def cut_long(text: str) -> List[str]:
+    """text (str): any. RETURNS (List[str]): the text, or, if it has more than 49,149 bytes, its
+    parts, which have less and are cut behind a line break, else a sentence, else a space, else
+    anywhere."""
+    if len(text) <= _MAX_CHARS or len(text.encode("utf-8", "surrogatepass")) <= _MAX_BYTES:
+        return [text]
+    parts = []
+    start = 0
+    while start < len(text):
+        end = _find_end(text, start)
+        parts.append(text[start:end])
+        start = end
+    return parts
+
+
+def _find_end(text: str, start: int) -> int:
+    end = start + _MAX_CHARS
+    if end >= len(text):
+        return len(text)
+    for place in _PLACES:
+        found = [match.end() for match in place.finditer(text, start + _MAX_CHARS // 2, end)]
+        # A match at the end may continue there.
+        if ends := [each for each in found if each < end]:
+            return ends[-1]
+    return end

@@ -1,12 +1,22 @@
-"""The languages that spaCy knows."""
+"""Parts of spaCy for a language: tokenizers and static vectors."""
 
 import pkgutil
-from typing import List
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple
 
+import numpy as np
 import spacy.lang
-from spacy.util import registry
+from numpy.typing import NDArray
+from spacy.util import get_lang_class, registry
+from spacy.vectors import Mode, Vectors
+from spacy.vocab import Vocab
+from thinc.util import to_numpy
 
 from ..errors import Errors
+from ..utils import show_reason
+
+# The default for any language; it needs no other package.
+TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 
 
 def list_languages() -> List[str]:
@@ -20,3 +30,77 @@ def require_language(lang: str) -> None:
     known = list_languages()
     if lang not in known:
         raise ValueError(Errors.EL161.format(lang=lang, known=", ".join(known)))
+
+
+def is_tokenizer_block(block: Any) -> bool:
+    """block (Any): from a file. RETURNS (bool): Whether it names a tokenizer with plain settings,
+    and nothing else of spaCy's registries."""
+    return isinstance(block, dict) and all(
+        (key == "@tokenizers" or not key.startswith("@"))
+        and (value is None or isinstance(value, (str, int, float)))
+        for key, value in block.items()
+    )
+
+
+def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
+    """Make the tokenizer that a pipeline with this config has.
+
+    lang (str): language code.
+    block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
+    RETURNS (Any): str -> Doc.
+    RAISES (ValueError): EL161 if there is no such language, EL089 if its tokenizer cannot be
+        made, such as without a package that it needs.
+    """
+    require_language(lang)
+    try:
+        cls = get_lang_class(lang)
+        nlp = cls.from_config({"nlp": {"tokenizer": block}}) if block else cls()
+    except Exception as err:  # tokenizers of other packages raise anything
+        raise ValueError(Errors.EL089.format(lang=lang, error=err)) from err
+    return nlp.tokenizer
+
+
+class StaticVectors(NamedTuple):
+    """Words and their vectors.
+
+    words (List[str]): distinct words.
+    vectors (NDArray): shape (n_words, width), float32.
+    """
+
+    words: List[str]
+    vectors: NDArray
+
+
+def read_static_vectors(path: Path) -> StaticVectors:
+    """Read the vectors of a pipeline, as `spacy init vectors` writes it.
+
+    path (Path): a pipeline's folder, or the vocab folder in it.
+    RETURNS (StaticVectors): the table.
+    RAISES (ValueError): EL087 if there are no vectors.
+    """
+    # Without the pipeline: its components are not needed.
+    folder = path / "vocab" if (path / "config.cfg").exists() else path
+    try:
+        vocab = Vocab().from_disk(folder)
+        words = [vocab.strings[key] for key in vocab.vectors.key2row]
+        data = to_numpy(vocab.vectors.data)
+        vectors = np.asarray(data, dtype="float32")[find_rows(vocab.vectors)]
+        if vocab.vectors.mode == Mode.floret:
+            raise ValueError("they are floret vectors, of parts of words")
+        if not vectors.size:
+            raise ValueError("the table is empty")
+        if not np.isfinite(vectors).all():
+            raise ValueError("some numbers are NaN or infinite")
+    except Exception as err:  # files of another kind fail anywhere
+        raise ValueError(Errors.EL087.format(path=path, problem=show_reason(err))) from err
+    return StaticVectors(words, vectors)
+
+
+def find_rows(vectors: Vectors) -> NDArray:
+    """vectors (Vectors): from a file. RETURNS (NDArray): shape (n_words,), int32, the row of each
+    word. RAISES (ValueError): if one is below 0, which NumPy would count from the end; with the
+    reason alone."""
+    rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
+    if rows.size and rows.min() < 0:
+        raise ValueError("a row has a number below 0")
+    return rows

@@ -1,5 +1,6 @@
-"""Find and open files of text, compressed or not."""
+"""Find files of text, open them, compressed or not, and decode UTF-8."""
 
+import codecs
 import gzip
 import logging
 import lzma
@@ -8,7 +9,7 @@ import sys
 import zlib
 from glob import glob, has_magic
 from pathlib import Path
-from typing import BinaryIO, Callable, Iterator, List, Optional, cast
+from typing import BinaryIO, Callable, Iterator, List, Optional, Tuple, cast
 
 from ..errors import Errors, Warnings
 from ..files import require_file
@@ -24,14 +25,36 @@ except ImportError:  # the extra "zstd"
 
 logger = logging.getLogger("spacy_elmo")
 
-# What reading a damaged file raises.
+# Errors that are raised while a damaged file is read.
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else []))
 COMPRESSIONS = (".gz", ".xz", ".zst")
+# The mark (BOM) of UTF-8: in front of a file, and inside of files that were joined.
+BOM = "\ufeff"
+# Bytes around a wrong one that are inspected.
+_N_AROUND = 2048
+# Share of zero bytes that UTF-16 has at least: its spaces have one, whatever the script.
+_MIN_ZEROS = 0.02
+# The first bytes of files in other formats, their names, and what to do.
+_CONVERT = "Convert it, such as with `iconv -f {} -t UTF-8`"
+_DECOMPRESS = "Give its name the ending {}"
+_SIGNATURES = (
+    # UTF-32's mark begins as UTF-16's does.
+    (codecs.BOM_UTF32_LE, "UTF-32LE with a mark (BOM)", _CONVERT.format("UTF-32LE")),
+    (codecs.BOM_UTF32_BE, "UTF-32BE with a mark (BOM)", _CONVERT.format("UTF-32BE")),
+    (codecs.BOM_UTF16_LE, "UTF-16LE with a mark (BOM)", _CONVERT.format("UTF-16LE")),
+    (codecs.BOM_UTF16_BE, "UTF-16BE with a mark (BOM)", _CONVERT.format("UTF-16BE")),
+    (b"\x1f\x8b", "gzip data", _DECOMPRESS.format(".gz")),
+    (b"\xfd7zXZ\0", "xz data", _DECOMPRESS.format(".xz")),
+    (b"\x28\xb5\x2f\xfd", "zstd data", _DECOMPRESS.format(".zst")),
+    (b"BZh", "bzip2 data", "Decompress it, or compress it as .gz, .xz or .zst"),
+    (b"PK\x03\x04", "a ZIP archive (or .docx, .xlsx, .epub)", "Extract the text from it"),
+    (b"%PDF-", "a PDF", "Extract the text from it"),
+)
 
 
 def is_hidden(path: Path) -> bool:
-    """path (Path): a file, from the folder on that is searched. RETURNS (bool): Whether its name,
-    or that of a folder which it is in, says that it is no text."""
+    """path (Path): a file, relative to the folder that is searched. RETURNS (bool): Whether its
+    name, or that of a folder above it, begins with a dot."""
     return any(part.startswith(".") for part in path.parts)
 
 
@@ -47,15 +70,14 @@ def find_files(
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
     known (List[str]): endings of known formats, without the dot.
-    is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths from
-        it on.
-    but (Optional[Path]): a folder that a program writes into: what is in there, by whatever path,
-        is left out.
-    may_be_none (bool): whether a folder or glob without any file is no error.
-    RETURNS (List[Path]): at least one file, unless it may be none; sorted by name.
-    RAISES (ValueError): EL080 if there is nothing, EL304 if all is in `but`, EL081 for a named
-        file of no known format, EL101 for a pipe or a device: text is read more than once; EL103
-        for a folder that may not be read.
+    is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths
+        relative to it.
+    but (Optional[Path]): a folder that a program writes into: files in it are left out.
+    may_be_none (bool): whether a folder or glob may have no files.
+    RETURNS (List[Path]): at least one file, unless there may be none; sorted by name.
+    RAISES (ValueError): EL080 if there is no file, EL081 for a named file of an unknown format,
+        EL100 for a pipe or a device: text is read more than once; EL103 for a folder that may
+        not be read.
     """
     is_folder = os.path.isdir(path)
     if is_folder:
@@ -65,7 +87,9 @@ def find_files(
         found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())
     else:
         found = [Path(path)] if os.path.exists(path) else []
-    found = found if but is None else _list_outside(found, path, but)
+    if but is not None:
+        written = but.resolve()
+        found = [file for file in found if written not in file.resolve().parents]
     files = [p for p in found if get_format(p) in known] if is_folder else found
     if len(files) < len(found):
         others = [p.name for p in found if get_format(p) not in known]
@@ -87,16 +111,16 @@ def find_files(
 
 
 def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
-    """YIELDS (Path): Files below a folder, also below links to other folders, each folder once.
-    RAISES (ValueError): EL103 for a folder that may not be read: its text would be missing."""
+    """YIELDS (Path): Files below a folder, also below links to other folders, each folder once."""
 
     def refuse(err: OSError) -> None:
+        # Its text would be missing.
         raise ValueError(Errors.EL103.format(path=err.filename, error=err.strerror)) from err
 
     seen = set()
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         real = os.path.realpath(parent)
-        # Links may lead back, or to a folder that comes by its own name, too, which is first.
+        # A link may lead back, or to a folder that is found by its own name first.
         if real in seen:
             folders.clear()
             continue
@@ -107,19 +131,9 @@ def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
         yield from (path for path in files if path.is_file() and not is_excluded(path))
 
 
-def _list_outside(files: List[Path], path: str, folder: Path) -> List[Path]:
-    """RETURNS (List[Path]): Those that are not below a folder. RAISES (ValueError): EL304 if there
-    were some, and all are."""
-    written = folder.resolve()
-    outside = [file for file in files if written not in file.resolve().parents]
-    if files and not outside:
-        raise ValueError(Errors.EL304.format(path=path, folder=folder))
-    return outside
-
-
 def get_format(path: Path) -> str:
-    """path (Path): a file. RETURNS (str): The ending of its name without the dot, that of
-    a compression left out; "txt" if there is none."""
+    """path (Path): a file. RETURNS (str): The ending of its name without the dot and without that
+    of a compression; "txt" if there is none."""
     suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
     return suffixes[-1][1:] if suffixes else "txt"
 
@@ -130,7 +144,7 @@ def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
     path (Path): the file.
     raw (Optional[BinaryIO]): its bytes as they are stored, if it is open already.
     RETURNS (BinaryIO): its bytes.
-    RAISES (ValueError): EL082 for .zst without its package.
+    RAISES (ValueError): EL038 for .zst without its package.
     """
     stored = path if raw is None else raw
     if path.suffix == ".gz":
@@ -139,6 +153,78 @@ def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
         return cast(BinaryIO, lzma.open(stored, "rb"))
     if path.suffix == ".zst":
         if zstd is None:
-            raise ValueError(Errors.EL082.format(path=path))
+            text = Errors.EL038.format(purpose=f"'{path}'", package="backports.zstd", extra="zstd")
+            raise ValueError(text)
         return cast(BinaryIO, zstd.open(stored, "rb"))
     return path.open("rb") if raw is None else raw
+
+
+def decode(line: bytes, path: Path, offset: int) -> str:
+    """Decode a part of a file.
+
+    line (bytes): whole characters, if they are in UTF-8.
+    path (Path): the file, for messages.
+    offset (int): of the line in the decompressed file.
+    RETURNS (str): the text.
+    RAISES (ValueError): EL155 if it is not UTF-8, or contains NUL.
+    """
+    wrong = line.find(b"\0")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as err:
+        wrong = min(err.start, wrong) if wrong >= 0 else err.start
+        text = ""
+    if wrong >= 0:
+        raise _encoding_error(path, offset + wrong)
+    return text
+
+
+def _encoding_error(path: Path, place: int) -> ValueError:
+    start = max(0, place - _N_AROUND)
+    with open_binary(path) as file:
+        head = file.read(8)
+        file.seek(0)
+        n_lines, left = 1, start
+        while left and (part := file.read(min(1 << 20, left))):
+            n_lines += part.count(b"\n")
+            left -= len(part)
+        sample = file.read(2 * _N_AROUND)
+    line = n_lines + sample[: place - start].count(b"\n")
+    byte = f"0x{sample[place - start]:02x}"
+    guess, remedy = _guess_encoding(head, sample, start)
+    text = Errors.EL155.format(
+        path=path, byte=place, line=line, found=byte, guess=guess, remedy=remedy
+    )
+    return ValueError(text)
+
+
+def _guess_encoding(head: bytes, sample: bytes, start: int) -> Tuple[str, str]:
+    """Guess the format of a file, and what to do, from its first bytes and a sample around a wrong
+    byte, which begins at `start`."""
+    for signature, kind, remedy in _SIGNATURES:
+        if head.startswith(signature):
+            return kind, remedy
+    n_zeros = sample.count(0)
+    text = sample.decode("utf-8", "replace")
+    n_wrong = text.count("\ufffd")
+    n_right = sum(not char.isascii() for char in text) - n_wrong
+    n_control = sum(byte < 0x20 and byte not in b"\t\n\r\f\0" for byte in sample)
+    if n_zeros > max(1, _MIN_ZEROS * len(sample)) and n_control <= n_zeros:
+        # The high bytes of spaces and of ASCII are zero: the second of two in little-endian.
+        n_even = sample[start % 2 :: 2].count(0)
+        name = "UTF-16BE" if 2 * n_even > n_zeros else "UTF-16LE"
+        return name, _CONVERT.format(name)
+    if n_control > 0.05 * len(sample):
+        return "no text at all", "Give a text"
+    if n_zeros:
+        return "text with NUL in it", "Remove that, such as with `tr -d '\\000'`"
+    if n_right > n_wrong:
+        remedy = "Drop the damaged bytes, such as with `iconv -c -f UTF-8 -t UTF-8`"
+        return "UTF-8 with damaged bytes in it", remedy
+    # Accented letters stand alone in latin-1; other scripts use high bytes throughout.
+    high = [byte > 0x7F for byte in sample]
+    n_runs = sum(now and not earlier for now, earlier in zip(high, [False, *high]))
+    if sum(high) < 2 * n_runs:
+        return "latin-1 or cp1252", _CONVERT.format("CP1252")
+    kind = "an encoding of another script, such as EUC-KR, GB18030, Shift-JIS or cp1251"
+    return kind, _CONVERT.format("EUC-KR")

@@ -1,4 +1,4 @@
-"""Cut chunks in other processes, in the order they came."""
+"""Cut chunks of text in other processes, in the order they came."""
 
 import signal
 from collections import deque
@@ -8,18 +8,28 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from queue import SimpleQueue
-from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..errors import Errors
 from ..utils import end_with_parent
 from .cutting import Cutter
-from .texts import Chunk
 
 # Pending chunks for each worker: enough that none has to wait, few enough for memory.
 _CHUNKS_AHEAD = 8
-# For a process whose pipe is closed to end.
+# To wait for a process that closed its pipe.
 _SECONDS = 5.0
 Sequences = List[List[str]]
+
+
+class Chunk(NamedTuple):
+    """Texts that follow each other in a file.
+
+    texts (List[str]): lines or documents.
+    number (int): how many chunks came before, over all epochs.
+    """
+
+    texts: List[str]
+    number: int
 
 
 def cut_all(
@@ -30,10 +40,10 @@ def cut_all(
     """Cut a stream of chunks. The result does not depend on the number of workers.
 
     chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
-    make_cutter (Callable[[], Cutter]): makes what cuts them; picklable.
-    n_workers (int): processes; 0 to do it in this one.
+    make_cutter (Callable[[], Cutter]): picklable.
+    n_workers (int): processes; 0 to cut in this one.
     YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
-    RAISES (ValueError): EL328 if a process is killed, EL337 if it cannot start.
+    RAISES (ValueError): EL328 if a process ends.
     """
     if n_workers == 0:
         cutter = make_cutter()
@@ -72,44 +82,30 @@ def cut_all(
 
 
 class _Worker:
-    """A process with a pipe of its own: a pool's, which all share, is open for ever after one of
-    them was killed in the middle of an answer.
-
-    make_cutter (Callable[[], Cutter]): see `cut_all`.
-    """
+    """A process with its own pipe: that of a pool, which all processes share, would stay open if
+    one of them were killed in the middle of an answer."""
 
     def __init__(self, make_cutter: Callable[[], Cutter]) -> None:
-        # Spawned: torch's threads, and the parent's memory, stay out of it.
+        # Spawned, without torch's threads and the parent's memory.
         context = get_context("spawn")
-        self._has_answered = False
         self._connection, other = context.Pipe()
         self._process = context.Process(target=_work, args=(other, make_cutter))
         self._process.start()
-        # Only the process holds it now, and with the process it is closed.
+        # Now closed when the process ends.
         other.close()
-        # Where nobody closes it, Python would wait for the process at its own end.
+        # At its own end, Python waits for the process, which waits for the pipe.
         Finalize(self, self._connection.close, exitpriority=1)
 
     def cut(self, chunk: Chunk) -> Sequences:
-        """chunk (Chunk): texts. RETURNS (List[List[str]]): its sequences. RAISES (ValueError):
-        EL328 if the process was killed, EL337 if it could not start; else what the cutter
-        raises."""
         try:
             self._connection.send(chunk)
             sequences, error = self._connection.recv()
         except (EOFError, OSError) as err:
-            raise ValueError(self._describe_end()) from err
-        self._has_answered = True
+            self._process.join(_SECONDS)
+            raise ValueError(Errors.EL328.format(code=self._process.exitcode)) from err
         if error is not None:
             raise error
         return sequences
-
-    def _describe_end(self) -> str:
-        # Spawned, it runs the script of its parent first, which may fail.
-        self._process.join(_SECONDS)
-        code = self._process.exitcode or 0
-        has_failed = code > 0 and not self._has_answered
-        return Errors.EL337.format(code=code) if has_failed else Errors.EL328
 
     def close(self) -> None:
         """End the process."""
@@ -118,9 +114,8 @@ class _Worker:
 
 
 def _work(connection: Connection, make_cutter: Callable[[], Cutter]) -> None:
-    # Without this, the workers of a trainer that is killed would wait for ever.
     end_with_parent()
-    # SIGTERM reaches the whole process group, as Ctrl-C does: the trainer decides when to end.
+    # Like Ctrl-C, SIGTERM may be sent to the whole process group: the trainer decides when to end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     cutter: Optional[Cutter] = None
     # The other end is closed.

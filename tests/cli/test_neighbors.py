@@ -12,7 +12,7 @@ from spacy_elmo.experiments.contexts import (
     summarise,
 )
 from spacy_elmo.experiments.plots import plot_contexts
-from spacy_elmo.text.static_vectors import StaticVectors
+from spacy_elmo.text.languages import StaticVectors
 
 from ..support.helpers import hash_of
 from .test_commands import run

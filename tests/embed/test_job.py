@@ -251,7 +251,7 @@ def strip_folders(found):
 def test_the_job_itself_is_no_input(pipeline, texts, tmp_path):
     embed(texts, tmp_path / "out", pipeline)
     for text in (tmp_path / "out", tmp_path / "out/*.parquet"):
-        with pytest.raises(ValueError, match="EL304"):
+        with pytest.raises(ValueError, match="EL080"):
             embed(text, tmp_path / "out", pipeline, resume=True)
 
 

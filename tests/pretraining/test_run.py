@@ -592,7 +592,7 @@ def test_the_runs_own_files_are_no_text(tmp_path, texts, caplog):
     train(own, own, "train/run", stop_at=5)
     assert train(own, own, "train/run", resume=True).step == 12
     assert not [r for r in caplog.messages if "WL012" in r]
-    with pytest.raises(ValueError, match="EL304"):
+    with pytest.raises(ValueError, match="EL080"):
         train(own, own, "train")
 
 

@@ -76,7 +76,7 @@ def test_empty_lines_are_passed_over_and_damage_is_said(tmp_path):
 
     packed = tmp_path / "x.jsonl.xz"
     packed.write_bytes(lzma.compress(path.read_bytes() * 99)[:-9])
-    with pytest.raises(ValueError, match="EL083"):
+    with pytest.raises(ValueError, match="EL103"):
         list(read_sentences(packed))
 
 

@@ -155,7 +155,7 @@ def test_half_a_surrogate_pair_is_said(tmp_path, key):
 def test_damage_and_size_are_said(tmp_path, monkeypatch):
     content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
     (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
-    with pytest.raises(ValueError, match="EL083"):
+    with pytest.raises(ValueError, match="EL103"):
         read(tmp_path / "x.xz")
     (tmp_path / "y.json").write_text("{")
     with pytest.raises(ValueError, match="EL223.*no JSON"):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.sentiment.sentiment_files import parse_tree
 from spacy_elmo.tasks.shared.bio_tags import read_tags
-from spacy_elmo.text.data_lines import read_lines
+from spacy_elmo.text.formats import read_lines
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -245,11 +245,11 @@ def test_deep_trees_are_read():
 def test_long_lines_damage_and_missing_files_are_said(tmp_path, monkeypatch):
     packed = tmp_path / "x.xz"
     packed.write_bytes(lzma.compress(CONLL.encode() * 99)[:-9])
-    with pytest.raises(ValueError, match="EL083"):
+    with pytest.raises(ValueError, match="EL103"):
         list(read_lines(packed))
     with pytest.raises(ValueError, match="EL100"):
         list(read_lines(tmp_path / "none"))
-    monkeypatch.setattr("spacy_elmo.text.data_lines._MOST_BYTES", 5)
+    monkeypatch.setattr("spacy_elmo.text.formats._MOST_BYTES", 5)
     (tmp_path / "x").write_text("abcde fg")
     with pytest.raises(ValueError, match="EL197.*5 bytes or more"):
         list(read_lines(tmp_path / "x"))

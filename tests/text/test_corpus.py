@@ -5,12 +5,8 @@ import io
 import json
 import logging
 import lzma
-import os
-import subprocess
 import sys
-import time
 import zlib
-from functools import partial
 
 import numpy as np
 import pytest
@@ -18,29 +14,15 @@ import spacy
 import srsly
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 from spacy.vectors import Vectors
 
 from spacy_elmo.experiments.runs import read_docs
-from spacy_elmo.text import cutting
 from spacy_elmo.text import text_files as files
-from spacy_elmo.text.corpus import (
-    Corpus,
-    cutter_maker,
-    make_tokenizer,
-    open_sources,
-    read_all_sequences,
-    read_sequences,
-)
-from spacy_elmo.text.cutting import Cutter
-from spacy_elmo.text.file_formats import read_docbin, read_jsonl, read_text
-from spacy_elmo.text.sentences import cut_sentences, cut_windows
-from spacy_elmo.text.static_vectors import read_static_vectors
-from spacy_elmo.text.stdin import spool_stdin
+from spacy_elmo.text.corpus import Corpus, TextSource, cutter_maker, open_sources, spool_stdin
+from spacy_elmo.text.formats import read_docbin, read_jsonl, read_text
+from spacy_elmo.text.languages import read_static_vectors
 from spacy_elmo.text.text_files import find_files, open_binary
-from spacy_elmo.text.texts import TextSource
-
-from ..support.limits import finish_limited
 
 TEXTS = ["I like green eggs .", "Ham ! And “ eggs . ” He said so .", "배 가 고프다 .", ""]
 
@@ -99,26 +81,14 @@ def test_damaged_files_are_named(tmp_path, ending):
     if ending == "txt":  # half a text is a text
         assert list(reader(path, 0))
         return
-    with pytest.raises(ValueError, match=r"(EL083|EL084).*x\."):
+    with pytest.raises(ValueError, match=r"EL103.*x\."):
         list(reader(path, 0))
-
-
-@pytest.mark.parametrize("ending", ["txt.gz", "txt.xz", "txt.zst"])
-def test_files_with_a_wrong_byte_are_named(tmp_path, ending):
-    path = tmp_path / f"x.{ending}"
-    write(path, [f"{i * i} abc def" for i in range(5000)])
-    data = bytearray(path.read_bytes())
-    for i in range(len(data) // 2, len(data) // 2 + 20):
-        data[i] ^= 0x55
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match="EL083"):
-        list(read_text(path, 0))
 
 
 @pytest.mark.parametrize("line", ["{}", "3", '{"text": 3}', "text"])
 def test_lines_without_a_text_are_refused(tmp_path, line):
     (tmp_path / "x.jsonl").write_text('{"text": "a"}\n\n' + line)
-    with pytest.raises(ValueError, match="EL084.*byte 15"):
+    with pytest.raises(ValueError, match="EL103.*byte 15"):
         list(read_jsonl(tmp_path / "x.jsonl", 0))
 
 
@@ -151,34 +121,10 @@ def test_folders_are_found_by_links_once(lines, tmp_path_factory):
     assert found == ["a.txt", "b.txt", "linked/below/c.txt", "z/d.txt"]
 
 
-def test_folders_that_may_not_be_read_are_said(lines, monkeypatch):
-    (lines / "locked").mkdir()
-    listing = os.scandir
-
-    def refuse(path):
-        if os.path.basename(path) == "locked":
-            raise PermissionError(13, "Permission denied", str(path))
-        return listing(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(ValueError, match="EL103.*locked.*Permission denied"):
-        find_files(str(lines), ["txt"])
-    (lines / "locked").rename(lines / ".locked")
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe with a name")
-def test_pipes_and_devices_are_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.txt")
-    for path in (str(tmp_path / "pipe.txt"), "/dev/null"):
-        with pytest.raises(ValueError, match="EL100.*a pipe or a device"):
-            find_files(path, ["txt"])
-
-
 def test_zstd_needs_its_extra(tmp_path, monkeypatch):
     write(tmp_path / "x.txt.zst", TEXTS)
     monkeypatch.setattr(files, "zstd", None)
-    with pytest.raises(ValueError, match=r"EL082.*spacy-elmo\[zstd\]"):
+    with pytest.raises(ValueError, match=r"EL038.*spacy-elmo\[zstd\]"):
         open_binary(tmp_path / "x.txt.zst")
 
 
@@ -213,7 +159,6 @@ def test_lines_of_old_macs_are_not_one_line(tmp_path):
     "content, code", [(b"", "EL157"), (b"\n \n", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
 )
 def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content, code):
-    (tmp_path / "stdin.123.partial.txt").write_text("of a process that was killed")
     with pytest.raises(ValueError, match=code):
         spool_stdin(tmp_path, io.BytesIO(content))
 
@@ -221,22 +166,12 @@ def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content
     assert spool_stdin(tmp_path, io.BytesIO(b"a b\n")).read_bytes() == b"a b\n"
 
 
-def test_what_was_saved_of_a_pipe_is_checked(tmp_path):
-    path = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
-    path.write_bytes(b"a b\nd\n")
-    with pytest.raises(ValueError, match=r"EL104.*stdin\.txt"):
-        spool_stdin(tmp_path)
-    # What an older version saved has no digest.
-    (tmp_path / "digests.json").unlink()
-    assert spool_stdin(tmp_path) == path
-
-
 @given(st.text(st.sampled_from("aé배 \U0001f600"), max_size=400), st.integers(4, 40))
 def test_long_lines_are_cut_behind_a_space(tmp_path, text, length):
     path = tmp_path / "one.txt"
     path.write_text(f"{text}\nnext line\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_elmo.text.file_formats._MAX_LINE", length)
+        patch.setattr("spacy_elmo.text.formats._MAX_LINE", length)
         parts = list(read_text(path, 0))
         for i, (_, offset) in enumerate(parts):
             assert list(read_text(path, offset)) == parts[i + 1 :]
@@ -265,7 +200,7 @@ def read_chunks(source, position=None, n=1000, **settings):
 
 
 def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.text.texts._CHUNK_CHARS", 40)
+    monkeypatch.setattr("spacy_elmo.text.corpus._CHUNK_CHARS", 40)
     source = TextSource(str(lines), seed=0)
 
     once = [text for chunk, _ in read_chunks(source, endless=False) for text in chunk.texts]
@@ -282,8 +217,8 @@ def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, mon
 
 @pytest.mark.parametrize("n_open", [1, 32])
 def test_reading_goes_on_from_any_position(lines, monkeypatch, n_open):
-    monkeypatch.setattr("spacy_elmo.text.texts._CHUNK_CHARS", 40)
-    monkeypatch.setattr("spacy_elmo.text.texts._N_OPEN", n_open)
+    monkeypatch.setattr("spacy_elmo.text.corpus._CHUNK_CHARS", 40)
+    monkeypatch.setattr("spacy_elmo.text.corpus._N_OPEN", n_open)
     source = TextSource(str(lines), seed=3)
     expected = read_chunks(source, n=150)
 
@@ -300,176 +235,37 @@ def test_empty_files_end_the_reading(tmp_path):
     assert read_chunks(source) == []
 
 
-def test_sentences_end_where_words_say_so():
-    text = "He said “ Stop ! ” and left . Did he ? ! Yes ... 3.5 % of them ."
-    words = text.split(" ")
-
-    assert [" ".join(s) for s in cut_sentences(words)] == [
-        "He said “ Stop ! ” and left .", "Did he ? !", "Yes ...", "3.5 % of them .",
-    ]  # fmt: skip
-
-
-def test_a_line_break_in_a_doc_ends_a_sentence_as_the_end_of_a_line_does(tmp_path):
-    text = "The Harbour\n\nShips come in at night.  They leave\nNobody sees them"
-    (tmp_path / "a.txt").write_text(text)
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
-    lines, docs = (
-        list(read_sequences(str(tmp_path / name), cutter_maker("en", {})))
-        for name in ("a.txt", "a.jsonl")
-    )
-    assert docs == lines == read_all_sequences(str(tmp_path / "a.txt"), cutter_maker("en", {}))
-    assert [" ".join(words) for words in docs] == [
-        "The Harbour", "Ships come in at night .", "They leave", "Nobody sees them",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'He opened the door.\n"Come in," she said.\n"Thank you."',
-        "Er ging.\n»Komm herein«, sagte sie.",
-        'Chapter One\n"Come in."',
-    ],
-)
-def test_a_mark_that_opens_a_line_of_a_doc_belongs_to_it(tmp_path, text):
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
-    lines, docs = (
-        list(read_sequences(str(tmp_path / name), cutter_maker("en", {})))
-        for name in ("a.txt", "a.jsonl")
-    )
-    assert docs == lines
-
-    words = [token.text for token in spacy.blank("en")(text)]
-    windows = list(cut_windows(words, 8))
-    assert all(window[-1] not in ('"', "»") or window is windows[-1] for window in windows)
-
-
-@given(st.lists(st.sampled_from(["a", "B", ".", "?", "”", ")", "\n", "。"])))
-def test_cutting_loses_nothing(words):
-    assert [w for s in cut_sentences(words) for w in s] == words
-    windows = list(cut_windows(words, 3))
-    assert [w for s in windows for w in s] == words
-    assert all(0 < len(s) <= 3 for s in windows)
-
-
-def test_sequences_are_sentences_lines_or_windows():
-    make = partial(make_tokenizer, "en", {})
-    texts = ["I like eggs. You do not.", "", "Ham!"]
-
-    cut = lambda **kw: [" ".join(s) for s in Cutter(make, **kw)(texts, 0)]  # noqa: E731
-
-    assert cut() == ["I like eggs .", "You do not .", "Ham !"]
-    assert cut(cut="lines") == ["I like eggs . You do not .", "Ham !"]
-    assert cut(window_share=1.0) == ["I like eggs . You do not .", "Ham !"]
-    assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not .", "Ham !"]
-    with pytest.raises(ValueError, match="EL012.*max_tokens"):
-        Cutter(make, max_tokens=0)
-    with pytest.raises(ValueError, match="EL086"):
-        Cutter(make, cut="paragraphs")
-
-
-def test_a_tokenizer_that_knows_many_words_is_made_anew(monkeypatch):
-    monkeypatch.setattr(cutting, "_MOST_WORDS", 1000)
-    cutter = Cutter(partial(make_tokenizer, "xx", {}))
-    first = cutter.tokenizer
-    texts = [[f"word{i} other{i}." for i in range(k, k + 50)] for k in range(0, 1000, 50)]
-
-    found = [cutter(part, 0) for part in texts]
-
-    assert cutter.tokenizer is not first
-    assert len(cutter.tokenizer.vocab) < 1500
-    fresh = Cutter(partial(make_tokenizer, "xx", {}))
-    assert found == [[s for text in part for s in fresh([text], 0)] for part in texts]
-
-
-def test_a_tokenizer_may_be_any_function():
-    vocab = spacy.blank("xx").vocab
-
-    cutter = Cutter(lambda: lambda text: Doc(vocab, words=text.split()))
-
-    assert cutter(["I like eggs.", "Ham !"], 0) == [["I", "like", "eggs."], ["Ham", "!"]]
-
-
 def make_corpus(path, n_workers=0, sources=None, **cutting):
     found, weights = open_sources(str(path), sources or {}, path / "run", 0)
     make_cutter = cutter_maker("en", {}, **cutting)
     return Corpus(found, weights, make_cutter, n_workers=n_workers)
 
 
-WORKER = """
-import os, sys
-from spacy_elmo.text.corpus import Corpus, cutter_maker
-from spacy_elmo.text.texts import TextSource
-
-def make():
-    print(os.getpid(), flush=True)
-    return cutter_maker("xx", {})()
-
-if __name__ == "__main__":
-    corpus = Corpus({"x": TextSource(sys.argv[1], 0)}, {"x": 1.0}, make, n_workers=1)
-    for _ in corpus.read(corpus.start()):
-        pass
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.timeout(120)
-def test_workers_end_with_a_trainer_that_was_killed(lines, tmp_path):
-    (tmp_path / "worker.py").write_text(WORKER)
-    command = [sys.executable, str(tmp_path / "worker.py"), str(lines)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        worker = int(process.stdout.readline())
-        assert os.path.exists(f"/proc/{worker}")
-        process.kill()
-    while os.path.exists(f"/proc/{worker}") and "(zombie)" not in read_status(worker):
-        time.sleep(0.1)
-
-
-def read_status(pid):
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-@pytest.mark.timeout(120)
-def test_workers_change_nothing(lines):
-    settings = {"window_share": 0.5, "max_tokens": 20}
-    here, there = (
-        [item for _, item in zip(range(30), corpus.read(corpus.start()))]
-        for corpus in (make_corpus(lines, n, **settings) for n in (0, 2))
-    )
-
-    assert here == there
-
-
 def test_sources_share_the_text_by_weight_whatever_their_files(tmp_path):
-    (tmp_path / "big.txt").write_text("a a a a a a a .\n" * 20_000)
+    (tmp_path / "big.txt").write_text("a a a a a a a .\n" * 5_000)
     (tmp_path / "small").mkdir()
-    for i in range(300):
-        (tmp_path / "small" / f"{i}.txt").write_text("b b b b b b b .\n" * 20)
+    for i in range(60):
+        (tmp_path / "small" / f"{i}.txt").write_text("b b b b b b b .\n" * 30)
     sources = {
         "a": {"path": str(tmp_path / "big.txt"), "weight": 3},
         "b": {"path": str(tmp_path / "small"), "weight": 1},
     }
     corpus = make_corpus(tmp_path, sources=sources)
     stream = corpus.read(corpus.start())
-    items = [item for _, item in zip(range(900), stream)]
+    items = [item for _, item in zip(range(240), stream)]
     words = [word for sequences, _ in items for words in sequences for word in words]
 
-    assert 0.74 < words.count("a") / (words.count("a") + words.count("b")) < 0.76
+    assert 0.73 < words.count("a") / (words.count("a") + words.count("b")) < 0.77
     # From any position on it is the same.
-    again = corpus.read(json.loads(json.dumps(items[499][1])))
-    assert [item for _, item in zip(range(400), again)] == items[500:]
+    again = corpus.read(json.loads(json.dumps(items[119][1])))
+    assert [item for _, item in zip(range(120), again)] == items[120:]
 
 
 def test_sources_that_are_none_are_named(lines):
-    with pytest.raises(ValueError, match="EL088"):
+    with pytest.raises(ValueError, match="standard input"):
         open_sources("-", {}, None, 0)
     for source in ({"path": "x"}, {"path": str(lines), "weight": 0}, 3):
-        with pytest.raises(ValueError, match="EL085.*'a'"):
+        with pytest.raises(ValueError, match="'a' in .corpus.sources."):
             open_sources("", {"a": source}, lines, 0)
 
 
@@ -542,7 +338,7 @@ def test_vectors_of_parts_of_words_have_no_words(tmp_path):
     )
     nlp.to_disk(tmp_path / "floret")
 
-    with pytest.raises(ValueError, match="EL087.*floret.*parts of words"):
+    with pytest.raises(ValueError, match="EL087.*floret vectors"):
         read_static_vectors(tmp_path / "floret")
 
 
@@ -550,7 +346,7 @@ def test_a_folder_with_vectors_that_are_none_is_refused(tmp_path):
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("ham", np.array([1.0, np.nan], dtype="float32"))
     nlp.to_disk(tmp_path / "nan")
-    with pytest.raises(ValueError, match="EL087.*infinite, or none"):
+    with pytest.raises(ValueError, match="EL087.*NaN or infinite"):
         read_static_vectors(tmp_path / "nan")
 
     nlp.vocab.set_vector("ham", np.array([1.0, 2.0], dtype="float32"))
@@ -580,78 +376,6 @@ def test_reading_vectors_makes_no_components(tmp_path):
     assert read_static_vectors(tmp_path).words == ["ham"]
 
 
-MEMORY = """
-import resource, sys
-from spacy_elmo.text.corpus import Corpus, cutter_maker
-from spacy_elmo.text.texts import TextSource
-from spacy_elmo.pretraining.stream import BatchStream
-from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
-from spacy_elmo.registry import corpus_readers
-
-# Long words, and few different ones at a time: many bytes, little to cut.
-LONG = "w" * 200
-
-# Text that is made while it is read, and never ends; each line has a word of its own.
-def read(path, offset):
-    while True:
-        common = " ".join([f"{LONG}{offset % 20_011}"] * 30)
-        yield f"{common} own{offset} .", offset + 1
-        offset += 1
-
-corpus_readers.register("lazy", func=read)
-source = TextSource(sys.argv[1], 0)
-corpus = Corpus({"x": source}, {"x": 1.0}, cutter_maker("xx", {}))
-vocabulary = Vocabulary([*SPECIAL_WORDS, "."])
-stream = BatchStream(
-    corpus.read, vocabulary, batch_tokens=50_000, buffer_tokens=500_000, seed=0
-)
-n_bytes, marks = 0, []
-limits = [int(arg) * 1_000_000 for arg in sys.argv[2:]]
-for step in stream.steps(stream.start(corpus.start())):
-    n_bytes += step.n_targets * 200
-    if n_bytes >= limits[len(marks)]:
-        with open("/proc/self/statm") as file:
-            marks.append(int(file.read().split()[1]) * resource.getpagesize() / 1e6)
-        if len(marks) == len(limits):
-            break
-print(marks[-1] - marks[0])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.timeout(1500)
-def test_memory_does_not_grow_with_the_text(tmp_path):
-    (tmp_path / "x.lazy").touch()
-    command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.lazy"), "50", "300"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-
-    assert float(result.stdout) < 50
-
-
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_a_docbin_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr("spacy_elmo.text.docbins.MOST_BYTES", 100_000)
-    path = tmp_path / f"x.spacy{ending}"
-    for n_bytes, problem in ((300_000_000, "larger than 100,000 bytes unpacked"), (99_000, "")):
-        content = zlib.compress(bytes(n_bytes))
-        path.write_bytes(gzip.compress(content) if ending else content)
-        with pytest.raises(ValueError, match=f"EL083.*x.spacy.*{problem}"):
-            list(read_docbin(path, 0))
-    monkeypatch.setattr("spacy_elmo.text.docbins.MOST_BYTES", 200_000)
-    # Zeros inside that a second compression hides.
-    path.write_bytes(gzip.compress(bytes(300_000)) if ending else zlib.compress(bytes(300_000)))
-    with pytest.raises(ValueError, match="EL083.*larger than 200,000"):
-        list(read_docbin(path, 0))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
-def test_a_small_docbin_takes_little_memory(tmp_path):
-    path = tmp_path / "x.spacy"
-    DocBin(docs=[spacy.blank("xx")("green eggs")]).to_disk(path)
-    finish_limited(lambda: list(read_docbin(path, 0)))
-
-
 def change_docbin(**changes):
     """A .spacy file with other things in it, as somebody would write it who knows how."""
     content = DocBin(docs=[spacy.blank("xx")("green eggs")]).to_bytes()
@@ -667,7 +391,7 @@ def change_docbin(**changes):
 def test_a_docbin_of_other_things_is_named(tmp_path, changes):
     path = tmp_path / "x.spacy"
     path.write_bytes(change_docbin(**changes))
-    with pytest.raises(ValueError, match="EL083.*x.spacy"):
+    with pytest.raises(ValueError, match="EL103.*x.spacy"):
         list(read_docbin(path, 0))
     if changes == {"attrs": []}:  # a division by zero
         with pytest.raises(ValueError, match="EL066.*x.spacy"):

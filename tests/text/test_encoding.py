@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.text.file_formats import read_docbin, read_jsonl, read_text
+from spacy_elmo.text.formats import read_docbin, read_jsonl, read_text
 
 ENGLISH = "The café is “green”, and the ham is naïve.\n" * 30
 KOREAN = "배가 고프다. 나는 밥을 먹는다.\n" * 30
@@ -23,8 +22,6 @@ REFUSED = {
     "UTF-32": (ENGLISH.encode("utf-32"), (0, 1), "UTF-32LE with a mark"),
     "UTF-16-LE": (ENGLISH.encode("utf-16-le"), (1, 1), "UTF-16LE. Convert it.*-f UTF-16LE"),
     "UTF-16-BE": (KOREAN.encode("utf-16-be"), (0, 1), "UTF-16BE"),
-    "UTF-32-LE": (ENGLISH.encode("utf-32-le"), (1, 1), "UTF-32LE"),
-    "UTF-32-BE": (KOREAN.encode("utf-32-be"), (0, 1), "UTF-32BE"),
     "latin-1": ("Ham !\nThe café .\n".encode("latin-1"), (13, 2), "latin-1 or cp1252.*-f CP1252"),
     "cp1252": ("“ Ham ! ”\n".encode("cp1252"), (0, 1), "latin-1 or cp1252"),
     "EUC-KR": (KOREAN.encode("euc-kr"), (0, 1), "another script, such as EUC-KR"),
@@ -39,7 +36,6 @@ REFUSED = {
     "a character cut off": ("Ham “".encode()[:-1], (4, 1), ""),
     "gzip": (gzip.compress(ENGLISH.encode()), (1, 1), r"gzip data. Give its name the ending \.gz"),
     "a PDF": (b"%PDF-1.4\n%\xc7\xec\n", (10, 2), "a PDF. Extract"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", (0, 1), "a picture"),
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 9, (7, 1), "no text at all"),
     "noise": (bytes(i * i * 7919 % 251 + 1 for i in range(3000)), None, "no text at all"),
 }
@@ -55,12 +51,11 @@ def test_what_is_not_in_utf8_is_refused_with_its_place(tmp_path, name, ending):
     if ending == "jsonl":  # as a rule the first line is no JSON
         where, guess = "", ""
 
-    with pytest.raises(ValueError, match=rf"(?s)(EL155|EL084).*x\.{ending}.*{where}{guess}"):
+    with pytest.raises(ValueError, match=rf"(?s)(EL155|EL103).*x\.{ending}.*{where}{guess}"):
         list((read_jsonl if ending == "jsonl" else read_text)(path, 0))
 
 
-def test_the_place_is_found_from_wherever_the_reading_began(tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.text.encoding._PART", 10)
+def test_the_place_is_found_from_wherever_the_reading_began(tmp_path):
     path = tmp_path / "x.jsonl"
     lines = [json.dumps({"text": f"line {i}"}).encode() for i in range(900)]
     lines[700] = b'{"text": "caf\xe9"}'
@@ -104,31 +99,12 @@ def test_docs_have_the_text_that_spacy_gives_them(tmp_path, words, are_known):
 
 def test_nul_is_refused_where_it_is_written_in_other_ways(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"text": "a"}\n{"text": "a\\u0000b"}')
-    with pytest.raises(ValueError, match="EL156.*NUL character in the line at byte 14"):
+    with pytest.raises(ValueError, match="EL103.*NUL character in the line at byte 14"):
         list(read_jsonl(tmp_path / "x.jsonl", 0))
     doc = Doc(Vocab(), words=["a\0b"])
     DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
-    with pytest.raises(ValueError, match="EL156.*doc 0"):
+    with pytest.raises(ValueError, match="EL103.*doc 0"):
         list(read_docbin(tmp_path / "x.spacy", 0))
-
-
-def test_a_line_without_end_is_read_in_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.text.file_formats._MAX_JSON", 100_000)
-    for name, content in (("x.txt", b"a"), ("x.jsonl", b"[")):
-        (tmp_path / name).write_bytes(content * 30_000_000)
-    (tmp_path / "binary.txt").write_bytes(b"a" * 20_000_000 + b"\xff" * 10_000_000)
-
-    tracemalloc.start()
-    assert sum(len(text) for text, _ in read_text(tmp_path / "x.txt", 0)) == 30_000_000
-    with pytest.raises(ValueError, match="EL084.*byte 0"):
-        list(read_jsonl(tmp_path / "x.jsonl", 0))
-    with pytest.raises(ValueError, match="EL155.*byte 20000000, in line 1, is 0xff"):
-        for _ in read_text(tmp_path / "binary.txt", 0):
-            pass
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert most < 10_000_000
 
 
 @given(st.data())
@@ -141,5 +117,5 @@ def test_a_damaged_file_of_docs_is_named(tmp_path, data):
     path.write_bytes(content)
 
     # zlib's sum tells of nearly all, and what is left is still text.
-    with pytest.raises(ValueError, match=r"EL083.*x\.spacy"):
+    with pytest.raises(ValueError, match=r"EL103.*x\.spacy"):
         list(read_docbin(path, 0))

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_lines, split_spaces
+from ...text.formats import Line, line_error, read_lines, split_spaces
 from ...utils import count_things
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_lines
+from ...text.formats import Line, line_error, read_lines
 from ...utils import show_names
 from ..shared.categories import make_cats
 from ..shared.text_pairs import make_pair

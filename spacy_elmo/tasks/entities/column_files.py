@@ -7,7 +7,7 @@ from typing import Iterator, List, NamedTuple, Optional
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_blocks, split_cells
+from ...text.formats import Line, line_error, read_blocks, split_cells
 from ..shared.bio_tags import LabelledSpan, make_spans, read_tags
 from ..shared.sentence_docs import make_doc
 

@@ -5,8 +5,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ...errors import Errors
 from ...files import ContentError, parse_json_object, require_file
-from ...text.encoding import BOM, decode
-from ...text.text_files import DAMAGED, open_binary
+from ...text.text_files import BOM, DAMAGED, decode, open_binary
 
 # Of a file, decompressed: SQuAD 2.0 has 42 MB.
 _MOST_BYTES = 2_000_000_000
@@ -34,8 +33,8 @@ def read_paragraphs(path: Path) -> List[Paragraph]:
 
     path (Path): JSON in UTF-8, plain or .gz, .xz, .zst.
     RETURNS (List[Paragraph]): in order; none of an empty file.
-    RAISES (ValueError): EL223 if it is of another format, EL083 for a damaged file, EL155 if it is
-        not in UTF-8, EL082 for .zst without its package, EL100 if there is no file.
+    RAISES (ValueError): EL223 if it is of another format, EL103 for a damaged file, EL155 if it is
+        not in UTF-8, EL038 for .zst without its package, EL100 if there is no file.
     """
     content = _read(path)
     if not content.strip():
@@ -57,7 +56,7 @@ def _read(path: Path) -> bytes:
         with open_binary(path) as file:
             content = file.read(_MOST_BYTES)
     except DAMAGED as err:
-        raise ValueError(Errors.EL083.format(path=path, error=err)) from err
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
     if len(content) == _MOST_BYTES:
         problem = f"it has {_MOST_BYTES} bytes or more"
         raise ValueError(Errors.EL223.format(path=path, problem=problem))

@@ -7,7 +7,7 @@ from typing import Iterator, List, NamedTuple, Optional
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import line_error, read_lines
+from ...text.formats import line_error, read_lines
 from ..shared.categories import make_cats
 from ..shared.penn_words import unescape
 

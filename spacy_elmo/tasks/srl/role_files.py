@@ -7,7 +7,7 @@ from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Tup
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ...text.data_lines import Line, line_error, read_blocks, split_spaces
+from ...text.formats import Line, line_error, read_blocks, split_spaces
 from ..shared.bio_tags import LabelledSpan, make_spans
 from ..shared.penn_words import unescape
 from ..shared.sentence_docs import make_doc
