@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
-from spacy_elmo.tasks.shared.bio_tags import LabelledSpan, read_tags
+from spacy_elmo.tasks.shared.annotations import LabelledSpan, read_tags
 from spacy_elmo.text.languages import read_static_vectors
 
 sys.path.append(str(Path(__file__).parents[1] / "projects" / "paper"))

@@ -386,35 +386,23 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Tasks
     EL190 = (
-        "A model of a task has no weights yet. Train it, `nlp.initialize(...)`, or load a trained "
-        "pipeline, `spacy.load(...)`."
+        "The model of the component has no weights. Train it with `nlp.initialize(...)`, or load a "
+        "trained pipeline with `spacy.load(...)`."
     )
-    EL191 = "dropout = {value} is not possible, expected a probability in [0, 1)."
-    EL192 = (
-        "{key} = {value} is not possible for a bidirectional LSTM, whose directions have half of "
-        "it each. Set an even number, at least 2."
-    )
-    EL193 = (
-        "{label!r} cannot be a label of the component '{name}'. Give a string with at least one "
-        "character."
-    )
+    EL191 = "{key} = {value} is not possible, expected {expected}."
+    EL193 = "{label!r} cannot be a label of the component '{name}': {problem}. Rename it."
     EL194 = (
-        "The component '{name}' needs at least {least} labels to learn from, and has: {labels}. "
-        "Its training data needs {hint}."
+        "The component '{name}' cannot learn from its training data ({problem}). It needs {needed}."
     )
     EL195 = (
-        "The doc '{text}' has no pair of texts: spans in its groups are {counts}, expected one in "
+        "The doc '{text}' is not a pair of texts: spans in its groups: {counts}, expected one in "
         "each. Make pairs with `make_pair(nlp, first, second)` of the component."
     )
-    EL196 = (
-        "The span '{span}' of the group '{group}' begins or ends inside of a token of the "
-        "tokenizer's. Convert the data with this tokenizer; or set `gold_preproc = true` in the "
-        "block of spacy-elmo.SpanCorpus.v1, which gives docs with the words of the data."
-    )
+    EL196 = "The gold spans of the doc '{text}' do not fit its tokens: {problem}. {fix}."
     EL198 = (
-        "The label '{label}' is none of those that the component '{name}' was initialized with: "
-        "{labels}. Make it anew and initialize it with data that has all labels, or give them in "
-        "[initialize.components.{name}] labels."
+        "The labels of the component '{name}' are {labels}, but {problem}. Initialize a new "
+        "component with data that has all labels, or list them in "
+        "[initialize.components.{name}] labels, with nO = null in its model."
     )
     EL199 = (
         "The doc '{text}' has a gold label, but no pair of texts to predict it from: spaCy's own "
@@ -423,89 +411,31 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL200 = (
         "The group '{group}' of the doc '{text}' has {n} spans labelled 'V', expected one: the "
-        "predicate, of at least one token. Give each predicate a group of its own, with its "
+        "predicate, of at least one token. Give each predicate a separate group with its "
         "arguments."
     )
-    EL201 = "threshold = {value} is not possible, expected a probability, 0 to 1."
     EL202 = (
-        "The doc '{text}' has no group '{group}', and this component is told to expect it "
-        '(predicates = "given"). Set doc.spans["{group}"], which may be empty; in a corpus, by '
-        'spacy-elmo.SpanCorpus.v1 with groups = ["{group}"]. Or set predicates = "predicted".'
-    )
-    EL210 = (
-        "share = {value} is not possible: spans that are kept as mentions, of the number of "
-        "tokens. Set a number in (0, 1], such as 0.3."
-    )
-    EL211 = (
-        'prefix = "" is not possible: the span groups of clusters begin with it. Set a name, such '
-        'as "coref_clusters".'
-    )
-    EL212 = "mention_weight = {value} is not possible, expected a number of at least 0."
-    EL213 = (
-        "The component '{name}' has no clusters to learn from: no doc of the training data has two "
-        "mentions in a span group '{prefix}_1', '{prefix}_2' and so on. Make such docs with "
-        "`python -m spacy elmo convert-data ontogum`, or set `prefix` in [components.{name}]; for "
-        "clusters of one mention set `singletons = true`."
-    )
-    EL220 = (
-        "window = {window} and stride = {stride} are not possible with max_answer = {max_answer}: "
-        "an answer could lie in no window whole. Set `stride` to {most} or less, and at least 1; "
-        "or a longer window."
+        "The doc '{text}' has no group '{group}', which predicates = \"given\" expects. Set "
+        'doc.spans["{group}"], which may be empty; in a corpus, by spacy-elmo.SpanCorpus.v1 with '
+        'groups = ["{group}"]. Or set predicates = "predicted".'
     )
     EL221 = (
-        "The gold answer '{answer}' lies outside of the context of the doc '{text}'. The spans of "
+        "The gold answer '{answer}' is outside of the context of the doc '{text}'. The spans of "
         "the group 'answers' have to be inside of the span of 'context'."
     )
-    EL222 = (
-        "The training data of the component '{name}' has no answers to learn from (docs: {n_docs}; "
-        "with a question and a context: {n_pairs}). It needs docs with the span groups "
-        "'question', 'context' and 'answers', as `python -m spacy elmo convert-data squad` makes "
-        "them."
-    )
     EL223 = (
-        "'{path}' is not in SQuAD's format: {problem}. Expected is JSON such as "
+        "'{path}' is not in SQuAD's format: {problem}. Expected JSON such as "
         '{{"data": [{{"title": "", "paragraphs": [{{"context": "", "qas": [...]}}]}}]}}.'
     )
-    EL224 = (
-        "parts = '{value}' is not possible. Give three numbers of at least 0 with commas between, "
-        "the shares of train, dev and test, such as '8,1,1'."
-    )
-    EL225 = "{key} = {value} is not possible, expected a number from 0 to 1."
-    EL226 = (
-        "n = {n} answers are asked for, but the component '{name}' keeps from 1 to {n_best} of a "
-        "doc. Ask for fewer, or set `n_best` in [components.{name}]."
-    )
     EL227 = (
-        "The component '{name}' has not run: the pipeline has {known}. Give the `nlp` that it is "
-        "in, and enable it if it is disabled."
-    )
-    EL303 = (
-        "The model of the component '{name}' was given nO = {nO}, but needs {n} for the labels "
-        "{labels}. Set nO = null in its config, or give the labels in "
-        "[initialize.components.{name}] labels."
+        "The component '{name}' has set no result: the pipeline runs {known}. Give the `nlp` that "
+        "has the component, enable it if it is disabled, and disable others of its kind."
     )
     EL318 = (
-        "The cats of the pair '{text}' do not say which label is right: {cats}. Give one of them "
-        "1.0 and the others 0.0; all of them 0.0 for a pair without a gold label. If some are of "
-        "another component, such as a `textcat`, give each its own labels in "
+        "The cats of the pair '{text}' do not determine its label: {cats}. Give one of them 1.0 "
+        "and the others 0.0; all of them 0.0 for a pair without a gold label. If some belong to "
+        "another component, such as a `textcat`, list the labels of each in "
         "[initialize.components]."
-    )
-    EL320 = (
-        "The augmenter makes {found} tokens of the {n} of the doc '{text}': where its gold spans "
-        "are among them is not known. Take one that keeps the tokens, such as "
-        "spacy.lower_case.v1 or spacy.orth_variants.v1."
-    )
-    EL322 = (
-        "The pipeline has another component that answers: what '{name}' has said was replaced by "
-        "'{other}'. Ask `with nlp.select_pipes(disable=\"{other}\")`."
-    )
-    EL334 = (
-        "'V' is no role: it marks the predicate itself, which the component '{name}' knows without "
-        "a label. Leave it out of the labels; the span groups srl_N keep it."
-    )
-    EL338 = (
-        "All answers that the component '{name}' could learn from are longer than "
-        "`max_answer = {max_answer}` (questions: {n}). Raise it in [components.{name}]."
     )
     # Embed, search, senses
     EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
@@ -872,39 +802,18 @@ class Warnings(metaclass=ErrorsWithCodes):
         "the language), or give text whose words are separated."
     )
     # Tasks
-    WL034 = (
-        "The training data has arguments of the role '{label}', which the component does not know: "
-        "nothing is learned from their tokens. Initialize it with all roles; without `labels`, it "
-        "collects them from the data."
-    )
-    WL035 = (
-        "The training data has frames whose arguments overlap each other or their predicate. Of "
-        "overlapping arguments, only the longest is learned from, and none that overlaps its "
-        "predicate; in scores, all of them count."
-    )
-    WL036 = (
-        "The training data has arguments outside of their predicate's sentence, or of the window "
-        "that is read for it. Nothing is learned from their tokens. Check the sentence starts of "
-        "the docs, or raise `max_tokens` of spacy-elmo.SRLTagger.v1."
-    )
+    WL034 = "The training data has arguments that {problem}."
     WL037 = (
         "Clusters of one mention in the training data of '{name}': {n_single} of {n}, and "
-        "`singletons = false`: they are not learned, and count as not found. Set `singletons = "
-        "true` in [components.{name}]."
-    )
-    WL038 = (
-        "The training data of '{name}' has no clusters of one mention, and `singletons = true`: "
-        "nothing tells which mentions without another one there are. Set `singletons = false` in "
-        "[components.{name}]."
+        "`singletons = {found}`. Set `singletons = {other}` in [components.{name}]."
     )
     WL039 = (
-        "Some gold mentions begin or end inside of a token of the tokenizer's: '{name}' cannot "
-        'learn them. In [corpora] take `@readers = "spacy-elmo.CorefCorpus.v1"` with '
-        "`gold_tokens = true`."
+        "Some gold {what} begin or end inside of a token: '{name}' cannot learn them. In "
+        '[corpora] take `@readers = "{reader}.'
     )
     WL040 = (
-        "The training data of '{name}' has no question without an answer: the component learns "
-        "that each has one, and its probability of no answer means nothing. Add such questions, "
+        "The training data of '{name}' has no question without an answer: its probabilities of no "
+        "answer will mean nothing. Add such questions, "
         "as `python -m spacy elmo convert-data squad ... --negatives 0.2` makes them."
     )
     WL041 = (
@@ -913,19 +822,8 @@ class Warnings(metaclass=ErrorsWithCodes):
         "Scores use the texts of the file for all."
     )
     WL042 = (
-        "Questions whose answers are all longer than `max_answer = {max_answer}`: {n_long} of "
-        "{n_questions}. '{name}' cannot learn them. Raise it in [components.{name}] if they are "
-        "many."
-    )
-    WL059 = (
-        "Some gold predicates or arguments begin or end inside of a token of the tokenizer's: "
-        "nothing is learned of these tokens. In [corpora] take `@readers = "
-        '"spacy-elmo.SpanCorpus.v1"` with `gold_preproc = true`.'
-    )
-    WL067 = (
-        "Mentions in the training data of '{name}' that have more than {max_span} tokens: {n_long} "
-        "of {n}. They are not learned, and count as not found. Raise `max_span` in "
-        "[components.{name}.model]."
+        "The training data of '{name}' has {what} longer than `{setting}`: {n_long} of {n}. They "
+        "are not learned. Raise the setting in [components.{name}] if they are many."
     )
     # Experiments and explore
     # Command line

@@ -20,7 +20,7 @@ from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import make_elmo
 from spacy_elmo.pipeline.presets import PRESETS
 from spacy_elmo.registry import task_readers
-from spacy_elmo.tasks.qa.gold_answers import set_gold
+from spacy_elmo.tasks.qa.answers import set_gold
 
 from .acceptance.test_names import NAMES
 from .support.helpers import ROOT

@@ -7,8 +7,7 @@ from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..tasks.coref.chain_display import render_chains
-from ..tasks.coref.clusters import PREFIX, get_chains
+from ..tasks.coref.clusters import PREFIX, get_chains, render_chains
 from ..tasks.srl.frames import describe_frame, read_frames
 
 _PAGE = """\

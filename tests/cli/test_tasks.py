@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.explore.task_sections import describe_answers
 from spacy_elmo.pipeline.elmo import Elmo
-from spacy_elmo.tasks.qa.gold_answers import set_gold
+from spacy_elmo.tasks.qa.answers import set_gold
 
 from ..support.helpers import make_nlp
 from ..support.toy_roles import LISTENER, add_srl

@@ -7,8 +7,6 @@ import srsly
 from spacy.tokens import DocBin
 
 from ..data.pipeline_0_1_0.make import TEXTS, read_docs
-from ..data.tasks_0_1_0.make import TASKS as TASK_NAMES
-from ..data.tasks_0_1_0.make import read_docs as read_task_docs
 from ..support.helpers import DATA
 
 PIPELINE = DATA / "pipeline_0_1_0"
@@ -66,33 +64,3 @@ def test_the_fixture_is_what_its_script_describes():
     tokens = [t for doc in srsly.read_json(PIPELINE / "expected.json") for t in doc["tokens"]]
     # Outputs that differ from token to token: a broken component could not say them.
     assert all(len({str(t[i]) for t in tokens}) >= 3 for i in range(5))
-
-
-TASKS = DATA / "tasks_0_1_0"
-
-
-def assert_close_to(found, expected):
-    """The same, but for the last digits of numbers."""
-    assert type(found) is type(expected)
-    if isinstance(found, (dict, list)):
-        assert len(found) == len(expected)
-        keys = found if isinstance(found, dict) else range(len(found))
-        for key in keys:
-            assert_close_to(found[key], expected[key])
-    elif isinstance(found, float):
-        assert found == pytest.approx(expected, abs=1e-3)
-    else:
-        assert found == expected
-
-
-def test_task_components_say_the_same(tmp_path):
-    expected = srsly.read_json(TASKS / "expected.json")
-    nlp = spacy.load(TASKS / "pipeline")
-
-    assert_close_to(read_task_docs(nlp, TASKS), expected)
-    nlp.to_disk(tmp_path)
-    assert_close_to(read_task_docs(spacy.load(tmp_path), TASKS), expected)
-    # Each component says something: a broken one could not.
-    assert set(nlp.pipe_names) == {"elmo", "elmo_srl", *TASK_NAMES}
-    for key in ("ents", "cats", "entailment", "answer", "chains", "frames"):
-        assert len({str(doc[key]) for doc in expected}) >= 3, key

@@ -8,10 +8,10 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 
 from spacy_elmo.tasks.coref.clusters import set_gold_clusters
-from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
-from spacy_elmo.tasks.qa.gold_answers import set_gold
-from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
-from spacy_elmo.tasks.shared.span_corpus import copy_spans
+from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
+from spacy_elmo.tasks.qa.answers import set_gold
+from spacy_elmo.tasks.qa.spans import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.shared.corpora import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
 from .helpers import SHAPE, make_nlp
@@ -162,7 +162,7 @@ def _spaces(doc):
 
 def encode_past(module, X):
     """What `EncoderWithPast` makes of one sequence."""
-    n_read = X.shape[1] - module.n_past
+    n_read = X.shape[1] - module.skip_width
     return torch.cat([module.lstm.layers[0](X[:, :n_read])[0], X[:, n_read:]], 1)
 
 

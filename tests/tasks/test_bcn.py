@@ -1,13 +1,9 @@
 """The architecture for `textcat`."""
 
 import numpy as np
-import pytest
-import spacy
 import torch
 
-from spacy_elmo.tasks.sentiment.bcn import BCN, build_textcat_bcn_v1
-
-from ..support.toy_tasks import HASHED, make_task
+from spacy_elmo.tasks.sentiment import BCN
 
 
 def oracle(module, X):
@@ -37,20 +33,3 @@ def test_gradients_are_those_of_finite_differences():
     module = BCN(3, 4, 2).double()
     X = torch.randn(6, 3, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda X: module(X, [2, 4]), X)
-
-
-def test_classes_exclude_each_other_or_not():
-    (doc,) = make_task("textcat").pipe(["green ham"])
-    assert sum(doc.cats.values()) == pytest.approx(1)
-    (doc,) = make_task("textcat_multilabel").pipe(["green ham"])
-    assert sum(doc.cats.values()) != pytest.approx(1, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    "settings, code",
-    [({"width": 5}, "EL192"), ({"dropout": 1}, "EL191"), ({"maxout_pieces": 0}, "EL012")],
-)
-def test_impossible_settings_are_refused(settings, code):
-    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
-    with pytest.raises(ValueError, match=code):
-        build_textcat_bcn_v1(tok2vec, True, **settings)

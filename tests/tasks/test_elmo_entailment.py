@@ -7,17 +7,14 @@ import pytest
 import spacy
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 from spacy.training import Example
-from torch.nn.utils.rnn import pad_sequence
 
 from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
-from spacy_elmo.tasks.entailment.esim import ESIM, build_entailment_esim_v1
-from spacy_elmo.tasks.shared.attention import align, masked_softmax, pad, pool_max, pool_mean
+from spacy_elmo.tasks.entailment.esim import ESIM
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
-from ..support.helpers import TEXTS
-from ..support.toy_tasks import HASHED, encode_past, make_examples, make_gold, make_task, train
+from ..support.toy_tasks import HASHED, encode_past, make_examples, make_gold, make_task
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +84,8 @@ def test_labels_that_another_component_has_too_are_kept_apart(first):
         pipe.predict_pair(nlp, "a", "b")
 
 
-def test_empty_pairs_do_not_depend_on_others(nlp, pipe):
-    alone = pipe.predict_pair(nlp, "", "")
-    beside, _ = pipe.predict_pairs(nlp, [("", ""), ("ham", "eggs")])
-    assert beside == alone
-
-
 @pytest.mark.parametrize(
-    "nO, problem", [(2, None), (1, "EL198.*'no'"), (3, "EL303.*nO = 3.*needs 2")]
+    "nO, problem", [(2, None), (1, "EL198.*'no'"), (3, "EL198.*nO = 3.*need 2")]
 )
 def test_outputs_may_be_given(nO, problem):
     nlp = spacy.blank("en")
@@ -106,16 +97,6 @@ def test_outputs_may_be_given(nO, problem):
     else:
         nlp.initialize(lambda: examples)
         assert len(pipe.predict_pair(nlp, "ham", "eggs")) == 2
-
-
-def test_the_order_of_the_texts_counts(nlp, pipe):
-    one, other = pipe.predict_pairs(nlp, [("Sam", "eggs"), ("eggs", "Sam")])
-    assert one["yes"] != pytest.approx(other["yes"], abs=1e-4)
-
-
-def test_other_docs_stay_as_they_are(nlp):
-    for doc in nlp.pipe(TEXTS):
-        assert doc.cats == {} and doc._.entailment is None
 
 
 def test_other_docs_are_not_learned_from(pipe, nlp):
@@ -147,7 +128,7 @@ def add(nlp, **settings):
 def test_it_cannot_learn_without_labels():
     nlp = spacy.blank("en")
     pipe = add(nlp)
-    with pytest.raises(ValueError, match="EL194.*at least 2 labels.*has: none.*convert-data"):
+    with pytest.raises(ValueError, match="EL194.*labels: none; expected at least 2.*convert-data"):
         pipe.initialize(lambda: make_examples(nlp, [nlp.make_doc("a")]))
 
 
@@ -157,23 +138,10 @@ def test_labels_are_names(label):
         add(spacy.blank("en")).add_label(label)
 
 
-def test_labels_come_before_training(pipe):
-    assert pipe.add_label("yes") == 0
-    with pytest.raises(ValueError, match="EL198.*'perhaps'"):
-        pipe.add_label("perhaps")
-
-
-def test_without_training_it_says_so():
-    nlp = spacy.blank("en")
-    pipe = add(nlp)
-    with pytest.raises(ValueError, match="EL190"):
-        pipe.predict_pair(nlp, "a", "b")
-
-
 def test_labels_never_seen_are_errors_in_training_and_mistakes_in_scores(nlp):
     (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
     example.reference.cats = {"perhaps": 1.0}
-    with pytest.raises(ValueError, match="EL198.*'perhaps'.*: yes, no"):
+    with pytest.raises(ValueError, match="EL198.* yes, no, .*'perhaps'"):
         nlp.update([example])
 
     scores = nlp.evaluate([example])
@@ -216,7 +184,7 @@ def test_a_textcat_learns_from_the_same_docs_if_both_know_their_labels(are_given
     labels = {"elmo_entailment": ["yes", "no"], "textcat_multilabel": ["positive", "negative"]}
     if not are_given:
         nlp.initialize(lambda: examples)
-        with pytest.raises(ValueError, match="EL318.*each its own labels"):
+        with pytest.raises(ValueError, match="EL318.*labels of each"):
             nlp.update(examples)
         return
     nlp.config["initialize"]["components"] = {k: {"labels": v} for k, v in labels.items()}
@@ -238,17 +206,6 @@ def test_docs_that_were_stored_plainly_are_scored(nlp):
     assert score_entailment(examples)["entailment_acc"] == expected > 0
 
 
-def test_gold_that_names_the_right_label_alone_is_scored(nlp, pipe):
-    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 2))
-    for eg, label in zip(examples, ("no", "yes")):
-        eg.reference.cats = {label: 1.0}
-        eg.predicted.cats = {"yes": 0.9, "no": 0.1}
-
-    assert score_entailment(examples)["entailment_acc"] == 0.5
-    assert score_entailment(examples[:1], labels=pipe.labels)["entailment_acc"] == 0
-    assert pipe.score(examples[:1])["entailment_acc"] == 0
-
-
 def test_gold_without_pairs_to_predict_is_said(nlp):
     (gold,) = make_gold(nlp, "elmo_entailment", 1)
     example = Example(nlp.make_doc(gold.text), gold)
@@ -268,21 +225,6 @@ def test_scores_count_labels(nlp):
     assert scores["entailment_acc"] == pytest.approx(2 / 3)
     assert scores["entailment_macro_f"] == pytest.approx(2 / 3)
     assert scores["entailment_f_per_type"]["a"] == {"p": 1, "r": 0.5, "f": pytest.approx(2 / 3)}
-
-
-def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
-    pipe.to_disk(tmp_path)
-    before = pipe.predict_pair(nlp, "ham", "eggs")
-    content = (tmp_path / "model").read_bytes()
-    (tmp_path / "model").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match="EL104"):
-        pipe.from_disk(tmp_path)
-    assert pipe.predict_pair(nlp, "ham", "eggs") == before
-
-    (tmp_path / "digests.json").unlink()
-    (tmp_path / "model").write_bytes(b"\x80")
-    with pytest.raises(ValueError, match="EL116"):
-        pipe.from_disk(tmp_path)
 
 
 @pytest.mark.parametrize("word_match", [True, False])
@@ -316,11 +258,11 @@ def oracle(module, a, b, matches):
     return torch.tanh(module.output(torch.cat(pooled)))
 
 
-@pytest.mark.parametrize("n_past", [0, 2])
+@pytest.mark.parametrize("skip_width", [0, 2])
 @pytest.mark.parametrize("word_match", [True, False])
-def test_the_network_is_that_of_the_paper(word_match, n_past):
+def test_the_network_is_that_of_the_paper(word_match, skip_width):
     torch.manual_seed(0)
-    module = ESIM(5, n_past, width=6, word_match=word_match)
+    module = ESIM(5, skip_width, width=6, word_match=word_match)
     pairs = [(2, 4), (3, 1), (1, 7)]
     firsts, seconds = ([torch.randn(p[i], 5) for p in pairs] for i in (0, 1))
     lengths = [len(X) for X in [*firsts, *seconds]]
@@ -358,51 +300,3 @@ def test_new_words_are_found_by_their_match(word_match):
     new = make_examples(nlp, [draw(names[30:]) for _ in range(60)])
     right = nlp.evaluate(new)["entailment_acc"]
     assert right > 0.9 if word_match else right < 0.75
-
-
-@pytest.mark.parametrize("lengths", [[2, 0, 3], [0, 0], [4], [1, 1]], ids=str)
-def test_padding_is_torch_s_own(lengths):
-    X = torch.randn(sum(lengths), 3, requires_grad=True)
-
-    padded, mask = pad(X, lengths)
-
-    expected = pad_sequence(list(X.split(lengths)), batch_first=True)
-    assert torch.equal(padded, expected) and mask.shape == padded.shape[:2]
-    weights = torch.randn_like(padded)
-    ours, theirs = (torch.autograd.grad((Y * weights).sum(), X)[0] for Y in (padded, expected))
-    assert torch.equal(ours, theirs)
-
-
-def test_padding_never_counts():
-    X, lengths = torch.randn(5, 3), [2, 0, 3]
-    padded, mask = pad(X, lengths)
-    assert mask.sum(1).tolist() == lengths
-    for pool, own in ((pool_mean, lambda P: P.mean(0)), (pool_max, lambda P: P.amax(0))):
-        pooled = pool(padded, mask)
-        np.testing.assert_allclose(pooled[0], own(X[:2]), atol=1e-6)
-        assert not pooled[1].any()
-    of_b, of_a = align(padded, padded, mask, mask)
-    assert not of_b[~mask].any() and not of_a[1].any()
-    assert masked_softmax(torch.zeros(2), torch.tensor([True, False])).tolist() == [1, 0]
-
-
-@pytest.mark.parametrize("settings, code", [({"width": 5}, "EL192"), ({"dropout": 1}, "EL191")])
-def test_impossible_settings_are_refused(settings, code):
-    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
-    with pytest.raises(ValueError, match=code):
-        build_entailment_esim_v1(tok2vec, **settings)
-
-
-def test_dropout_is_for_training_alone(nlp):
-    nlp = make_task("elmo_entailment", dropout=0.5, with_elmo=False)
-    pipe = nlp.get_pipe("elmo_entailment")
-    assert pipe.predict_pair(nlp, "ham", "eggs") == pipe.predict_pair(nlp, "ham", "eggs")
-    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment"))
-    losses = {nlp.update(examples, sgd=False)["elmo_entailment"] for _ in range(2)}
-    assert len(losses) == 2
-
-
-def test_pairs_train_beside_other_docs():
-    nlp = make_task("elmo_entailment")
-    docs = [*make_gold(nlp, "elmo_entailment"), Doc(nlp.vocab, words=["x"]), Doc(nlp.vocab)]
-    assert train(nlp, docs, 2)["elmo_entailment"] > 0

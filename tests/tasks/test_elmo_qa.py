@@ -5,19 +5,13 @@ import random
 import numpy as np
 import pytest
 import spacy
-from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from thinc.api import Config
 
-from spacy_elmo.tasks.qa.gold_answers import set_gold
-from spacy_elmo.tasks.qa.qa_model import build_qa_bidaf_v1
-from spacy_elmo.tasks.qa.qa_readings import choose_windows, cut_context, read_doc
-from spacy_elmo.tasks.qa.qa_scorer import score_qa
-from spacy_elmo.tasks.shared.text_pairs import get_pair
+from spacy_elmo.tasks.qa.answers import score_qa, set_gold
+from spacy_elmo.tasks.qa.spans import choose_windows, read_doc
 
-from ..support.helpers import ROOT, TEXTS, silently
-from ..support.toy_tasks import HASHED, MODELS, QA, make_examples, make_gold, make_task, train
+from ..support.toy_tasks import HASHED, MODELS, QA, make_examples, make_gold, make_task
 
 # Odd whitespace: all characters of the context count.
 CONTEXTS = [
@@ -103,25 +97,6 @@ def test_without_words_there_is_no_answer(nlp, pipe, question, context):
     assert pipe.top_answers(nlp, question, context) == []
 
 
-def test_other_docs_stay_as_they_are(nlp):
-    for doc in nlp.pipe(TEXTS):
-        assert "answers" not in doc.spans
-        assert doc._.qa_answer is None and doc._.qa_answers is None
-
-
-def test_half_a_pair_is_an_error(nlp):
-    doc = Doc(nlp.vocab, words=["a", "b"])
-    doc.spans["question"] = [doc[:1]]
-    with pytest.raises(ValueError, match="EL195.*'context': 0"):
-        nlp(doc)
-
-
-def test_other_docs_are_not_learned_from(nlp):
-    examples = make_examples(nlp, make_gold(nlp, "textcat", 4))
-    assert nlp.update(examples)["elmo_qa"] == 0
-    assert score_qa(examples)["qa_em"] is None
-
-
 def test_pairs_without_gold_are_not_learned_from(nlp, pipe):
     doc = pipe.make_pair(nlp, "Sam", "eggs ham")
     examples = [Example(doc, doc.copy())]
@@ -167,14 +142,6 @@ def no_answer(nlp):
     return doc
 
 
-def test_answers_of_which_no_tokens_are_known_are_scored_and_not_learned(nlp, pipe):
-    doc = pipe.make_pair(nlp, "Sam", "eggs ham")
-    set_gold(doc, [], ["19"])
-    examples = make_examples(nlp, [doc])
-    assert nlp.update(examples)["elmo_qa"] == 0
-    assert nlp.evaluate(examples)["qa_has_answer_em"] == 0
-
-
 def test_gold_outside_of_the_context_is_said(nlp):
     example = make_example(nlp, "eggs ham", "ham")
     doc = example.reference
@@ -200,7 +167,7 @@ def test_it_cannot_learn_without_answers():
     nlp = spacy.blank("en")
     pipe = add(nlp)
     docs = [nlp.make_doc("a"), pipe.make_pair(nlp, "a", "b"), no_answer(nlp)]
-    with pytest.raises(ValueError, match="EL222.*docs: 3; .*context: 2.*convert-data squad"):
+    with pytest.raises(ValueError, match="EL194.*docs: 3, .*context: 2.*convert-data squad"):
         pipe.initialize(lambda: make_examples(nlp, docs))
 
 
@@ -208,7 +175,7 @@ def test_it_says_if_all_answers_are_too_long():
     nlp = spacy.blank("en")
     pipe = add(nlp, max_answer=2)
     long = make_example(nlp, "eggs ham Sam green", "ham Sam green")
-    with pytest.raises(ValueError, match="EL338.*'elmo_qa'.*`max_answer = 2`.*questions: 1"):
+    with pytest.raises(ValueError, match="EL194.*'elmo_qa'.*`max_answer = 2`.*questions: 1"):
         pipe.initialize(lambda: [long])
 
 
@@ -219,17 +186,10 @@ def test_it_says_if_no_answer_cannot_be_learned():
         pipe.initialize(lambda: [make_example(nlp, "eggs ham", "ham")])
 
 
-def test_without_training_it_says_so():
-    nlp = spacy.blank("en")
-    pipe = add(nlp)
-    with pytest.raises(ValueError, match="EL190"):
-        pipe.answer(nlp, "a", "b")
-
-
 def test_a_pipeline_without_the_component_is_said(nlp, pipe):
-    with pytest.raises(ValueError, match="EL227.*'elmo_qa' has not run.*no components"):
+    with pytest.raises(ValueError, match="EL227.*'elmo_qa'.* no components"):
         pipe.answer(spacy.blank("en"), "a", "b")
-    with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227.*has elmo"):
+    with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227.*runs elmo"):
         pipe.top_answers(nlp, "a", "b")
 
 
@@ -241,7 +201,7 @@ def test_answers_are_those_of_the_component_that_is_asked():
 
     assert second.answer(nlp, "Who ?", "Sam likes ham .").no_answer
     for ask in (pipe.answer, pipe.top_answers):
-        with pytest.raises(ValueError, match="EL322.*'elmo_qa' has said .* by 'second'"):
+        with pytest.raises(ValueError, match="EL227.*'elmo_qa'"):
             ask(nlp, "Who ?", "Sam likes ham .")
         # Which says nothing of one that has not run.
         with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227"):
@@ -252,56 +212,9 @@ def test_answers_are_those_of_the_component_that_is_asked():
 
 @pytest.mark.parametrize("n", [0, 6])
 def test_only_so_many_answers_are_kept(nlp, pipe, n):
-    with pytest.raises(ValueError, match=f"EL226.*n = {n}.*from 1 to 5"):
+    with pytest.raises(ValueError, match=f"EL191.*n = {n} .*1 to 5"):
         pipe.top_answers(nlp, "a", "b", n=n)
     assert len(pipe.top_answers(nlp, "a", "b c d", n=2)) == 2
-
-
-@pytest.mark.parametrize(
-    "settings, code",
-    [
-        ({"window": 10, "stride": 5, "max_answer": 7}, "EL220.*stride.* to 4 or less"),
-        ({"stride": 0}, "EL220"),
-        ({"max_answer": 0}, "EL220"),
-        ({"train_windows": 0}, "EL012"),
-        ({"n_best": 0}, "EL012"),
-        ({"threshold": 1.5}, "EL225.*threshold = 1.5"),
-    ],
-)
-def test_impossible_settings_are_refused(settings, code):
-    with pytest.raises(ValueError, match=code):
-        add(spacy.blank("en"), **settings)
-
-
-@pytest.mark.parametrize("settings, code", [({"width": 5}, "EL192"), ({"dropout": 1}, "EL191")])
-def test_impossible_settings_of_the_model_are_refused(settings, code):
-    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
-    with pytest.raises(ValueError, match=code):
-        build_qa_bidaf_v1(tok2vec, **settings)
-
-
-def test_dropout_is_for_training_alone():
-    nlp = make_task("elmo_qa", dropout=0.5, with_elmo=False)
-    pipe = nlp.get_pipe("elmo_qa")
-    one, other = (pipe.answer(nlp, "Sam", "ham Sam")[1:] for _ in range(2))
-    assert one == other
-    examples = make_examples(nlp, make_gold(nlp, "elmo_qa"))
-    assert len({nlp.update(examples, sgd=False)["elmo_qa"] for _ in range(2)}) == 2
-
-
-def test_self_attention_is_an_option():
-    nlp = make_task("elmo_qa", self_attention=False)
-    other = make_task("elmo_qa")
-    size = [len(each.get_pipe("elmo_qa").to_bytes()) for each in (nlp, other)]
-    assert size[0] < size[1]
-    pair = "Sam", "ham Sam eggs"
-    answers = [each.get_pipe("elmo_qa").answer(each, *pair) for each in (nlp, other)]
-    assert answers[0].probability != answers[1].probability
-
-
-def test_words_of_both_texts_are_an_option(pipe):
-    nlp = make_task("elmo_qa", word_match=False)
-    assert len(nlp.get_pipe("elmo_qa").to_bytes()) < len(pipe.to_bytes())
 
 
 @pytest.mark.parametrize("word_match", [True, False])
@@ -327,19 +240,6 @@ def test_a_new_word_is_found_by_its_match(word_match):
 
 
 # ---- contexts longer than the window
-
-
-@pytest.mark.parametrize("n", [1, 9, 10, 11, 16, 17, 100])
-def test_windows_cover_the_context(n):
-    windows = cut_context(3, 3 + n, 10, 6)
-
-    assert {i for start, end in windows for i in range(start, end)} == {*range(3, 3 + n)}
-    assert all(end - start <= 10 for start, end in windows)
-    assert len(windows) == max(1, -(-(n - 10) // 6) + 1)
-    # Every span of up to 5 tokens is in a window whole.
-    for start in range(3, 3 + n):
-        for end in range(start + 1, min(start + 5, 3 + n) + 1):
-            assert any(first <= start and end <= last for first, last in windows)
 
 
 def set_windows(pipe, **settings):
@@ -385,40 +285,12 @@ def test_probabilities_are_those_of_the_whole_context(nlp, short):
 def test_long_contexts_in_batches_change_nothing(nlp, short, monkeypatch):
     pairs = [("Sam", make_long(n, seed=n)) for n in (3, 50, 1, 20)]
     expected = list(short.answers(nlp, pairs))
-    monkeypatch.setattr("spacy_elmo.tasks.shared.padded_batches.MOST_PADDED", 12)
+    monkeypatch.setattr("spacy_elmo.tasks.shared.attention.MOST_PADDED", 12)
     monkeypatch.setattr("spacy_elmo.tasks.qa.elmo_qa._N_DOCS", 3)
     for settings in ({}, {"batch_size": 1}):
         for answer, other in zip(short.answers(nlp, pairs, **settings), expected):
             assert answer[1:4] == other[1:4]
             np.testing.assert_allclose(answer[4:], other[4:], atol=1e-5, rtol=0)
-
-
-def test_memory_is_bounded(nlp, short, monkeypatch):
-    """However long a context is, so much is read at a time."""
-    sizes = []
-    from spacy_elmo.tasks.qa import qa_model
-    from spacy_elmo.tasks.shared import padded_batches
-
-    def watched(model, Xs, *args, **kwargs):
-        sizes.append(max(map(len, Xs)) * len(Xs) // 2)
-        return run_rows(model, Xs, *args, **kwargs)
-
-    run_rows = qa_model.run_rows
-    monkeypatch.setattr(qa_model, "run_rows", watched)
-    monkeypatch.setattr(padded_batches, "MOST_PADDED", 60)
-    short.answer(nlp, "Sam", make_long(500))
-    assert len(sizes) > 10 and max(sizes) <= 60
-
-
-def test_long_questions_are_read_in_part(nlp, short):
-    question = make_long(6)
-    one, other = (
-        short.answer(nlp, q, "Sam eggs ham").no_answer for q in (question, question + " Sam" * 9)
-    )
-    # The biLM has read all; what the network reads is of the same length.
-    doc = short.make_pair(nlp, question + " Sam" * 9, "Sam eggs ham")
-    assert read_doc(doc, 6, 4).question == (0, 6)
-    assert 0 < one < 1 and 0 < other < 1
 
 
 def test_training_reads_some_windows():
@@ -451,53 +323,3 @@ def test_long_contexts_are_learned(tmp_path):
     losses = [nlp.update(examples, sgd=optimizer)["elmo_qa"] for _ in range(40)]
     assert losses[-1] < losses[0] / 2
     assert nlp.evaluate(examples)["qa_em"] > 0.8
-
-
-def test_pairs_train_beside_other_docs():
-    nlp = make_task("elmo_qa")
-    docs = [*make_gold(nlp, "elmo_qa"), Doc(nlp.vocab, words=["x"]), Doc(nlp.vocab)]
-    assert train(nlp, docs, 2)["elmo_qa"] > 0
-
-
-def test_damage_is_noticed_and_changes_nothing(nlp, pipe, tmp_path):
-    pipe.to_disk(tmp_path)
-    before = pipe.answer(nlp, "Sam", "ham Sam eggs")[1:]
-    content = (tmp_path / "model").read_bytes()
-    (tmp_path / "model").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match="EL104"):
-        pipe.from_disk(tmp_path)
-    assert pipe.answer(nlp, "Sam", "ham Sam eggs")[1:] == before
-
-
-def test_a_saved_model_of_another_shape_is_said(nlp, pipe):
-    other = make_task("elmo_qa", width=16)
-    with pytest.raises(ValueError, match="EL02"):
-        other.get_pipe("elmo_qa").from_bytes(pipe.to_bytes())
-
-
-def test_contexts_keep_their_whitespace(nlp, pipe):
-    for context in CONTEXTS:
-        doc = pipe.make_pair(nlp, " Sam? ", context)
-        pair = get_pair(doc, ("question", "context"))
-        assert pair.first.text == "Sam?"
-        assert doc.text[pair.second.start_char :] == context
-
-
-def test_the_config_of_the_page_trains(tmp_path):
-    page = (ROOT / "docs" / "tasks.md").read_text("utf-8")
-    (text,) = (
-        t for t in page.split("```ini\n")[1:] if "spacy-elmo.QABiDAF.v2" in t.split("```")[0]
-    )
-    config = Config().from_str(text.split("```")[0], interpolate=False)
-    filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config
-    (tmp_path / "config.cfg").write_text(filled.to_str())
-    DocBin(docs=make_gold(spacy.blank("en"), "elmo_qa")).to_disk(tmp_path / "x.spacy")
-    overrides = {
-        **{f"paths.{part}": str(tmp_path / "x.spacy") for part in ("train", "dev")},
-        **{"training.max_steps": 2, "training.eval_frequency": 1},
-    }
-    silently(lambda: spacy_train(tmp_path / "config.cfg", tmp_path / "out", overrides=overrides))
-
-    trained = spacy.load(tmp_path / "out" / "model-last")
-    assert trained.meta["performance"]["qa_f1"] >= 0
-    assert trained.get_pipe("elmo_qa").answer(trained, "Who?", "Sam").text in ("", "Sam")

@@ -8,9 +8,9 @@ from thinc.api import prefer_gpu, require_cpu
 
 from spacy_elmo.layers import torch_shim
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
-from spacy_elmo.tasks.entailment.nli_files import PAIR_NAMES
+from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
-from spacy_elmo.tasks.qa.qa_readings import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.qa.spans import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.bilstm import bilstm
 
 from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output

@@ -61,7 +61,7 @@ def test_output_goes_past_the_encoder_of_pairs(name, places, tmp_path):
     body = find_body(nlp, name)
     # What is read beside the vectors.
     n_more = body.match.embedding_dim
-    widths = body.encode.lstm.layers[0].input_size - n_more, body.encode.n_past
+    widths = body.encode.lstm.layers[0].input_size - n_more, body.encode.skip_width
     assert widths == count_widths(places)
     assert_loads_same(nlp, name, [eg.predicted for eg in make_examples(nlp, gold)], tmp_path)
 
@@ -75,5 +75,5 @@ def test_output_goes_past_the_lstm_of_roles(places, tmp_path):
 
     assert train(nlp, gold, 2)["elmo_srl"] > 0
     body = find_body(nlp, "elmo_srl")
-    assert (body.project.in_features, body.n_past) == count_widths(places)
+    assert (body.project.in_features, body.skip_width) == count_widths(places)
     assert_loads_same(nlp, "elmo_srl", [nlp.make_doc("Sam likes ham")], tmp_path)

@@ -6,18 +6,21 @@ import lzma
 
 import pytest
 import spacy
-from spacy.cli import app
 from spacy.tokens import DocBin
 from spacy.training import Example
-from typer.testing import CliRunner
 
-from spacy_elmo.tasks.qa.answers import Ranking, set_answers
-from spacy_elmo.tasks.qa.gold_answers import get_gold
-from spacy_elmo.tasks.qa.qa_scorer import normalize_answer, score_answer, score_qa
-from spacy_elmo.tasks.qa.span_table import Ranked
-from spacy_elmo.tasks.qa.squad_files import read_squad
-from spacy_elmo.tasks.qa.squad_json import read_paragraphs
-from spacy_elmo.tasks.shared.span_corpus import SpanCorpus
+from spacy_elmo.tasks.qa.answers import (
+    Ranking,
+    get_gold,
+    normalize_answer,
+    score_exact,
+    score_f1,
+    score_qa,
+    set_answers,
+)
+from spacy_elmo.tasks.qa.spans import Ranked
+from spacy_elmo.tasks.qa.squad import read_paragraphs, read_squad
+from spacy_elmo.tasks.shared.corpora import SpanCorpus
 
 from ..support.helpers import SHARED
 
@@ -131,41 +134,20 @@ def test_other_formats_are_said(tmp_path, data, problem):
         read(write(tmp_path, data))
 
 
-@pytest.mark.parametrize("answer, problem", [({"text": "a"}, "answer_start"), ({}, "answer_start")])
-def test_answers_need_their_place(tmp_path, answer, problem):
-    path = make_file(tmp_path, {"question": "?", "answers": [answer]})
-    with pytest.raises(ValueError, match=rf"EL223.*answers\[0\] has no '{problem}'"):
-        read(path)
-
-
-@pytest.mark.parametrize("key", ["title", "context", "question", "id", "text"])
-def test_half_a_surrogate_pair_is_said(tmp_path, key):
-    half = {key: "\ud800"}
-    question = {"id": "1", "question": "?", "answers": [{"answer_start": 0, "text": "a"}]}
-    if key == "text":
-        question["answers"][0].update(half)
-    elif key in question:
-        question.update(half)
-    paragraph = {"context": half.get("context", "a"), "qas": [question]}
-    data = {"data": [{"title": half.get("title", "t"), "paragraphs": [paragraph]}]}
-    with pytest.raises(ValueError, match=rf"EL223.*{key}.*paragraphs\[0\]|EL223.*{key} is no text"):
-        read(write(tmp_path, data))
-
-
 def test_damage_and_size_are_said(tmp_path, monkeypatch):
     content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
     (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
     with pytest.raises(ValueError, match="EL103"):
         read(tmp_path / "x.xz")
     (tmp_path / "y.json").write_text("{")
-    with pytest.raises(ValueError, match="EL223.*no JSON"):
+    with pytest.raises(ValueError, match="EL223.*it is no"):
         read(tmp_path / "y.json")
     (tmp_path / "z.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(ValueError, match="EL155"):
         read(tmp_path / "z.json")
     with pytest.raises(ValueError, match="EL100"):
         read(tmp_path / "none.json")
-    monkeypatch.setattr("spacy_elmo.tasks.qa.squad_json._MOST_BYTES", 5)
+    monkeypatch.setattr("spacy_elmo.tasks.qa.squad._MOST_BYTES", 5)
     with pytest.raises(ValueError, match="EL223.*5 bytes or more"):
         read(tmp_path / "squad.json")
 
@@ -213,14 +195,14 @@ def test_parts_have_whole_articles_and_all_of_them(tmp_path):
 
 @pytest.mark.parametrize("parts", ["8,1", "8,1,x", "-1,1,1", "0,0,0", "", "nan,1,1", "inf,1,1"])
 def test_wrong_shares_are_said(tmp_path, parts):
-    with pytest.raises(ValueError, match="EL224.*'8,1,1'"):
+    with pytest.raises(ValueError, match="EL191.*'8,1,1'"):
         read(make_articles(tmp_path), part="dev", parts=parts)
 
 
 def test_wrong_parts_are_said(tmp_path):
     with pytest.raises(ValueError, match="EL017.*train, dev, test"):
         read(make_articles(tmp_path), part="valid")
-    with pytest.raises(ValueError, match="EL225.*negatives = 2"):
+    with pytest.raises(ValueError, match="EL191.*negatives = 2"):
         read(make_articles(tmp_path), negatives=2.0)
 
 
@@ -259,19 +241,6 @@ def test_the_nearest_paragraph_is_asked(tmp_path):
     path = write(tmp_path, {"data": [{"title": "x", "paragraphs": paragraphs}]})
     docs = read(path, negatives=1.0)
     assert [doc.spans["context"][0].text for doc in docs] == contexts[:2]
-
-
-def test_the_command_has_the_options(tmp_path):
-    path = make_articles(tmp_path)
-    spacy.registry.cli.get_all()
-    command = ["elmo", "convert-data", "squad", str(path), str(tmp_path / "x.spacy")]
-    options = ["--part", "train", "--parts=1,1,2", "--negatives", "0.5", "--without", str(path)]
-    result = CliRunner().invoke(app, [*command, *options[:-2]])
-    assert result.exit_code == 0, result.output
-    assert len(DocBin().from_disk(tmp_path / "x.spacy")) > 15
-    # Nothing is left.
-    result = CliRunner().invoke(app, [*command, *options])
-    assert result.exit_code == 1 and "EL326" in result.output
 
 
 @pytest.mark.skipif(not (SHARED / "data" / "tasks" / "qa").is_dir(), reason="needs ../shared")
@@ -323,15 +292,11 @@ def test_answers_are_normalised_as_in_the_script(text, expected):
         ("", ["y"], 0, 0),
         # Version 1.1 of the script: nothing in common, though the same.
         ("a", ["the"], 1, 0),
-        # Version 2.0, of a question without an answer.
-        ("", [], 1, 1),
-        ("x", [], 0, 0),
     ],
 )
 def test_answers_are_scored_as_in_the_script(predicted, golds, exact, f1):
-    result = score_answer(predicted, golds)
-    assert result[:2] == (exact, pytest.approx(f1))
-    assert result.has_answer == bool(golds)
+    assert max(score_exact(predicted, gold) for gold in golds) == exact
+    assert max(score_f1(predicted, gold) for gold in golds) == pytest.approx(f1)
 
 
 def test_scores_are_means_over_questions(tmp_path):
@@ -353,11 +318,3 @@ def test_scores_are_means_over_questions(tmp_path):
         "qa_has_answer_f1": pytest.approx((2 / 3) / 2),
         "qa_no_answer_acc": 0.5,
     }
-
-
-def test_docs_that_were_not_asked_have_no_answer(tmp_path):
-    (doc,) = read(make_file(tmp_path, ask("When?", "1896")))
-    predicted = doc.copy()
-    del predicted.spans["answers"]
-    assert score_qa([Example(predicted, doc)])["qa_f1"] == 0
-    assert score_qa([])["qa_em"] is None

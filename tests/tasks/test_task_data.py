@@ -10,8 +10,7 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.registry import task_readers
-from spacy_elmo.tasks.sentiment.sentiment_files import parse_tree
-from spacy_elmo.tasks.shared.bio_tags import read_tags
+from spacy_elmo.tasks.shared.annotations import read_tags
 from spacy_elmo.text.formats import read_lines
 
 CONLL = """-DOCSTART- -X- O O
@@ -115,12 +114,6 @@ def test_a_tab_in_a_text_of_a_pair_is_said(tmp_path):
         read(tmp_path, "snli", text)
 
 
-def test_other_comments_begin_no_document(tmp_path):
-    text = "# newdoc id = x\n# sent_id = x-1\n# text = Rome\nRome\tB-place\n\n# text = Hi\nHi\tO\n"
-    (doc,) = read(tmp_path, "conll2003", text, joined=True)
-    assert [token.text for token in doc] == ["Rome", "Hi"]
-
-
 def test_comments_may_end_like_a_tag_and_words_may_be_spaces(tmp_path):
     text = "# text = My type is O\nMy\tO\n\u00a0\tO\ntype\tB-LOC\nis\tO\nO\tO\n"
     (doc,) = read(tmp_path, "conll2003", text)
@@ -192,30 +185,30 @@ def test_labelled_lines_are_read(tmp_path):
     "name, text, problem",
     [
         ("conll2003", "a\n", "Line 1.*'a' has no tag"),
-        ("conll2003", "x O\n\na Q-PER\n", "Line 3.*'Q-PER' is no tag"),
-        ("conll2003", "a B-\n", "'B-' is no tag"),
+        ("conll2003", "x O\n\na Q-PER\n", "Line 3.*'Q-PER' is not a tag"),
+        ("conll2003", "a B-\n", "'B-' is not a tag"),
         ("litbank_entities", "a\tO\tO\nb\tO\n", "Line 2.*columns: 2, before it: 3"),
-        ("sst", "(3 (2 It)", "not whole"),
-        ("sst", "(3)", "not whole"),
-        ("sst", "(7 It)", "'7' is no rating"),
-        ("sst", "It", "should begin"),
-        ("sst", "(3 It) x", "behind the tree"),
+        ("sst", "(3 (2 It)", "not complete"),
+        ("sst", "(3)", "not complete"),
+        ("sst", "(7 It)", "'7' is not a rating"),
+        ("sst", "It", "the tree begins with"),
+        ("sst", "(3 It) x", "follows the tree"),
         ("snli", "{}", "expected premise, hypothesis and label"),
         ("snli", '{"a": 1}\n{', "Line 1"),
         (
             "snli",
             '{"premise": "a", "hypothesis": "b", "label": "0"}\n[1]',
-            "Line 2.*no JSON object",
+            "Line 2.*not a JSON object",
         ),
-        ("snli", '{"premise": "a", "hypothesis": "b", "label": "0"}\n{', "Line 2.*no JSON"),
-        ("snli", "premise\thypothesis\tlabel\na\tb\tperhaps\n", "'perhaps' is none of"),
+        ("snli", '{"premise": "a", "hypothesis": "b", "label": "0"}\n{', "Line 2.*not JSON"),
+        ("snli", "premise\thypothesis\tlabel\na\tb\tperhaps\n", "'perhaps' is not one of"),
         (
             "snli",
             '{"premise": "\\ud800", "hypothesis": "b", "label": "0"}',
             "Line 1.*surrogates not allowed",
         ),
-        ("snli", '{"premise": ["a"], "hypothesis": "b", "label": 0}', "'premise' is no text"),
-        ("snli", '{"premise": "a", "sentence2": {"x": 1}, "label": 0}', "'sentence2' is no text"),
+        ("snli", '{"premise": ["a"], "hypothesis": "b", "label": 0}', "'premise' is not text"),
+        ("snli", '{"premise": "a", "sentence2": {"x": 1}, "label": 0}', "'sentence2' is not text"),
         (
             "snli",
             '[{"premise": "a", "hypothesis": "b", "label": 0}]',
@@ -236,10 +229,6 @@ def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))
 def test_empty_files_hold_no_docs(tmp_path, name):
     assert read(tmp_path, name, "\n \n") == []
-
-
-def test_deep_trees_are_read():
-    assert len(parse_tree("(3 " * 5000 + "x" + ")" * 5000)) == 5000
 
 
 def test_long_lines_damage_and_missing_files_are_said(tmp_path, monkeypatch):

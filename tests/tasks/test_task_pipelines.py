@@ -2,22 +2,17 @@
 with a pipeline."""
 
 import copy
-import pickle
-import random
 
 import numpy as np
 import pytest
 import spacy
-import srsly
-from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.pipeline.presets import make_config
 from spacy_elmo.tasks.coref.elmo_coref import ElmoCoref
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
 
-from ..support.helpers import SHAPE, silently
+from ..support.helpers import silently
 from ..support.toy_roles import read
 from ..support.toy_tasks import (
     ENCODED,
@@ -26,7 +21,6 @@ from ..support.toy_tasks import (
     make_examples,
     make_gold,
     make_task,
-    read_output,
 )
 
 OURS = ["elmo_coref", "elmo_entailment", "elmo_qa", "elmo_srl", "textcat", "textcat_multilabel"]
@@ -97,44 +91,6 @@ def test_toy_tasks_are_learned(name):
     assert scores[KEYS[name]] > 0.9
 
 
-def test_batches_change_nothing(task):
-    name, nlp = task
-    expected = run(nlp, name)
-
-    assert_same(run(nlp, name, batch_size=1), expected)
-    assert_same(run(nlp, name, batch_size=3), expected)
-    docs = make_inputs(nlp, name)
-    order = list(range(len(docs)))
-    random.Random(0).shuffle(order)
-    shuffled = list(nlp.pipe([docs[i] for i in order]))
-    assert_same([shuffled[order.index(i)] for i in range(len(docs))], expected)
-    assert_same([nlp(doc) for doc in make_inputs(nlp, name)], expected)
-
-
-def test_processes_change_nothing(task):
-    name, nlp = task
-    assert_same(run(nlp, name, n_process=2, batch_size=3), run(nlp, name))
-
-
-def test_copies_say_the_same(task, tmp_path):
-    name, nlp = task
-    expected = run(nlp, name)
-    nlp.to_disk(tmp_path)
-    other = spacy.blank("en")
-    for pipe in nlp.pipe_names:
-        other.add_pipe(pipe, source=nlp)
-    copies = [
-        copy.deepcopy(nlp),
-        pickle.loads(pickle.dumps(nlp)),
-        spacy.load(tmp_path),
-        spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
-        other,
-    ]
-    for copied in copies:
-        assert_same(run(copied, name), expected)
-    assert_same(run(nlp, name), expected)
-
-
 def test_what_was_trained_apart_shares_one_elmo(tmp_path):
     names = ["elmo_srl", "elmo_coref", "textcat"]
     apart = {name: make_task(name, n_updates=10) for name in names}
@@ -172,73 +128,6 @@ def test_the_bilm_may_move_into_the_component(task):
     assert_same(run(nlp, name), expected)
 
 
-def change_cfg(pipe, content):
-    """Bytes of a component with another cfg, as somebody would write them who knows how."""
-    files = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
-    return srsly.msgpack_dumps({"cfg": content, "model": files["model"]})
-
-
-@pytest.mark.parametrize(
-    "name, content, problem",
-    [
-        ("elmo_coref", b"\xff", "EL116.*'elmo_coref'.*cfg: it is no text"),
-        ("elmo_coref", "[", "EL116.*cfg: it is no JSON"),
-        ("elmo_coref", "[]", "EL116.*cfg: it holds list"),
-        ("elmo_coref", '{"prefix": 3}', "EL116.*cfg: 'prefix' is 3"),
-        ("elmo_coref", '{"prefix": ""}', "EL211"),
-        ("elmo_coref", '{"mention_weight": -1}', "EL212.*-1"),
-        ("elmo_coref", '{"mention_weight": 1e999}', "EL212.*inf"),
-        ("elmo_coref", '{"mention_weight": true}', "EL116.*cfg: 'mention_weight' is True"),
-        ("elmo_coref", '{"singletons": 1}', "EL116.*cfg: 'singletons' is 1"),
-        ("elmo_coref", '{"other": 1}', "EL116.*cfg: 'other'"),
-        ("elmo_entailment", '{"labels": "yes"}', "EL116.*cfg: 'labels' is 'yes'"),
-        ("elmo_entailment", '{"labels": ["yes", 1]}', "EL116.*cfg: 'labels'"),
-        ("elmo_entailment", '{"labels": ["yes", ""]}', "EL116.*not distinct"),
-        ("elmo_entailment", '{"labels": ["yes", "yes"]}', "EL116.*not distinct"),
-        (
-            "elmo_entailment",
-            '{"labels": ["yes"]}',
-            "EL116.*outputs of the model: 2, for its labels: 1",
-        ),
-        (
-            "elmo_entailment",
-            '{"labels": ["a", "b", "c"]}',
-            "EL116.*outputs of the model: 2, for its labels: 3",
-        ),
-    ],
-)
-def test_a_cfg_of_other_things_is_refused(name, content, problem):
-    nlp = make_task(name, n_updates=1, with_elmo=False)
-    pipe, expected = nlp.get_pipe(name), run(nlp, name)
-
-    with pytest.raises(ValueError, match=problem):
-        pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab"])
-    if name == "elmo_entailment":
-        with pytest.raises(ValueError, match=problem):
-            pipe.from_bytes(change_cfg(pipe, content), exclude=["vocab", "model"])
-    # What is refused leaves no trace.
-    assert_same(run(nlp, name), expected)
-
-
-@pytest.mark.parametrize("value", [np.zeros(1, "f"), "abc", 3, [[1.0]], np.full(3, np.nan)])
-@pytest.mark.parametrize("name", [name for name in OURS if name.startswith("elmo_")])
-def test_params_that_are_not_possible_are_refused(name, value):
-    nlp = make_task(name, n_updates=1, with_elmo=False)
-    pipe, expected = nlp.get_pipe(name), run(nlp, name)
-    files = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
-    message = srsly.msgpack_loads(files["model"])
-    last = max(i for i, params in enumerate(message["params"]) if params)
-    message["params"][last]["W" if "W" in message["params"][last] else "b"] = value
-    model = srsly.msgpack_dumps(message)
-    data = srsly.msgpack_dumps({"cfg": files["cfg"], "model": model})
-
-    blank = spacy.util.load_model_from_config(nlp.config).get_pipe(name)
-    for each in (pipe, blank):
-        with pytest.raises(ValueError, match="EL116.*(finite|shape)"):
-            each.from_bytes(data, exclude=["vocab"])
-    assert_same(run(nlp, name), expected)
-
-
 @pytest.mark.parametrize("name", [*OURS, "ner"])
 def test_initializing_anew_starts_from_scratch(name):
     """As for one fold after the other."""
@@ -271,47 +160,6 @@ def test_the_mix_learns(name):
     mixes = [node for node in pipe.model.walk() if node.name == "scalar_mix"]
     assert len(mixes) == 1
     assert np.ptp(mixes[0].get_param("W")) > 1e-3
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_empty_docs_alone_are_fine(name):
-    nlp = make_task(name)
-    doc = nlp(Doc(nlp.vocab))
-
-    assert read_output([doc])[0][0] == []
-    assert nlp.update(make_examples(nlp, [Doc(nlp.vocab)])) is not None
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_a_trained_component_trains_on(name):
-    nlp = make_task(name)
-    examples = make_examples(nlp, make_gold(nlp, name))
-    optimizer = nlp.resume_training()
-    first, *_, last = (nlp.update(examples, sgd=optimizer)[name] for _ in range(8))
-
-    assert last < first
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_spacy_train_trains_it(name, tmp_path):
-    config = make_config("task_mix", [name])
-    config["components"][name]["model"] = MODELS[name]
-    config["components"]["elmo"]["model"].update(SHAPE)
-    loader = {"@misc": "spacy-elmo.RandomLoader.v1"}
-    config["initialize"]["components"]["elmo"]["loader"] = loader
-    config["training"].update({"max_steps": 2, "eval_frequency": 1})
-    nlp = spacy.blank("en")
-    DocBin(docs=make_gold(nlp, name)).to_disk(tmp_path / "x.spacy")
-    paths = {"paths.train": str(tmp_path / "x.spacy"), "paths.dev": str(tmp_path / "x.spacy")}
-    filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config
-    filled["training"]["max_steps"] = 2
-    (tmp_path / "config.cfg").write_text(filled.to_str())
-    silently(lambda: spacy_train(tmp_path / "config.cfg", tmp_path / "out", overrides=paths))
-
-    trained = spacy.load(tmp_path / "out" / "model-last")
-    labels = {"yes", "no", "good", "bad", "FOOD", "PER", "A0", "A1", "R-A1"}
-    assert {*trained.get_pipe(name).labels} <= labels
-    assert len(run(trained, name)) >= 9
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -2,7 +2,7 @@
 
 import warnings
 from math import inf
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.language import Language
@@ -12,25 +12,11 @@ from spacy.vocab import Vocab
 
 from ...errors import Errors, Warnings
 from ...layers.doc_data import add_extension
-from ..shared.default_tok2vec import DEFAULT_TOK2VEC
-from ..shared.task_pipe import TaskPipe
-from .clusters import PREFIX, Cluster, find_groups, get_chains, set_clusters
-from .coref_loss import compute_loss
-from .coref_model import (
-    CorefGradient,
-    CorefModel,
-    CorefScores,
-    get_max_span,
-    get_mention_scores,
-    require_weights,
-)
-from .coref_scorer import SCORES
-from .span_choice import find_clusters
-
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.CorefSpanRanker.v2",
-    "tok2vec": DEFAULT_TOK2VEC,
-}
+from ..shared.annotations import Place
+from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
+from .clusters import PREFIX, SCORES, Cluster, find_groups, get_chains, set_clusters
+from .model import CorefGradient, CorefModel, CorefScores, get_max_span
+from .spans import Floats
 
 # Of the clusters, or of the mentions: fewer that cannot be learned are slips, or rare.
 _MANY = 0.05
@@ -40,7 +26,7 @@ _MANY = 0.05
     "elmo_coref",
     assigns=["doc.spans", "doc._.coref_chains"],
     default_config={
-        "model": DEFAULT_MODEL,
+        "model": {"@architectures": "spacy-elmo.CorefSpanRanker.v2", "tok2vec": DEFAULT_TOK2VEC},
         "prefix": PREFIX,
         "singletons": False,
         "mention_weight": 1.0,
@@ -72,7 +58,7 @@ def make_elmo_coref(
 class ElmoCoref(TaskPipe):
     """Find the mentions of a doc that are the same: "Sam", "he", "the man". Each cluster of them
     is a span group, "coref_clusters_1", "coref_clusters_2" and so on, as in spacy-experimental;
-    `doc._.coref_chains` lists them. Groups of these names that a doc has before are replaced.
+    `doc._.coref_chains` lists them. Existing groups of these names are replaced.
 
     vocab (Vocab): the shared vocabulary.
     model (CorefModel): spacy-elmo.CorefSpanRanker.v2.
@@ -81,9 +67,10 @@ class ElmoCoref(TaskPipe):
         `get_chains(doc, prefix)`.
     singletons (bool): mentions without another one are clusters, too, as in LitBank; not as in
         OntoNotes.
-    mention_weight (float): in training, of the loss of single mentions beside that of their
+    mention_weight (float): in training, of the loss of single mentions relative to that of their
         antecedents; at least 0.
     scorer (Optional[Callable]): scores examples; None for no scores.
+    RAISES (ValueError): EL191 for an empty prefix, or a negative weight.
     """
 
     def __init__(
@@ -97,9 +84,15 @@ class ElmoCoref(TaskPipe):
         mention_weight: float = 1.0,
         scorer: Optional[Callable] = None,
     ) -> None:
-        """RAISES (ValueError): as `check_cfg`."""
+        if not prefix:
+            expected = 'a name that span groups begin with, such as "coref_clusters"'
+            raise ValueError(Errors.EL191.format(key="prefix", value='""', expected=expected))
+        if not 0 <= mention_weight < inf:
+            expected = "a number of at least 0"
+            raise ValueError(
+                Errors.EL191.format(key="mention_weight", value=mention_weight, expected=expected)
+            )
         settings = {"prefix": prefix, "singletons": singletons, "mention_weight": mention_weight}
-        self.check_cfg(settings)
         super().__init__(vocab, model, name, scorer=scorer, **settings)
 
     @staticmethod
@@ -107,53 +100,53 @@ class ElmoCoref(TaskPipe):
         """Register `doc._.coref_chains`."""
         add_extension(Doc, "coref_chains", getter=get_chains)
 
-    def check_cfg(self, cfg: Dict[str, Any]) -> None:
-        """cfg (Dict[str, Any]): settings. RAISES (ValueError): EL211 for an empty prefix, EL212 for
-        a negative weight."""
-        if not cfg["prefix"]:
-            raise ValueError(Errors.EL211)
-        if not 0 <= cfg["mention_weight"] < inf:
-            raise ValueError(Errors.EL212.format(value=cfg["mention_weight"]))
-
-    def _read_cfg(self, content: bytes, source: str) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): Our own settings: they are those of the pipeline's config,
-        which may be overridden where it is loaded. RAISES (ValueError): as `TaskPipe`'s."""
-        super()._read_cfg(content, source)
-        return self.cfg
-
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Initialize the model, and check that there is something to learn.
+        """Initialize the model, and check the training data.
 
         get_examples (Callable[[], Iterable[Example]]): the training data.
         nlp (Optional[Language]): the pipeline.
-        RAISES (ValueError): EL213 if there is no gold cluster to learn from.
+        RAISES (ValueError): EL194 if there is no gold cluster to learn from. Warns if clusters do
+            not fit `singletons` (WL037), or mentions are too long (WL042).
         """
         validate_get_examples(get_examples, "ElmoCoref.initialize")
         prefix = self.cfg["prefix"]
-        chains = (chain for eg in get_examples() for chain in get_chains(eg.reference, prefix))
-        lengths = [[len(span) for span in chain] for chain in chains]
-        self._check_sizes([len(chain) for chain in lengths])
-        self._check_lengths([length for chain in lengths for length in chain])
+        chains = [c for eg in get_examples() for c in get_chains(eg.reference, prefix)]
+        self._check_data([len(c) for c in chains], [len(span) for c in chains for span in c])
         self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])
 
-    def _check_sizes(self, sizes: List[int]) -> None:
+    def _check_data(self, sizes: List[int], lengths: List[int]) -> None:
+        """sizes (List[int]): mentions of each cluster. lengths (List[int]): tokens of each
+        mention."""
         n_single, singletons = sizes.count(1), self.cfg["singletons"]
         if not sizes or (n_single == len(sizes) and not singletons):
-            raise ValueError(Errors.EL213.format(name=self.name, prefix=self.cfg["prefix"]))
-        if n_single >= _MANY * len(sizes) and not singletons:
-            text = Warnings.WL037.format(name=self.name, n_single=n_single, n=len(sizes))
+            prefix = self.cfg["prefix"]
+            needed = (
+                f"docs with two mentions in a span group '{prefix}_1', '{prefix}_2' and so on, as "
+                "`python -m spacy elmo convert-data ontogum` makes them; or another `prefix` in "
+                f"[components.{self.name}]; or for clusters of one mention, `singletons = true`"
+            )
+            problem = f"clusters: {len(sizes)}, of one mention: {n_single}"
+            raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=needed))
+        if (n_single == 0) if singletons else (n_single >= _MANY * len(sizes)):
+            text = Warnings.WL037.format(
+                name=self.name,
+                n_single=n_single,
+                n=len(sizes),
+                found=str(singletons).lower(),
+                other=str(not singletons).lower(),
+            )
             warnings.warn(text, stacklevel=3)
-        if not n_single and singletons:
-            warnings.warn(Warnings.WL038.format(name=self.name), stacklevel=3)
-
-    def _check_lengths(self, lengths: List[int]) -> None:
         max_span = get_max_span(self.model)
         n_long = sum(length > max_span for length in lengths)
         if n_long >= _MANY * len(lengths):
-            text = Warnings.WL067.format(
-                name=self.name, n_long=n_long, n=len(lengths), max_span=max_span
+            text = Warnings.WL042.format(
+                what="mentions that are",
+                setting=f"max_span = {max_span}",
+                n_long=n_long,
+                n=len(lengths),
+                name=self.name,
             )
             warnings.warn(text, stacklevel=3)
 
@@ -163,13 +156,26 @@ class ElmoCoref(TaskPipe):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
-        require_weights(self.model)
         return [self._find_clusters(scores) for scores in self.model.predict(docs)]
 
     def _find_clusters(self, scores: CorefScores) -> List[Cluster]:
+        """Link each mention to its best antecedent, if that scores higher than none."""
         spans, antecedents = scores.candidates
-        kept = (get_mention_scores(scores) > 0) & self.cfg["singletons"]
-        return find_clusters(spans, scores.links, antecedents, kept)
+        clusters: List[List[int]] = []
+        own: Dict[int, List[int]] = {}
+        for i, best in enumerate(scores.links.argmax(axis=1)):
+            # Antecedents come first, so that their clusters exist.
+            own[i] = own[int(antecedents[i, best - 1])] if best else []
+            if not best:
+                clusters.append(own[i])
+            own[i].append(i)
+        is_mention = scores.mentions[spans[:, 0], spans[:, 1] - spans[:, 0] - 1] > 0
+        kept = is_mention & self.cfg["singletons"]
+        return [
+            [(int(spans[i, 0]), int(spans[i, 1])) for i in cluster]
+            for cluster in clusters
+            if len(cluster) > 1 or kept[cluster[0]]
+        ]
 
     def set_annotations(self, docs: Iterable[Doc], clusters: List[List[Cluster]]) -> None:
         """docs (Iterable[Doc]): the docs. clusters (List[List[Cluster]]): what `predict` returned
@@ -181,7 +187,7 @@ class ElmoCoref(TaskPipe):
         self, examples: Iterable[Example], scores: List[CorefScores]
     ) -> Tuple[float, List[CorefGradient]]:
         """examples (Iterable[Example]): a batch; those whose reference has no group of mentions are
-        not learned from. scores (List[CorefScores]): what the model says of them.
+        not learned from. scores (List[CorefScores]): the output of the model.
         RETURNS (Tuple[float, List[CorefGradient]]): the loss in nats, divided by the number of
             mentions that were kept in docs that are learned from, and its gradient."""
         examples = list(examples)
@@ -191,7 +197,8 @@ class ElmoCoref(TaskPipe):
         n_mentions = sum(n_links) or 1
         total, gradients = 0.0, []
         for clusters, own in zip(golds, scores):
-            loss, gradient = _ignore(own)
+            loss = 0.0
+            gradient = CorefGradient(np.zeros_like(own.mentions), np.zeros_like(own.links))
             if clusters is not None and len(own.links):
                 loss, gradient = compute_loss(own, clusters, self.cfg["mention_weight"])
             total += loss / n_mentions
@@ -199,19 +206,75 @@ class ElmoCoref(TaskPipe):
         return total, gradients
 
     def _find_gold(self, example: Example) -> Optional[List[Cluster]]:
-        """RETURNS (Optional[List[Cluster]]): The gold clusters in tokens of the predicted doc."""
+        """The gold clusters in tokens of the predicted doc."""
         if not find_groups(example.reference, self.cfg["prefix"]):
             return None
         clusters = []
         for chain in get_chains(example.reference, self.cfg["prefix"]):
-            # By words, as spaCy aligns them: the spaces between may be others.
+            # By words, as spaCy aligns them: the spaces between may differ.
             spans = example.get_aligned_spans_y2x(chain, allow_overlap=True)
             if len(spans) < len(chain):
-                warnings.warn(Warnings.WL039.format(name=self.name), stacklevel=2)
+                reader = 'spacy-elmo.CorefCorpus.v1"` with `gold_tokens = true`'
+                text = Warnings.WL039.format(name=self.name, what="mentions", reader=reader)
+                warnings.warn(text, stacklevel=2)
             if len(chain) > 1 or self.cfg["singletons"]:
                 clusters.append([(span.start, span.end) for span in spans])
         return clusters
 
 
-def _ignore(scores: CorefScores) -> Tuple[float, CorefGradient]:
-    return 0.0, CorefGradient(np.zeros_like(scores.mentions), np.zeros_like(scores.links))
+def compute_loss(
+    scores: CorefScores, clusters: Sequence[Cluster], mention_weight: float
+) -> Tuple[float, CorefGradient]:
+    """Negative marginal log likelihood of all gold antecedents of each mention that was kept (Lee
+    et al. 2017, section 3; "no antecedent" is right for mentions without a gold one), and the cross
+    entropy of all spans as mentions, which also reaches those that were not kept.
+
+    scores (CorefScores): of a doc, or of a part.
+    clusters (Sequence[Cluster]): gold ones, in tokens of the doc.
+    mention_weight (float): of the second part.
+    RETURNS (Tuple[float, CorefGradient]): sum over the doc, in nats, and its gradient.
+    """
+    end = scores.start + len(scores.mentions)
+    # The cluster of each gold mention in the part.
+    numbers: Dict[Place, int] = {
+        (start - scores.start, stop - scores.start): number
+        for number, cluster in enumerate(clusters)
+        for start, stop in cluster
+        if scores.start <= start and stop <= end
+    }
+    link_loss, d_links = _compute_links(scores, numbers)
+    mention_loss, d_mentions = _compute_mentions(scores.mentions, list(numbers))
+    d_mentions *= np.float32(mention_weight)
+    return link_loss + mention_weight * mention_loss, CorefGradient(d_mentions, d_links)
+
+
+def _compute_mentions(mentions: Floats, gold: List[Place]) -> Tuple[float, Floats]:
+    is_gold = np.zeros(mentions.shape, dtype=bool)
+    for start, end in gold:
+        if end - start <= mentions.shape[1]:
+            is_gold[start, end - start - 1] = True
+    # A gold mention that crosses the end of a sentence, or is too long, is not a candidate.
+    is_span = np.isfinite(mentions)
+    logits, gradient = mentions[is_span], np.zeros_like(mentions)
+    loss = np.logaddexp(0, logits) - logits * is_gold[is_span]
+    gradient[is_span] = np.exp(-np.logaddexp(0, -logits)) - is_gold[is_span]
+    return float(loss.sum()), gradient
+
+
+def _compute_links(scores: CorefScores, numbers: Dict[Place, int]) -> Tuple[float, Floats]:
+    spans, antecedents = scores.candidates
+    # -1: not a gold mention. The last row is for missing antecedents, which are -1, too.
+    own = [numbers.get((int(start), int(end)), -1) for start, end in spans]
+    clusters = np.array([*own, -1], dtype="int64")
+    others = clusters[antecedents]  # (n_mentions, k)
+    is_right = (others == clusters[:-1].reshape(-1, 1)) & (others >= 0)
+    is_right = np.concatenate([~is_right.any(axis=1, keepdims=True), is_right], axis=1)
+    right = np.where(is_right, scores.links, np.float32("-inf"))
+    log_all, log_right = _logsumexp(scores.links), _logsumexp(right)
+    gradient = np.exp(scores.links - log_all) - np.exp(right - log_right)
+    return float((log_all - log_right).sum()), gradient.astype("float32")
+
+
+def _logsumexp(X: Floats) -> Floats:
+    largest = X.max(axis=1, keepdims=True, initial=np.float32("-inf"))
+    return largest + np.log(np.exp(X - largest).sum(axis=1, keepdims=True))

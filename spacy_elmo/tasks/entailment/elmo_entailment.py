@@ -1,18 +1,7 @@
 """The component "elmo_entailment": whether a text follows from another one."""
 
 from math import log
-from typing import (
-    Any,
-    Callable,
-    Collection,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from spacy.language import Language
 from spacy.scorer import PRFScore
@@ -24,15 +13,10 @@ from thinc.types import Floats2d
 
 from ...errors import Errors
 from ...layers.doc_data import add_extension
-from ..shared.default_tok2vec import DEFAULT_TOK2VEC
-from ..shared.labelled_pipe import LabelledPipe
+from ..shared.labelled_pipe import DEFAULT_TOK2VEC, LabelledPipe
 from ..shared.text_pairs import get_pair, make_pair
-from .nli_files import PAIR_NAMES
+from .readers import PAIR_NAMES
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.EntailmentESIM.v2",
-    "tok2vec": DEFAULT_TOK2VEC,
-}
 # Never the logarithm of 0.
 _LEAST = 1e-10
 
@@ -42,7 +26,7 @@ _LEAST = 1e-10
     assigns=["doc.cats", "doc._.entailment"],
     requires=["doc.spans"],
     default_config={
-        "model": DEFAULT_MODEL,
+        "model": {"@architectures": "spacy-elmo.EntailmentESIM.v2", "tok2vec": DEFAULT_TOK2VEC},
         "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"},
     },
     default_score_weights={
@@ -137,17 +121,17 @@ class ElmoEntailment(LabelledPipe):
             if get_pair(doc, PAIR_NAMES) is not None:
                 cats = dict(zip(self.labels, (float(score) for score in row)))
                 doc.cats.update(cats)
-                # Another component, such as a `textcat`, may have labels of ours in `cats`.
+                # Another component, such as a `textcat`, may have the same labels in `cats`.
                 doc.spans[PAIR_NAMES[1]].attrs[self.name] = cats
                 doc._.entailment = self.labels[int(row.argmax())]
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
-        """examples (Iterable[Example]): a batch; what has no gold label is not learned from.
+        """examples (Iterable[Example]): a batch; those without a gold label are not learned from.
         scores (Floats2d): probabilities, shape (n_docs, n_labels).
         RETURNS (Tuple[float, Floats2d]): the mean cross entropy in nats, and its gradient before
             the softmax, not divided by the size of the batch.
-        RAISES (ValueError): EL198 for a label that was not there when the model was initialized,
-            EL199 for a gold label without a pair.
+        RAISES (ValueError): EL198 for a label that the model was not initialized with, EL199 for a
+            gold label without a pair.
         """
         examples = list(examples)
         validate_examples(examples, "ElmoEntailment.get_loss")
@@ -168,10 +152,10 @@ class ElmoEntailment(LabelledPipe):
 
 
 def get_gold(example: Example, labels: Collection[str] = ()) -> Optional[str]:
-    """example (Example): any. labels (Collection[str]): of the component; () if they are not known.
-    RETURNS (Optional[str]): The gold label of a pair, None if there is no pair or none.
+    """example (Example): any. labels (Collection[str]): of the component; () if they are unknown.
+    RETURNS (Optional[str]): The gold label of a pair; None without a pair or a label.
     RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL318 if its cats do not
-        say which label is right.
+        determine the label.
     """
     if get_pair(example.reference, PAIR_NAMES) is None:
         return None
@@ -193,41 +177,33 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     """Score the likeliest labels of pairs.
 
     examples (Iterable[Example]): those without a gold label do not count.
-    **cfg (Any): what spaCy gives to scorers: "labels" of the component; without them, they are
-        those of all gold cats.
+    **cfg (Any): settings that spaCy gives to scorers: "labels" of the component; without them,
+        they are those of all gold cats.
     RETURNS (Dict[str, Any]): `entailment_acc`, `entailment_macro_f` over the labels of gold and
         prediction, `entailment_f_per_type`; None if nothing counts.
     RAISES (ValueError): as `get_gold`.
     """
     ElmoEntailment.register_extensions()
     known = cfg.get("labels") or ()
-    golds = [(eg.predicted, eg.reference.cats, get_gold(eg, known)) for eg in examples]
-    golds = [each for each in golds if each[-1] is not None]
+    found = [(eg.predicted, eg.reference.cats, get_gold(eg, known)) for eg in examples]
+    golds = [each for each in found if each[-1] is not None]
     labels = known or {label for _, cats, _ in golds for label in cats}
-    return _score([(gold, _get_predicted(doc, labels)) for doc, _, gold in golds])
-
-
-def _get_predicted(doc: Doc, labels: Collection[str]) -> Optional[str]:
-    """RETURNS (Optional[str]): The label that was predicted: docs that went through a `DocBin` may
-    have no more than its cats, of which other components may have some, too."""
-    label: Optional[str] = doc._.entailment
-    cats = {k: v for k, v in doc.cats.items() if k in labels}
-    return label or max(cats, key=lambda each: cats[each], default=None)
-
-
-def _score(pairs: Sequence[Tuple[Optional[str], Optional[str]]]) -> Dict[str, Any]:
     per_type: Dict[str, PRFScore] = {}
-    for gold, predicted in pairs:
+    n_right = 0
+    for doc, _, gold in golds:
+        # Docs from a `DocBin` may have their cats alone, some of them of other components.
+        cats = {label: value for label, value in doc.cats.items() if label in labels}
+        predicted = doc._.entailment or max(cats, key=lambda each: cats[each], default=None)
+        n_right += gold == predicted
         for label in filter(None, {gold, predicted}):
             score = per_type.setdefault(label, PRFScore())
             score.tp += gold == predicted
             score.fp += label == predicted != gold
             score.fn += label == gold != predicted
     f_scores = [score.fscore for score in per_type.values()]
-    n_right = sum(gold == predicted for gold, predicted in pairs)
     return {
-        "entailment_acc": n_right / len(pairs) if pairs else None,
-        "entailment_macro_f": sum(f_scores) / len(f_scores) if pairs else None,
+        "entailment_acc": n_right / len(golds) if golds else None,
+        "entailment_macro_f": sum(f_scores) / len(f_scores) if golds else None,
         "entailment_f_per_type": {k: s.to_dict() for k, s in sorted(per_type.items())} or None,
     }
 

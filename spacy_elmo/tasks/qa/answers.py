@@ -1,17 +1,24 @@
-"""What was answered: kept with the span group "answers" of a doc, which `DocBin` saves."""
+"""Answers of a doc, predicted and gold, in the span group "answers"; and the scores of SQuAD."""
 
-from typing import List, NamedTuple, Optional
+import re
+import string
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
 
+from ...errors import Errors
+from ..shared.annotations import Place
 from ..shared.text_pairs import get_pair
-from .qa_readings import PAIR_NAMES
-from .span_table import Ranked
+from .spans import PAIR_NAMES, Ranked
 
 ANSWERS = "answers"
 _LABEL = "answer"
-# Of the span group.
-_CANDIDATES, _NO_ANSWER, _COMPONENT = "candidates", "no_answer", "component"
+# Attributes of the span group.
+_CANDIDATES, _NO_ANSWER, _COMPONENT, _TEXTS = "candidates", "no_answer", "component", "texts"
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Answer(NamedTuple):
@@ -33,20 +40,28 @@ class Answer(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """spans (List[Ranked]): the likeliest, best first. no_answer (float): probability that there
-    is none."""
+    """spans (List[Ranked]): the likeliest, best first. no_answer (float): probability that the
+    context has no answer."""
 
     spans: List[Ranked]
     no_answer: float
 
 
+class Gold(NamedTuple):
+    """places (List[Place]): gold answers, tokens of the doc to be predicted; those that can be
+    learned. texts (List[str]): the official answers; empty for a question without an answer."""
+
+    places: List[Place]
+    texts: List[str]
+
+
 def set_answers(doc: Doc, ranking: Ranking, threshold: float, component: str) -> None:
-    """Give a doc its span group "answers": the likeliest span, or none.
+    """Set the span group "answers": the likeliest span, or no span.
 
     doc (Doc): with a question and a context; changed in place.
-    ranking (Ranking): what was found.
-    threshold (float): probability of no answer above which there is none.
-    component (str): name of who has found it.
+    ranking (Ranking): the prediction.
+    threshold (float): probability of no answer above which there is no span.
+    component (str): name of the component.
     """
     best = ranking.spans[:1] if ranking.no_answer <= threshold else []
     spans = [Span(doc, start, end, label=_LABEL) for start, end, _ in best]
@@ -60,26 +75,29 @@ def set_answers(doc: Doc, ranking: Ranking, threshold: float, component: str) ->
 
 
 def get_component(doc: Doc) -> Optional[str]:
-    """doc (Doc): any doc. RETURNS (Optional[str]): Name of the component that has answered; None if
-    the doc was not asked."""
+    """Name of the component that has set the answers; None without a prediction."""
     attrs = _get_attrs(doc)
     return None if attrs is None else attrs.get(_COMPONENT)
 
 
 def get_answers(doc: Doc) -> Optional[List[Answer]]:
-    """doc (Doc): any doc. RETURNS (Optional[List[Answer]]): All spans that are kept, best first,
-    whether they are likely or not; None if the doc was not asked."""
+    """doc (Doc): any doc. RETURNS (Optional[List[Answer]]): The spans that were kept, best first,
+    whatever the probability of no answer; None without a prediction."""
     attrs = _get_attrs(doc)
     pair = None if attrs is None else get_pair(doc, PAIR_NAMES)
     if attrs is None or pair is None:
         return None
-    ranked = [Ranked(*each) for each in attrs[_CANDIDATES]]
-    return [_make_answer(pair.second, each, attrs[_NO_ANSWER]) for each in ranked]
+    answers = []
+    for first, last, probability in attrs[_CANDIDATES]:
+        span = Span(doc, first, last, label=_LABEL)
+        start, end = (c - pair.second.start_char for c in (span.start_char, span.end_char))
+        answers.append(Answer(span, span.text, start, end, probability, attrs[_NO_ANSWER]))
+    return answers
 
 
 def get_answer(doc: Doc) -> Optional[Answer]:
-    """doc (Doc): any doc. RETURNS (Optional[Answer]): The likeliest one, or that there is none;
-    None if the doc was not asked."""
+    """doc (Doc): any doc. RETURNS (Optional[Answer]): The likeliest answer, or that there is none;
+    None without a prediction."""
     answers, attrs = get_answers(doc), _get_attrs(doc)
     if answers is None or attrs is None:
         return None
@@ -92,7 +110,103 @@ def _get_attrs(doc: Doc) -> Optional[dict]:
     return attrs if _CANDIDATES in attrs else None
 
 
-def _make_answer(context: Span, ranked: Ranked, no_answer: float) -> Answer:
-    span = Span(context.doc, ranked.start, ranked.end, label=_LABEL)
-    start, end = (place - context.start_char for place in (span.start_char, span.end_char))
-    return Answer(span, span.text, start, end, ranked.probability, no_answer)
+def set_gold(doc: Doc, spans: Sequence[Span], texts: Optional[Sequence[str]] = None) -> None:
+    """Set the gold answers of a doc.
+
+    doc (Doc): with a question and a context; changed in place.
+    spans (Sequence[Span]): the right answers, each as good; none for a question without one.
+    texts (Optional[Sequence[str]]): answers to score with, if they differ from the spans.
+    """
+    attrs = {} if texts is None else {_TEXTS: [*texts]}
+    labelled = [Span(doc, span.start, span.end, label=_LABEL) for span in spans]
+    doc.spans[ANSWERS] = SpanGroup(doc, name=ANSWERS, spans=labelled, attrs=attrs)
+
+
+def get_gold(example: Example) -> Optional[Gold]:
+    """Find the gold answers of an example.
+
+    example (Example): any.
+    RETURNS (Optional[Gold]): None if the reference has no pair, or no span group "answers".
+    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL221 for an answer
+        outside of the context.
+    """
+    reference = example.reference
+    pair = get_pair(reference, PAIR_NAMES)
+    if pair is None or ANSWERS not in reference.spans:
+        return None
+    if get_pair(example.predicted, PAIR_NAMES) is None:
+        raise ValueError(Errors.EL199.format(text=example.text[:50], names=str([*PAIR_NAMES])))
+    group = reference.spans[ANSWERS]
+    spans = list(group)
+    for span in spans:
+        if not pair.second.start <= span.start < span.end <= pair.second.end:
+            text = Errors.EL221.format(answer=span.text[:50], text=reference.text[:50])
+            raise ValueError(text)
+    texts: Any = group.attrs.get(_TEXTS)
+    aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+    places = sorted({(span.start, span.end) for span in aligned})
+    return Gold(places, [span.text for span in spans] if texts is None else list(texts))
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, without ASCII punctuation and articles, with single spaces (`normalize_answer` of
+    SQuAD's evaluate-v1.1.py)."""
+    text = text.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def score_exact(predicted: str, gold: str) -> float:
+    """1 if two answers are the same, normalised."""
+    return float(normalize_answer(predicted) == normalize_answer(gold))
+
+
+def score_f1(predicted: str, gold: str) -> float:
+    """F1 over the normalised words of two answers. As in evaluate-v1.1.py, 0 if either has none."""
+    words, right = normalize_answer(predicted).split(), normalize_answer(gold).split()
+    n_same = sum((Counter(words) & Counter(right)).values())
+    return 2 * n_same / (len(words) + len(right)) if n_same else 0.0
+
+
+def score_qa(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
+    """Score answers by exact match and F1 as the official scripts of SQuAD 1.1 and 2.0: the best of
+    a question's gold answers counts; without one, no answer is right.
+
+    examples (Iterable[Example]): those without gold answers do not count; a doc without a
+        prediction counts as no answer.
+    **cfg (Any): settings that spaCy gives to scorers; not used.
+    RETURNS (Dict[str, Any]): `qa_em` and `qa_f1` over all questions; `qa_has_answer_em`,
+        `qa_has_answer_f1` and `qa_no_answer_acc` over those with and without an answer. From 0 to
+        1; None if nothing counts.
+    RAISES (ValueError): EL199 if docs to be predicted lack their pairs, EL221 for a gold answer
+        outside of its context.
+    """
+    # Exact match and F1 of questions with an answer, and whether others are right.
+    having, lacking = [], []
+    for example in examples:
+        gold = get_gold(example)
+        if gold is None:
+            continue
+        answer = get_answer(example.predicted)
+        text = answer.text if answer else ""
+        if gold.texts:
+            exact = max(score_exact(text, right) for right in gold.texts)
+            having.append((exact, max(score_f1(text, right) for right in gold.texts)))
+        else:
+            lacking.append(float(not text))
+    exact_scores, f1_scores = ([scores[i] for scores in having] for i in (0, 1))
+    return {
+        "qa_em": _mean(exact_scores + lacking),
+        "qa_f1": _mean(f1_scores + lacking),
+        "qa_has_answer_em": _mean(exact_scores),
+        "qa_has_answer_f1": _mean(f1_scores),
+        "qa_no_answer_acc": _mean(lacking),
+    }
+
+
+def _mean(values: List[float]) -> Optional[float]:
+    return sum(values) / len(values) if values else None
+
+
+def make_qa_scorer() -> Callable:
+    """RETURNS (Callable): `score_qa`, for a config."""
+    return score_qa

@@ -1,6 +1,7 @@
 """The component "elmo_qa": which words of a text answer a question."""
 
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
+import warnings
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -8,25 +9,28 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import Errors
+from ...errors import Errors, Warnings
 from ...layers.doc_data import add_extension
 from ...utils import require_least
-from ..shared.default_tok2vec import DEFAULT_TOK2VEC
-from ..shared.task_pipe import TaskPipe
+from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
-from .answers import Answer, Ranking, get_answer, get_answers, get_component, set_answers
-from .gold_answers import get_gold
-from .gold_checks import check_data
-from .qa_loss import get_doc_loss, make_doc_table
-from .qa_model import QAModel, Scores
-from .qa_readings import PAIR_NAMES, QAReading, choose_windows, read_doc, require_windows
-from .span_table import get_none_probability, rank_spans
+from .answers import Answer, Ranking, get_answer, get_answers, get_component, get_gold, set_answers
+from .network import QAModel
+from .spans import (
+    PAIR_NAMES,
+    QAReading,
+    Scores,
+    SpanTable,
+    choose_windows,
+    get_gradient,
+    get_none_probability,
+    make_table,
+    rank_spans,
+    read_doc,
+)
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.QABiDAF.v2",
-    "tok2vec": DEFAULT_TOK2VEC,
-}
-# Docs that are predicted at a time, as `nlp.pipe` may give any number.
+_Result = TypeVar("_Result")
+# Docs that are predicted at a time: `nlp.pipe` may give any number.
 _N_DOCS = 64
 
 
@@ -35,7 +39,7 @@ _N_DOCS = 64
     assigns=["doc.spans", "doc._.qa_answer", "doc._.qa_answers"],
     requires=["doc.spans"],
     default_config={
-        "model": DEFAULT_MODEL,
+        "model": {"@architectures": "spacy-elmo.QABiDAF.v2", "tok2vec": DEFAULT_TOK2VEC},
         "window": 384,
         "stride": 256,
         "max_answer": 30,
@@ -90,14 +94,13 @@ class ElmoQA(TaskPipe):
     name (str): name in the pipeline.
     window (int): tokens of a context that are read at a time; and most of a question.
     stride (int): tokens from the start of a window to that of the next one; at most
-        window - max_answer + 1, so that each answer lies in a window whole.
+        window - max_answer + 1, so that each answer is inside of a window.
     max_answer (int): most tokens of an answer; at least 1.
     train_windows (int): most windows of a doc that one update learns from; at least 1.
     n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
     threshold (float): probability of no answer, 0 to 1, above which there is none.
     scorer (Optional[Callable]): scores examples; None for no scores.
-    RAISES (ValueError): EL220 for windows that do not fit, EL012 and EL225 for numbers out of
-        range.
+    RAISES (ValueError): EL012 and EL191 for values out of range.
     """
 
     def __init__(
@@ -115,11 +118,19 @@ class ElmoQA(TaskPipe):
         scorer: Optional[Callable] = None,
     ) -> None:
         super().__init__(vocab, model, name, scorer=scorer)
-        require_windows(window, stride, max_answer)
-        require_least("train_windows", train_windows, 1)
-        require_least("n_best", n_best, 1)
+        values = {"max_answer": max_answer, "train_windows": train_windows, "n_best": n_best}
+        for key, value in values.items():
+            require_least(key, value, 1)
+        most = window - max_answer + 1
+        if not 1 <= stride <= most:
+            sizes = f"window = {window} and max_answer = {max_answer}"
+            expected = f"1 to {most} with {sizes}, so that each answer is inside of a window"
+            raise ValueError(Errors.EL191.format(key="stride", value=stride, expected=expected))
         if not 0 <= threshold <= 1:
-            raise ValueError(Errors.EL225.format(key="threshold", value=threshold))
+            expected = "a probability, 0 to 1"
+            raise ValueError(
+                Errors.EL191.format(key="threshold", value=threshold, expected=expected)
+            )
         self.window, self.stride, self.max_answer = window, stride, max_answer
         self.train_windows, self.n_best, self.threshold = train_windows, n_best, threshold
 
@@ -141,8 +152,8 @@ class ElmoQA(TaskPipe):
         nlp (Language): the pipeline that this component is in.
         question, context (str): two texts; if one has no words, there is no answer.
         RETURNS (Answer): the likeliest answer, or that there is none.
-        RAISES (ValueError): EL227 if the pipeline does not run this component, EL322 if another
-            one's answer has replaced its own.
+        RAISES (ValueError): EL227 if the pipeline does not run this component, or another one has
+            replaced its answer.
         """
         return next(self.answers(nlp, [(question, context)]))
 
@@ -154,43 +165,75 @@ class ElmoQA(TaskPipe):
         order."""
         docs = (self.make_pair(nlp, question, context) for question, context in pairs)
         for doc in nlp.pipe(docs, **kwargs):
-            self._require_own(nlp, doc)
-            yield self.require_result(nlp, get_answer(doc))
+            yield self._require_own(nlp, doc, get_answer(doc))
 
     def top_answers(
         self, nlp: Language, question: str, context: str, n: Optional[int] = None
     ) -> List[Answer]:
         """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
         (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
-        context is short. RAISES (ValueError): EL226 for more than `n_best`."""
+        context is short. RAISES (ValueError): EL191 for more than `n_best`."""
         n = self.n_best if n is None else n
         if not 1 <= n <= self.n_best:
-            raise ValueError(Errors.EL226.format(n=n, name=self.name, n_best=self.n_best))
+            expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
+            raise ValueError(Errors.EL191.format(key="n", value=n, expected=expected))
         doc = nlp(self.make_pair(nlp, question, context))
-        self._require_own(nlp, doc)
-        return self.require_result(nlp, get_answers(doc))[:n]
+        return self._require_own(nlp, doc, get_answers(doc))[:n]
 
-    def _require_own(self, nlp: Language, doc: Doc) -> None:
-        if all(pipe is not self for _, pipe in nlp.pipeline):
-            self.require_result(nlp, None)
-        other = get_component(doc)
-        if other not in (None, self.name):
-            raise ValueError(Errors.EL322.format(name=self.name, other=other))
+    def _require_own(self, nlp: Language, doc: Doc, result: Optional[_Result]) -> _Result:
+        # Another component of this kind may have replaced the answer.
+        is_own = get_component(doc) == self.name
+        return self.require_result(nlp, result if is_own else None)
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Initialize the model, and check that there is something to learn.
+        """Initialize the model, and check the training data.
 
         get_examples (Callable[[], Iterable[Example]]): the training data.
         nlp (Optional[Language]): the pipeline.
-        RAISES (ValueError): EL222 if no example has a gold answer, EL338 if all are too long.
-            Warns if none is without one (WL040), or some are too long (WL042).
+        RAISES (ValueError): EL194 if no example has a gold answer, or all are too long. Warns if
+            each question has an answer (WL040), or some are too long (WL042).
         """
         validate_get_examples(get_examples, "ElmoQA.initialize")
-        check_data(get_examples(), self.name, self.max_answer)
+        self._check_data(get_examples())
         sample = self.take_sample(get_examples)
         self.model.initialize(X=[QAReading(eg.reference, (0, 0), []) for eg in sample])
+
+    def _check_data(self, examples: Iterable[Example]) -> None:
+        n_docs, n_pairs, n_none = 0, 0, 0
+        # Tokens of the shortest answer of each question that has any.
+        lengths = []
+        for example in examples:
+            n_docs += 1
+            n_pairs += get_pair(example.reference, PAIR_NAMES) is not None
+            gold = get_gold(example)
+            n_none += gold is not None and not gold.texts
+            if gold is not None and gold.places:
+                lengths.append(min(end - start for start, end in gold.places))
+        n_long = sum(length > self.max_answer for length in lengths)
+        setting = f"max_answer = {self.max_answer}"
+        if n_long == len(lengths):
+            problem = f"docs: {n_docs}, with a question and a context: {n_pairs}, with answers: 0"
+            needed = (
+                "docs with the span groups 'question', 'context' and 'answers', as `python -m "
+                "spacy elmo convert-data squad` makes them"
+            )
+            if lengths:
+                problem = f"all answers are longer than `{setting}` (questions: {n_long})"
+                needed = f"shorter answers, or a larger `max_answer` in [components.{self.name}]"
+            raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=needed))
+        if not n_none:
+            warnings.warn(Warnings.WL040.format(name=self.name), stacklevel=3)
+        if n_long:
+            text = Warnings.WL042.format(
+                what="questions whose answers are all",
+                setting=setting,
+                n_long=n_long,
+                n=len(lengths),
+                name=self.name,
+            )
+            warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
         """docs (Iterable[Doc]): any docs. RETURNS (List[Optional[Ranking]]): the likeliest answers
@@ -203,14 +246,17 @@ class ElmoQA(TaskPipe):
             batch = rows[first : first + _N_DOCS]
             readings = [read_doc(docs[i], self.window, self.stride) for i in batch]
             for i, scores in zip(batch, self.model.predict(readings)):
-                rankings[i] = self._rank(docs[i], scores)
+                rankings[i] = Ranking([], 1.0)
+                if scores.windows:
+                    table = self._make_table(docs[i], scores)
+                    spans = rank_spans(table, self.n_best)
+                    rankings[i] = Ranking(spans, get_none_probability(table))
         return rankings
 
-    def _rank(self, doc: Doc, scores: Scores) -> Ranking:
-        if not scores.windows:
-            return Ranking([], 1.0)
-        table = make_doc_table(self.model.ops, doc, scores, self.max_answer)
-        return Ranking(rank_spans(table, self.n_best), get_none_probability(table))
+    def _make_table(self, doc: Doc, scores: Scores) -> SpanTable:
+        rows = [self.model.ops.to_numpy(array) for array in scores.rows]
+        is_word = doc.to_array("IS_SPACE") == 0
+        return make_table(scores.windows, rows, is_word, self.max_answer)
 
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
         """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
@@ -221,7 +267,7 @@ class ElmoQA(TaskPipe):
 
     def learn(self, examples: List[Example]) -> float:
         """examples (List[Example]): a batch; at most `train_windows` of each context are read.
-        RETURNS (float): the loss. RAISES (ValueError): as `get_loss`."""
+        RETURNS (float): the loss."""
         scores, backprop = self.model.begin_update([self._choose(eg) for eg in examples])
         loss, d_rows = self.get_loss(examples, scores)
         backprop(d_rows)
@@ -236,9 +282,9 @@ class ElmoQA(TaskPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: List[Scores]
     ) -> Tuple[float, List[List[Floats2d]]]:
-        """examples (Iterable[Example]): a batch. What has no gold answers is not learned from, nor
-        what has none of `max_answer` tokens or fewer.
-        scores (List[Scores]): what the model says of them.
+        """examples (Iterable[Example]): a batch. Those without gold answers of at most `max_answer`
+            tokens are not learned from.
+        scores (List[Scores]): the output of the model.
         RETURNS (Tuple[float, List[List[Floats2d]]]): the mean negative log likelihood of the gold
             answers in nats, and its gradient, not divided by the size of the batch.
         RAISES (ValueError): EL199 for gold answers without a pair, EL221 for those outside of the
@@ -248,10 +294,12 @@ class ElmoQA(TaskPipe):
         validate_examples(examples, "ElmoQA.get_loss")
         ops, losses = self.model.ops, []
         gradients: List[List[Floats2d]] = []
-        for example, said in zip(examples, scores):
-            learned = get_doc_loss(ops, example, said, self.max_answer)
+        for example, own in zip(examples, scores):
+            gold, learned = get_gold(example), None
+            if gold is not None and own.windows and (gold.places or not gold.texts):
+                learned = get_gradient(self._make_table(example.predicted, own), gold.places)
             if learned is None:
-                gradients.append([ops.alloc2f(*rows.shape) for rows in said.rows])
+                gradients.append([ops.alloc2f(*rows.shape) for rows in own.rows])
             else:
                 losses.append(learned[0])
                 gradients.append([ops.asarray2f(rows) for rows in learned[1]])

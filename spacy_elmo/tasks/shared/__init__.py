@@ -1,1 +1,1 @@
-"""What several tasks use: pairs of texts, torch layers, data files, the trainable base."""
+"""What several tasks use: torch layers, encoders, pairs of texts, corpora, base classes."""

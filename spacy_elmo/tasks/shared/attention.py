@@ -1,14 +1,39 @@
-"""Attention and pooling over padded sequences, in plain torch. What is padded never counts: each
-result is that of its sequence alone."""
+"""Attention, pooling and linear layers over padded sequences. Padding never affects a result."""
 
-from typing import List, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-# Weights of attention that are computed at a time, 16 MB: one long text has the square of its
-# tokens.
+from ...utils import group_by_length
+from .torch_layer import drop
+
+# Padded tokens that a network reads at a time: attention and encoders stay below 100 MB.
+MOST_PADDED = 8192
+# Weights of attention that are computed at a time, 16 MB: they grow with the square of a text.
 _MOST_SCORES = 1 << 22
+
+
+def plan_padded(lengths: Sequence[int]) -> Iterator[List[int]]:
+    """Group sequences so that each group, padded to its longest one, is within `MOST_PADDED`.
+
+    lengths (Sequence[int]): of the sequences; empty ones are left out.
+    YIELDS (List[int]): indices of the sequences of one group: all of them in order if they fit,
+        otherwise those of similar length together, the shortest first. A sequence that is too
+        long is a group by itself.
+    """
+    found = [i for i, length in enumerate(lengths) if length]
+    if _fits(len(found), max(lengths, default=0)):
+        if found:
+            yield found
+        return
+    for group in group_by_length([lengths[i] for i in found], _fits):
+        yield [found[k] for k in group]
+
+
+def _fits(n: int, longest: int) -> bool:
+    return n * longest <= MOST_PADDED
 
 
 def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
@@ -19,41 +44,33 @@ def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
     longest = max(lengths)
     positions = torch.arange(longest, device=X.device)
     mask = positions < torch.tensor(lengths, device=X.device).unsqueeze(1)
-    # All rows at once: torch's `pad_sequence` goes back through a copy of all for each sequence.
+    # All rows at once: backward through torch's `pad_sequence` copies all for each sequence.
     rows = X.new_zeros(len(lengths) * longest, X.shape[1])
     padded = rows.index_copy(0, mask.flatten().nonzero().squeeze(1), X)
     return padded.view(len(lengths), longest, X.shape[1]), mask
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """scores (Tensor): any shape. mask (Tensor): the same, True for what counts. RETURNS (Tensor):
-    weights that sum to 1 over the last axis, or to 0 where nothing counts."""
+    """scores, mask (Tensor): any shape, mask True for what counts. RETURNS (Tensor): weights that
+    sum to 1 over the last axis, or to 0 where nothing counts."""
     lowest = torch.finfo(scores.dtype).min
     return torch.softmax(scores.masked_fill(~mask, lowest), dim=-1) * mask
 
 
-def align(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tuple[Tensor, Tensor]:
-    """Read each of two sequences by the attention of the other's tokens, whose weights are the
-    products of their rows (Chen et al. 2017, section 3.2; McCann et al. 2017, section 5).
+def attend(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tensor:
+    """For each token of A a mean of the tokens of B, weighted by the products of their vectors
+    (Chen et al. 2017, section 3.2; McCann et al. 2017, section 5).
 
     A, B (Tensor): shapes (n_seqs, len_a, width) and (n_seqs, len_b, width).
     mask_a, mask_b (Tensor): which rows are tokens.
-    RETURNS (Tuple[Tensor, Tensor]): for each token of A a mean of B's, of A's shape; for each
-        token of B a mean of A's.
+    RETURNS (Tensor): A's shape.
     """
-    return attend(A, B, mask_a, mask_b), attend(B, A, mask_b, mask_a)
-
-
-def attend(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tensor:
-    """As `align`, for the tokens of A alone. RETURNS (Tensor): A's shape."""
     n = max(1, _MOST_SCORES // (B.shape[0] * B.shape[1]))
-    read = [_attend(*part, B, mask_b) for part in zip(A.split(n, 1), mask_a.split(n, 1))]
-    return read[0] if len(read) == 1 else torch.cat(read, dim=1)
-
-
-def _attend(A: Tensor, mask_a: Tensor, B: Tensor, mask_b: Tensor) -> Tensor:
-    scores = A @ B.transpose(1, 2)  # (n_seqs, len_a, len_b)
-    return masked_softmax(scores, mask_a.unsqueeze(2) & mask_b.unsqueeze(1)) @ B
+    means = []
+    for rows, mask in zip(A.split(n, 1), mask_a.split(n, 1)):
+        scores = rows @ B.transpose(1, 2)  # (n_seqs, n, len_b)
+        means.append(masked_softmax(scores, mask.unsqueeze(2) & mask_b.unsqueeze(1)) @ B)
+    return means[0] if len(means) == 1 else torch.cat(means, dim=1)
 
 
 def pool_mean(X: Tensor, mask: Tensor) -> Tensor:
@@ -64,18 +81,33 @@ def pool_mean(X: Tensor, mask: Tensor) -> Tensor:
 
 
 def pool_max(X: Tensor, mask: Tensor) -> Tensor:
-    """As `pool_mean`, the largest number of each column."""
+    """The largest number of each column; see `pool_mean`."""
     lowest = torch.finfo(X.dtype).min
     largest = X.masked_fill(~mask.unsqueeze(2), lowest).amax(dim=1)
     return largest * mask.any(dim=1, keepdim=True)
 
 
 def pool_min(X: Tensor, mask: Tensor) -> Tensor:
-    """As `pool_mean`, the smallest number of each column."""
+    """The smallest number of each column; see `pool_mean`."""
     return -pool_max(-X, mask)
 
 
 def pool_weighted(X: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
-    """As `pool_mean`, with weights. scores (Tensor): shape (n_seqs, longest), before the
+    """A weighted mean; see `pool_mean`. scores (Tensor): shape (n_seqs, longest), before the
     softmax."""
     return (masked_softmax(scores, mask).unsqueeze(1) @ X).squeeze(1)
+
+
+def map_parts(linear: nn.Linear, parts: Sequence[Tensor], dropout: float) -> Tensor:
+    """`linear(drop(torch.cat(parts, -1), dropout))` without a copy of all parts.
+
+    linear (nn.Linear): with a bias.
+    parts (Sequence[Tensor]): shapes (..., n), as wide together as the input of `linear`.
+    dropout (float): probability that a number of a part is dropped.
+    RETURNS (Tensor): shape (..., nO).
+    """
+    weights = linear.weight.split([part.shape[-1] for part in parts], dim=1)
+    first, *others = (
+        F.linear(drop(part, dropout), weight) for part, weight in zip(parts, weights, strict=True)
+    )
+    return sum(others, first + linear.bias)

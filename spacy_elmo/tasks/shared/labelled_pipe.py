@@ -1,18 +1,142 @@
-"""`LabelledPipe`: a task whose labels are collected from the data."""
+"""Base classes of the components: `TaskPipe`, and `LabelledPipe` with labels from the data."""
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from itertools import islice
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar
 
+import numpy as np
+import srsly
 from spacy.language import Language
-from spacy.training import Example, validate_get_examples
+from spacy.pipeline import TrainablePipe
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model
+from thinc.api import Model, Optimizer, set_dropout_rate
 
+from ...bilm.config import BiLMConfig
 from ...errors import Errors
-from .task_pipe import TaskPipe
+from ...files import ANY_SIZE, ContentError, parse_json_object, unpack
+from ...pipeline.saving import ExtensionOwner, SavedPipe
+
+_BUNDLED = BiLMConfig()
+# Listens to an `elmo` with the bundled biLM.
+DEFAULT_TOK2VEC = {
+    "@architectures": "spacy-elmo.ElmoListener.v2",
+    "upstream": "elmo",
+    "width": _BUNDLED.width,
+    "depth": _BUNDLED.depth,
+}
+_CFG, _MODEL = "cfg", "model"
+# As many as spaCy's own components take for shape inference.
+_N_SAMPLE = 10
+_Result = TypeVar("_Result")
+
+
+class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
+    """A trainable component whose results are read by custom attributes.
+
+    vocab (Vocab): the shared vocabulary.
+    model (Model): its model.
+    name (str): name in the pipeline.
+    scorer (Optional[Callable]): scores examples; None for no scores.
+    **cfg (Any): settings that the scorer gets, too.
+    """
+
+    cfg: Dict[str, Any]
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        *,
+        scorer: Optional[Callable] = None,
+        **cfg: Any,
+    ) -> None:
+        super().__init__(vocab, model, name, **cfg)
+        self.scorer = scorer
+        self.register_extensions()
+
+    def require_result(self, nlp: Language, result: Optional[_Result]) -> _Result:
+        """Return a result of this component. RAISES (ValueError): EL227 for None."""
+        if result is None:
+            known = ", ".join(nlp.pipe_names) or "no components"
+            raise ValueError(Errors.EL227.format(name=self.name, known=known))
+        return result
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Learn from a batch.
+
+        examples (Iterable[Example]): a batch.
+        drop (float): dropout of the tok2vec; the task's own network has a separate setting.
+        sgd (Optional[Optimizer]): None or False to keep the gradients.
+        losses (Optional[Dict[str, float]]): the loss is added under the component's name.
+        RETURNS (Dict[str, float]): the losses.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        losses[self.name] += self.learn(examples)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
+
+    def learn(self, examples: List[Example]) -> float:
+        """Backpropagate the loss of a batch with at least one token, and return it. For a model
+        that reads docs; other tasks override this."""
+        scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        loss, d_scores = self.get_loss(examples, scores)
+        backprop(d_scores)
+        return loss
+
+    @staticmethod
+    def take_sample(get_examples: Callable[[], Iterable[Example]]) -> List[Example]:
+        """A few examples for shape inference."""
+        return list(islice(get_examples(), _N_SAMPLE))
+
+    def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
+        writers = {
+            _CFG: lambda: srsly.json_dumps(self.cfg).encode("utf-8"),
+            _MODEL: self.model.to_bytes,
+        }
+        return {name: write() for name, write in writers.items() if name not in exclude}
+
+    def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
+        return {name: ANY_SIZE for name in (_CFG, _MODEL) if name not in exclude}
+
+    def _set_files(self, files: Dict[str, bytes], source: str) -> None:
+        try:
+            if _CFG in files:
+                self.set_saved_cfg(parse_json_object(files[_CFG]))
+            if _MODEL in files:
+                _check_params(self.model, unpack(files[_MODEL], source))
+                self.model.from_bytes(files[_MODEL])
+        # Thinc and NumPy raise any of these for a model of another structure.
+        except (ContentError, ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
+            error = f"they hold no model of this config ({err})"
+            raise ValueError(Errors.EL116.format(source=source, error=error)) from err
+
+    def set_saved_cfg(self, saved: Dict[str, Any]) -> None:
+        """Take saved state. Settings are not loaded: those of the pipeline's config hold, which
+        may be overridden when it is loaded."""
 
 
 class LabelledPipe(TaskPipe):
     """A trainable component with labels, in the order of the data. See `TaskPipe`."""
+
+    # The least number of labels that can be learned.
+    min_labels = 1
+    # What the training data needs, for errors.
+    hint = "labels"
 
     def __init__(
         self, vocab: Vocab, model: Model, name: str, *, scorer: Optional[Callable] = None
@@ -33,11 +157,12 @@ class LabelledPipe(TaskPipe):
         """Add a label, before the model is initialized.
 
         label (str): its name.
-        RETURNS (int): 1, or 0 if it is there already.
-        RAISES (ValueError): EL193 if it is no name, EL198 if the model has its labels already.
+        RETURNS (int): 1, or 0 if the component has it already.
+        RAISES (ValueError): EL193 if it is not a name, EL198 if the model's labels are fixed.
         """
         if not isinstance(label, str) or not label:
-            raise ValueError(Errors.EL193.format(label=label, name=self.name))
+            problem = "it is not a string of at least one character"
+            raise ValueError(Errors.EL193.format(label=label, name=self.name, problem=problem))
         if label in self.labels:
             return 0
         n_outputs = self._get_n_outputs()
@@ -47,32 +172,17 @@ class LabelledPipe(TaskPipe):
         self.vocab.strings.add(label)
         return 1
 
-    def check_cfg(self, cfg: Dict[str, Any]) -> None:
-        """cfg (Dict[str, Any]): saved values. RAISES (ValueError): EL116 for labels that are empty,
-        or come twice."""
-        labels = cfg["labels"]
-        if "" in labels or len(set(labels)) < len(labels):
-            error = f"the labels {labels!r:.100} are not distinct names"
-            raise ValueError(
-                Errors.EL116.format(source=f"the component '{self.name}'", error=error)
-            )
-
-    def find_misfit(self, cfg: Dict[str, Any], n_outputs: Optional[int]) -> str:
-        """See `TaskPipe.find_misfit`: a model has outputs for its labels."""
-        n_labels = len(cfg["labels"])
-        expected = self.count_outputs(n_labels)
-        if not n_labels or n_outputs in (None, expected):
-            return ""
-        return f"outputs of the model: {n_outputs}, for its labels: {expected}"
+    def set_saved_cfg(self, saved: Dict[str, Any]) -> None:
+        self.cfg["labels"] = list(saved["labels"])
 
     def unknown_label(self, label: str) -> ValueError:
-        """label (str): one that the model does not have. RETURNS (ValueError): EL198, to be
-        raised."""
+        """The error for a label that the model does not have, to be raised."""
         known = ", ".join(self.labels)
-        return ValueError(Errors.EL198.format(label=label, name=self.name, labels=known))
+        problem = f"the label '{label}' is not one of those that it was initialized with"
+        return ValueError(Errors.EL198.format(problem=problem, name=self.name, labels=known))
 
     def require_labels(self) -> None:
-        """RAISES (ValueError): EL190 if the component has no labels: it was never trained."""
+        """RAISES (ValueError): EL190 if the component was never trained."""
         if not self.labels:
             raise ValueError(Errors.EL190)
 
@@ -89,43 +199,49 @@ class LabelledPipe(TaskPipe):
         nlp (Optional[Language]): the pipeline.
         labels (Optional[Iterable[str]]): the labels, as `init labels` writes them; None to
             collect them from the data.
-        RAISES (ValueError): EL194 for fewer labels than `min_labels`, EL303 if the model was given
-            another number of outputs.
+        RAISES (ValueError): EL194 for too few labels, EL198 if the model was given another number
+            of outputs.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         if labels is None:
             labels = (label for eg in get_examples() for label in self.find_labels(eg))
         for label in labels:
             self.add_label(label)
+        shown = ", ".join(self.labels) or "none"
         if len(self.labels) < self.min_labels:
-            shown = ", ".join(self.labels) or "none"
-            least = self.min_labels
-            text = Errors.EL194.format(name=self.name, least=least, labels=shown, hint=self.hint)
-            raise ValueError(text)
+            problem = f"labels: {shown}; expected at least {self.min_labels}"
+            raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=self.hint))
         n_outputs, expected = self._get_n_outputs(), self.count_outputs(len(self.labels))
         if n_outputs not in (None, expected):
-            shown = ", ".join(self.labels)
-            text = Errors.EL303.format(name=self.name, nO=n_outputs, n=expected, labels=shown)
-            raise ValueError(text)
+            problem = f"its model has nO = {n_outputs}, but these labels need {expected}"
+            raise ValueError(Errors.EL198.format(problem=problem, name=self.name, labels=shown))
         sample = self.take_sample(get_examples)
-        self.model.initialize(X=[eg.reference for eg in sample], Y=self.make_sample(sample))
-
-    # What a component says of itself.
-    # Labels without which there is nothing to learn.
-    min_labels = 1
-    # What its training data needs, for errors.
-    hint = "labels"
+        Y = self.model.ops.alloc2f(len(sample), expected)
+        self.model.initialize(X=[eg.reference for eg in sample], Y=Y)
 
     def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): of the training data. RETURNS (Iterable[str]): Labels in it, any
-        number of times."""
+        """example (Example): of the training data. RETURNS (Iterable[str]): Labels in it, with
+        repetitions."""
         raise NotImplementedError
 
     def count_outputs(self, n_labels: int) -> int:
-        """n_labels (int): how many there are. RETURNS (int): Numbers that the model has for each
-        doc, or token."""
+        """Width of the model's output for a number of labels."""
         return n_labels
 
-    def make_sample(self, examples: List[Example]) -> Any:
-        """examples (List[Example]): a few. RETURNS (Any): What `model.initialize` takes as Y."""
-        return self.model.ops.alloc2f(len(examples), self.count_outputs(len(self.labels)))
+    def _get_n_outputs(self) -> Optional[int]:
+        return self.model.get_dim("nO") if self.model.has_dim("nO") else None
+
+
+def _check_params(model: Model, message: Dict[str, Any]) -> None:
+    """Require saved parameters to be finite, and to have the model's shapes; or, if it has none
+    yet, shapes made of the dimensions saved beside them: Thinc takes parameters of any shape."""
+    for node, saved, params in zip(model.walk(), message["nodes"], message["params"]):
+        sizes = set(saved["dims"].values())
+        for name, value in params.items():
+            if value is None:
+                continue
+            if not isinstance(value, np.ndarray) or not np.isfinite(value).all():
+                raise ValueError(f"'{name}' of {node.name} is not an array of finite numbers")
+            own = node.get_param(name).shape if node.has_param(name) else None
+            if value.shape != own and (own is not None or not sizes.issuperset(value.shape)):
+                raise ValueError(f"'{name}' of {node.name} has the wrong shape {value.shape}")

@@ -1,11 +1,20 @@
-"""Two texts in one Doc: a span group for each, which `DocBin` and `to_bytes` keep."""
+"""Two texts in one Doc: a span group for each, which `DocBin` and `to_bytes` keep; and which words
+both have."""
 
-from typing import List, NamedTuple, Optional, Sequence, Union
+from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
 
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from torch import Tensor, nn
 
 from ...errors import Errors
+from .annotations import Place
+
+# Numbers that tell a network whether a token's word is in both texts.
+MATCH_WIDTH = 32
+# For tokens that are not words: no form but "" has this hash.
+_NO_WORD = 0
 
 
 class TextPair(NamedTuple):
@@ -18,14 +27,14 @@ class TextPair(NamedTuple):
 def make_pair(
     nlp: Language, first: str, second: str, names: Sequence[str], *, keep_space: bool = False
 ) -> Doc:
-    """Put two texts into one Doc, each tokenized on its own. The second one starts a sentence, so
+    """Put two texts into one Doc, tokenized separately. The second one starts a sentence, so
     that spacy-elmo.sentence_spans.v1 has the biLM read each alone.
 
     nlp (Language): its tokenizer is used; no component runs.
-    first, second (str): the texts, without the whitespace around them.
+    first, second (str): the texts; whitespace around them is removed.
     names (Sequence[str]): of the two span groups, such as ("premise", "hypothesis").
-    keep_space (bool): whether the second text keeps the whitespace around it: then its span has
-        the characters that were given.
+    keep_space (bool): keep the whitespace around the second text, so that its span has the
+        characters of the original.
     RETURNS (Doc): first and second text, with a space between; tokens have the tokenizer's norms.
     """
     second = second if keep_space else second.strip()
@@ -38,24 +47,14 @@ def make_pair(
         spaces[n_first - 1] = True
     starts: List[Union[bool, int, None]] = [i in (0, n_first) for i in range(len(words))]
     doc = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
-    # What the tokenizer's exceptions say ("not" of "n't"), as a corpus reader's docs have it.
+    # Norms of the tokenizer's exceptions ("not" of "n't"), as a corpus reader's docs have them.
     for token, source in zip(doc, tokens):
         if token.norm != source.norm:
             token.norm_ = source.norm_
-    set_pair(doc, n_first, names)
-    return doc
-
-
-def set_pair(doc: Doc, n_first: int, names: Sequence[str]) -> None:
-    """Mark the two texts of a doc that has both. The group of an empty text is empty: spaCy can
-    make spans without tokens, but not copy them.
-
-    doc (Doc): marked in place.
-    n_first (int): tokens of the first text; the others are the second.
-    names (Sequence[str]): of the two span groups.
-    """
+    # The group of an empty text is empty: spaCy cannot copy spans without tokens.
     for name, start, end in zip(names, (0, n_first), (n_first, len(doc))):
         doc.spans[name] = [Span(doc, start, end, label=name)] if start < end else []
+    return doc
 
 
 def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
@@ -64,7 +63,7 @@ def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
     doc (Doc): any doc.
     names (Sequence[str]): of the two span groups.
     RETURNS (Optional[TextPair]): None if it has neither group, or words in neither.
-    RAISES (ValueError): EL195 if it has one of them alone, or one of several spans.
+    RAISES (ValueError): EL195 if it has only one of them, or one of several spans.
     """
     groups = {name: list(doc.spans[name]) for name in names if name in doc.spans}
     if not any(groups.values()) and (len(doc) or len(groups) < 2):
@@ -77,3 +76,37 @@ def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
         for name, place in zip(names, (0, len(doc)))
     ]
     return TextPair(*spans)
+
+
+def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
+    """Find the words that both texts have (Weissenborn et al. 2017, section 3.1).
+
+    parts (Sequence[Tuple[Doc, Place, Place]]): docs, and the tokens of their two texts.
+    RETURNS (List[bool]): for each token of all first texts, then of all second ones, whether it is
+        a word of both, ignoring case.
+    """
+    first: List[bool] = []
+    second: List[bool] = []
+    for doc, *places in parts:
+        A, B = (
+            [_NO_WORD if t.is_punct or t.is_space else t.lower for t in doc[start:end]]
+            for start, end in places
+        )
+        for words, others, matches in ((A, set(B), first), (B, set(A), second)):
+            matches.extend(word != _NO_WORD and word in others for word in words)
+    return first + second
+
+
+def add_matches(
+    embedding: nn.Embedding, matches: Sequence[bool], X: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """Prepend to each token's vector whether its word is in both texts.
+
+    embedding (nn.Embedding): of shape (2, MATCH_WIDTH).
+    matches (Sequence[bool]): see `find_matches`.
+    X (Tensor): shape (n_tokens, nI).
+    RETURNS (Tuple[Tensor, Tensor]): shape (n_tokens, MATCH_WIDTH + nI), X last, because its last
+        numbers may skip an encoder; and the part that was added.
+    """
+    M = embedding(torch.tensor(matches, dtype=torch.long, device=X.device))
+    return torch.cat([M, X], dim=1), M

@@ -1,1 +1,1 @@
-"""Semantic roles: who did what to whom. The component, its model, scores and published formats."""
+"""Semantic roles: the component "elmo_srl"."""

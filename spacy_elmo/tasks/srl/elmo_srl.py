@@ -1,6 +1,6 @@
-"""The component "elmo_srl"."""
+"""The component "elmo_srl": who did what to whom."""
 
-from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Sequence, Tuple
+from typing import Callable, Iterable, List, Literal, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.language import Language
@@ -12,29 +12,33 @@ from thinc.types import Floats1d, Floats2d
 from ...errors import Errors
 from ...layers.doc_data import add_extension
 from ...utils import require_known, split_by_size
-from ..shared.default_tok2vec import DEFAULT_TOK2VEC
-from ..shared.labelled_pipe import LabelledPipe
-from ..shared.places import Place
-from .clauses import Clause
+from ..shared.annotations import Place
+from ..shared.labelled_pipe import DEFAULT_TOK2VEC, LabelledPipe
 from .frames import (
     PREDICATES,
     VERB,
     Frame,
     is_annotated,
     read_frames,
+    score_frames,
     write_frames,
 )
-from .role_decoding import decode_roles
-from .role_tags import GoldFrames, count_tags, find_gold, make_tags, read_roles
-from .srl_loss import get_predicate_loss, get_tag_loss
-from .srl_scores import score_frames
-from .srl_tagger import SRLModel, SRLScores
+from .network import Clause, SRLModel, SRLScores
+from .tags import (
+    GoldFrames,
+    count_tags,
+    decode_roles,
+    find_gold,
+    get_predicate_loss,
+    get_tag_loss,
+    make_tags,
+    read_roles,
+)
 
 # Of each doc, the clauses of its predicates and their tags.
 Prediction = List[List[Tuple[Clause, List[int]]]]
 Source = Literal["predicted", "given"]
-_SOURCES = ("predicted", "given")
-# Of docs that are predicted at a time, unless it is a single one.
+# Tokens of docs that are predicted at a time: bounds the tags in memory.
 _MOST_TOKENS = 8192
 
 
@@ -42,10 +46,7 @@ _MOST_TOKENS = 8192
     "elmo_srl",
     assigns=["doc.spans", "doc._.elmo_srl"],
     default_config={
-        "model": {
-            "@architectures": "spacy-elmo.SRLTagger.v1",
-            "tok2vec": DEFAULT_TOK2VEC,
-        },
+        "model": {"@architectures": "spacy-elmo.SRLTagger.v1", "tok2vec": DEFAULT_TOK2VEC},
         "predicates": "predicted",
         "threshold": 0.5,
         "scorer": {"@scorers": "spacy-elmo.srl_scorer.v1"},
@@ -100,16 +101,19 @@ class ElmoSRL(LabelledPipe):
         """vocab (Vocab): the shared vocabulary.
         model (SRLModel): spacy-elmo.SRLTagger.v1.
         name (str): name in the pipeline.
-        predicates (Source): "predicted", or "given": as `doc.spans["srl_predicates"]`, which
-            whoever comes before has set.
+        predicates (Source): "predicted", or "given" in `doc.spans["srl_predicates"]`, set by an
+            earlier component or by the caller.
         threshold (float): probability in [0, 1] from which a token is a predicate.
         scorer (Optional[Callable]): scores examples; None for no scores.
-        RAISES (ValueError): EL017 for other `predicates`, EL201 for a `threshold` out of range.
+        RAISES (ValueError): EL017 for other `predicates`, EL191 for a `threshold` out of range.
         """
         super().__init__(vocab, model, name, scorer=scorer)
-        require_known("predicates", predicates, _SOURCES)
+        require_known("predicates", predicates, ("predicted", "given"))
         if not 0 <= threshold <= 1:
-            raise ValueError(Errors.EL201.format(value=threshold))
+            expected = "a probability, 0 to 1"
+            raise ValueError(
+                Errors.EL191.format(key="threshold", value=threshold, expected=expected)
+            )
         self.predicates = predicates
         self.threshold = threshold
 
@@ -119,9 +123,10 @@ class ElmoSRL(LabelledPipe):
         add_extension(Doc, "elmo_srl", getter=read_frames)
 
     def add_label(self, label: str) -> int:
-        """As `LabelledPipe.add_label`. RAISES (ValueError): EL334 for "V", too."""
+        """As `LabelledPipe.add_label`. RAISES (ValueError): EL193 for "V", too."""
         if label == VERB:
-            raise ValueError(Errors.EL334.format(name=self.name))
+            problem = "it marks the predicate"
+            raise ValueError(Errors.EL193.format(label=label, name=self.name, problem=problem))
         return super().add_label(label)
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
@@ -133,7 +138,6 @@ class ElmoSRL(LabelledPipe):
         docs = list(docs)
         if any(len(doc) for doc in docs):
             self.require_labels()
-        # The tags of all clauses of a part are in memory at a time.
         parts = split_by_size(docs, len, _MOST_TOKENS)
         return [clauses for part in parts for clauses in self._predict(part)]
 
@@ -155,7 +159,7 @@ class ElmoSRL(LabelledPipe):
         return prediction
 
     def _choose(self, docs: List[Doc], scores: List[Floats1d]) -> List[List[Place]]:
-        with np.errstate(divide="ignore"):  # all tokens from 0 on, none from 1
+        with np.errstate(divide="ignore"):  # -inf for a threshold of 0, inf for 1
             least = np.log(self.threshold) - np.log1p(-self.threshold)
         chosen = [np.flatnonzero(self.model.ops.to_numpy(each) >= least) for each in scores]
         return [
@@ -164,7 +168,7 @@ class ElmoSRL(LabelledPipe):
         ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
-        """Set the span groups `srl_N` and `srl_predicates`. Those of an earlier run are removed.
+        """Set the span groups `srl_N` and `srl_predicates`. Existing ones are removed.
 
         docs (Iterable[Doc]): the docs.
         scores (Prediction): what `predict` returned for them.
@@ -181,13 +185,13 @@ class ElmoSRL(LabelledPipe):
     def learn(self, examples: List[Example]) -> float:
         """Learn predicates and roles together, the predicates given.
 
-        examples (List[Example]): a batch. Nothing is learned from those without frames and
-            without `srl_predicates`.
+        examples (List[Example]): a batch. Those without frames and without `srl_predicates` are
+            not learned from.
         RETURNS (float): the loss.
         RAISES (ValueError): EL190 if the component has no labels, EL200 as `read_frames`.
         """
         self.require_labels()
-        gold = [find_gold(eg) for eg in examples]
+        gold = [find_gold(eg, self.name) for eg in examples]
         places = [[frame.predicate for frame in each.frames] for each in gold]
         docs = [eg.predicted for eg in examples]
         scores, backprop = self.model.begin_update((docs, lambda _: places))
@@ -198,14 +202,14 @@ class ElmoSRL(LabelledPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: SRLScores
     ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
-        """Find the loss: cross-entropy of predicates and of tags, each a mean over its tokens.
+        """Compute the cross-entropy of predicates and of tags, each a mean over its tokens.
 
         examples (Iterable[Example]): a batch.
         scores (SRLScores): of the model, the gold predicates given.
         RETURNS (Tuple[float, Tuple]): the loss, and its gradients to predicates and tags.
         """
         examples = list(examples)
-        return self._get_loss(examples, scores, [find_gold(eg) for eg in examples])
+        return self._get_loss(examples, scores, [find_gold(eg, self.name) for eg in examples])
 
     def _get_loss(
         self, examples: List[Example], scores: SRLScores, gold: List[GoldFrames]
@@ -225,12 +229,12 @@ class ElmoSRL(LabelledPipe):
         return [label for frame in frames for label, _ in frame.arguments]
 
     def count_outputs(self, n_labels: int) -> int:
-        """n_labels (int): how many there are. RETURNS (int): The tags of a token."""
+        """The tags of a token."""
         return count_tags(n_labels)
 
 
 def _strip(span: Span) -> Span:
-    """RETURNS (Span): Without tokens of whitespace at its ends; empty if it has no others."""
+    """Without whitespace at its ends; empty if it has no other tokens."""
     words = [token.i for token in span if not token.is_space] or [span.start, span.start - 1]
     return Span(span.doc, words[0], words[-1] + 1, label=span.label)
 
@@ -240,11 +244,6 @@ def _read_given(doc: Doc) -> List[Place]:
         return []
     if PREDICATES not in doc.spans:
         raise ValueError(Errors.EL202.format(text=doc.text[:50], group=PREDICATES))
-    # Each once, and none of whitespace, as those that are found.
+    # Each once, without whitespace, as those that are predicted.
     spans = [_strip(span) for span in doc.spans[PREDICATES]]
     return [*dict.fromkeys((span.start, span.end) for span in spans if len(span))]
-
-
-def make_srl_scorer() -> Callable[..., Dict[str, Any]]:
-    """RETURNS (Callable[..., Dict[str, Any]]): `score_frames`."""
-    return score_frames

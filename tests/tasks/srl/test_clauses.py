@@ -3,7 +3,7 @@
 import spacy
 from spacy.tokens import Doc
 
-from spacy_elmo.tasks.srl.clauses import Clause, find_rows, make_clauses
+from spacy_elmo.tasks.srl.network import Clause, find_rows, make_clauses
 
 VOCAB = spacy.blank("en").vocab
 

@@ -1,20 +1,18 @@
 """The component: trained, saved, copied, and on bad input."""
 
 import copy
-import pickle
 import re
 
 import numpy as np
 import pytest
 import spacy
-import srsly
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.shared.span_corpus import build_span_corpus_v1
-from spacy_elmo.tasks.srl.clauses import Clause
+from spacy_elmo.tasks.shared.corpora import build_span_corpus_v1
+from spacy_elmo.tasks.srl.network import Clause
 
-from ...support.helpers import add_elmo, make_nlp
+from ...support.helpers import make_nlp
 from ...support.toy_roles import (
     LISTENER,
     PLAIN,
@@ -41,11 +39,6 @@ def trained():
     return make_trained(PLAIN)
 
 
-@pytest.fixture(scope="module")
-def with_elmo():
-    return make_trained(LISTENER, 3)
-
-
 @pytest.fixture
 def nlp():
     return spacy.blank("en")
@@ -53,12 +46,6 @@ def nlp():
 
 def describe(nlp, texts=TEXTS, **settings):
     return [read(doc) for doc in nlp.pipe(texts, **settings)]
-
-
-def get_scores(nlp, docs):
-    model, places = nlp.get_pipe("elmo_srl").model, [[(0, 1)] if len(d) else [] for d in docs]
-    scores = model.predict((list(docs), lambda _: places))
-    return [*scores.predicates, *scores.tags]
 
 
 def test_it_learns_predicates_and_roles(trained):
@@ -71,14 +58,6 @@ def test_it_learns_predicates_and_roles(trained):
         ("A0", "Cleo"), ("A1", "green eggs"),
     ]  # fmt: skip
     assert trained.get_pipe("elmo_srl").labels == ("A0", "A1", "R-A1")
-
-
-def test_loss_falls_with_every_tok2vec():
-    for tok2vec in (PLAIN, LISTENER):
-        nlp = make_nlp() if tok2vec is LISTENER else spacy.blank("en")
-        add_srl(nlp, tok2vec)
-        losses = train(nlp, make_examples(make_corpus(nlp.vocab)), 12)
-        assert losses[-1] < 0.8 * losses[0]
 
 
 def test_given_predicates_are_used(trained):
@@ -130,54 +109,6 @@ def test_an_earlier_run_leaves_nothing(trained):
     assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
 
 
-def test_docs_do_not_depend_on_batch_mates(with_elmo):
-    expected = list(with_elmo.pipe(TEXTS))
-    for batch_size in (1, 2):
-        docs = list(with_elmo.pipe(TEXTS, batch_size=batch_size))
-        assert [read(doc) for doc in docs] == [read(doc) for doc in expected]
-    alone = [row for doc in expected for row in get_scores(with_elmo, [doc])]
-    # Those of one doc: predicates, then tags.
-    together = get_scores(with_elmo, expected)
-    assert sum(map(len, alone)) == sum(map(len, together))
-    for row in together:
-        assert min(np.abs(row - o).max(initial=0) for o in alone if o.shape == row.shape) < 1e-5
-
-
-SAVES = {
-    "deepcopy": lambda nlp, path: copy.deepcopy(nlp),
-    "pickle": lambda nlp, path: pickle.loads(pickle.dumps(nlp)),
-    "disk": lambda nlp, path: (nlp.to_disk(path), spacy.load(path))[1],
-    "bytes": lambda nlp, path: spacy.util.load_model_from_config(
-        nlp.config, auto_fill=True
-    ).from_bytes(nlp.to_bytes()),
-}
-
-
-@pytest.mark.parametrize("name", SAVES)
-def test_copies_say_the_same(with_elmo, tmp_path, name):
-    nlp = SAVES[name](with_elmo, tmp_path / "pipeline")
-    docs, others = list(nlp.pipe(TEXTS)), list(with_elmo.pipe(TEXTS))
-
-    assert nlp.get_pipe("elmo_srl").labels == with_elmo.get_pipe("elmo_srl").labels
-    for row, other in zip(get_scores(nlp, docs), get_scores(with_elmo, others)):
-        np.testing.assert_allclose(row, other, atol=1e-6)
-
-
-def test_settings_are_in_the_config(trained, tmp_path):
-    trained.to_disk(tmp_path)
-    config = {"components": {"elmo_srl": {"predicates": "given", "threshold": 0.3}}}
-    srl = spacy.load(tmp_path, config=config).get_pipe("elmo_srl")
-
-    # Older versions of srsly read 0.30000000000000004.
-    assert (srl.predicates, srl.threshold) == ("given", pytest.approx(0.3))
-
-
-def test_a_file_of_another_shape_is_refused(trained, nlp):
-    srl = add_srl(nlp, width=8)
-    with pytest.raises(ValueError, match="EL020|EL021|EL116"):
-        srl.from_bytes(trained.get_pipe("elmo_srl").to_bytes())
-
-
 def test_labels_can_be_given(nlp):
     srl = add_srl(nlp)
     examples = make_examples(make_corpus(nlp.vocab))
@@ -194,15 +125,9 @@ def test_labels_can_be_given(nlp):
     assert losses["elmo_srl"] > 0
 
 
-def test_labels_of_a_trained_component_are_fixed(trained):
-    assert trained.get_pipe("elmo_srl").add_label("A0") == 0
-    with pytest.raises(ValueError, match="EL198.*'A9'.*A0, A1, R-A1"):
-        trained.get_pipe("elmo_srl").add_label("A9")
-
-
 def test_the_predicate_s_label_is_no_role(nlp):
     srl = add_srl(nlp)
-    with pytest.raises(ValueError, match="EL334.*elmo_srl"):
+    with pytest.raises(ValueError, match="EL193.*elmo_srl"):
         srl.add_label("V")
     assert srl.labels == ()
 
@@ -216,28 +141,11 @@ def test_a_component_that_was_never_trained_says_so(nlp):
         nlp.update(make_examples([make_doc(nlp.vocab, "Bob")]))
 
 
-def test_unknown_roles_of_an_evaluation_are_missed(trained):
-    doc = make_doc(trained.vocab, "Bob eats ham .", {"V": (1, 2), "A0": (0, 1), "A7": (2, 3)})
-    scores = trained.evaluate(make_examples([doc]))
-
-    assert scores["srl_per_type"]["A7"] == {"p": 0.0, "r": 0.0, "f": 0.0}
-    assert scores["srl_per_type"]["A0"]["f"] == 1
-
-
 def test_data_without_roles_is_said(nlp):
     add_srl(nlp)
     docs = [make_doc(nlp.vocab, "Bob eats .", {"V": (1, 2)}), make_doc(nlp.vocab, "Bob .")]
-    with pytest.raises(ValueError, match="EL194.*'elmo_srl' needs at least 1.*srl_N"):
+    with pytest.raises(ValueError, match="EL194.*'elmo_srl'.*at least 1.*srl_N"):
         nlp.initialize(lambda: make_examples(docs))
-
-
-def test_docs_without_tokens_predicates_or_context(trained):
-    docs = [Doc(trained.vocab), trained.make_doc("."), trained.make_doc("eats")]
-    for batch in ([docs[0]], docs, [Doc(trained.vocab), Doc(trained.vocab)]):
-        done = list(trained.pipe([doc.copy() for doc in batch]))
-        assert all(doc.spans["srl_predicates"] is not None for doc in done)
-        assert read(done[0]) == []
-    assert list(trained.pipe([])) == []
 
 
 @pytest.mark.parametrize(
@@ -281,26 +189,12 @@ def test_the_loss_has_its_gradient(trained):
             assert dX[place] == pytest.approx((losses[0] - losses[1]) / 0.02, rel=0.02, abs=1e-5)
 
 
-def test_overlapping_gold_is_told_and_trained_on(trained):
-    nlp = copy.deepcopy(trained)
-    doc = make_doc(nlp.vocab, "Bob eats ham .", {"V": (1, 2), "A0": (2, 3), "A1": (2, 4)})
-    with pytest.warns(UserWarning, match="WL035"):
-        losses = nlp.update(make_examples([doc]))
-    assert losses["elmo_srl"] > 0
-
-
 def test_gold_without_a_predicate_is_said(trained):
     doc = make_doc(trained.vocab, "Bob eats ham .")
     doc.spans["srl_1"] = [Span(doc, 0, 1, label="A0")]
     for use in (trained.evaluate, trained.update):
         with pytest.raises(ValueError, match="EL200"):
             use(make_examples([doc]))
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 7])
-def test_impossible_thresholds_are_refused(nlp, threshold):
-    with pytest.raises(ValueError, match="EL201"):
-        add_srl(nlp, threshold=threshold)
 
 
 def test_thresholds_at_their_limits_choose_all_words_or_none(trained, monkeypatch):
@@ -327,12 +221,6 @@ def test_roles_begin_and_end_with_words(trained):
     assert frames == [[("A1", "ham")], []]
 
 
-def test_other_sources_of_predicates_are_refused(trained):
-    srl = trained.get_pipe("elmo_srl")
-    with pytest.raises(ValueError, match="EL017.*predicted, given"):
-        type(srl)(trained.vocab, srl.model, predicates="gold")
-
-
 def test_many_docs_are_read_in_parts(trained, monkeypatch):
     expected = describe(trained, TEXTS * 3)
     srl, sizes = trained.get_pipe("elmo_srl"), []
@@ -342,27 +230,3 @@ def test_many_docs_are_read_in_parts(trained, monkeypatch):
 
     assert describe(trained, TEXTS * 3) == expected
     assert len(sizes) > 3 and all(len(s) == 1 or sum(map(len, s)) <= 10 for s in sizes)
-
-
-def test_long_docs_have_frames_in_every_part(trained):
-    doc = trained(Doc(trained.vocab, words="Bob eats ham .".split() * 500))  # noqa: SIM905
-
-    assert len(doc._.elmo_srl) == 500
-    assert [frame.predicate.start for frame in doc._.elmo_srl] == list(range(1, 2000, 4))
-
-
-def test_it_stands_beside_other_components():
-    nlp = make_nlp()
-    add_srl(nlp, LISTENER)
-    add_elmo(nlp, "second")
-    train(nlp, make_examples(make_corpus(nlp.vocab, 3)), 1)
-    assert nlp.get_pipe("elmo").listening_components == ["elmo_srl"]
-
-
-def test_labels_that_are_not_the_model_s_are_refused(trained):
-    srl = trained.get_pipe("elmo_srl")
-    model = srsly.msgpack_loads(srl.to_bytes(exclude=["vocab"]))["model"]
-    data = srsly.msgpack_dumps({"cfg": '{"labels": ["A0"]}', "model": model})
-
-    with pytest.raises(ValueError, match="EL116.*outputs of the model: .*, for its labels: 5"):
-        copy.deepcopy(srl).from_bytes(data, exclude=["vocab"])

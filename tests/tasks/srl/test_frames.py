@@ -37,13 +37,6 @@ def test_frames_survive_docbin_and_bytes(vocab, frames):
         assert [s.start for s in other.spans["srl_predicates"]] == [f["V"][0] for f in frames]
 
 
-def test_frames_have_numbers_from_one_and_their_order(vocab):
-    doc = make_doc(vocab, "a " * 12, *({"V": (i, i + 1)} for i in range(12)))
-
-    assert set(doc.spans) == {"srl_predicates", *(f"srl_{i}" for i in range(1, 13))}
-    assert [frame.predicate.start for frame in read_frames(doc)] == list(range(12))
-
-
 def test_frames_that_were_there_go_and_other_groups_stay(vocab):
     doc = make_doc(vocab, TEXT, *FRAMES)
     doc.spans["srl_x"] = doc.spans["sc"] = doc.spans["srl_01"] = [doc[:2]]
@@ -51,14 +44,6 @@ def test_frames_that_were_there_go_and_other_groups_stay(vocab):
 
     assert set(doc.spans) == {"srl_1", "srl_predicates", "srl_x", "srl_01", "sc"}
     assert read(doc) == FRAMES[1:]
-
-
-def test_docs_without_groups_are_not_annotated(vocab):
-    doc = Doc(vocab, words=["a"])
-    assert read_frames(doc) == [] and not is_annotated(doc)
-
-    doc.spans["srl_1"] = [Span(doc, 0, 1, label="V")]
-    assert is_annotated(doc)
 
 
 @pytest.mark.parametrize("labels, n", [(["A0"], 0), (["V", "V"], 2), ([], 0)])
@@ -71,16 +56,6 @@ def test_groups_need_one_predicate(vocab, labels, n):
     ]
     with pytest.raises(ValueError, match=f"EL200.*'srl_3' of the doc 'Ann eats ' has {n} spans"):
         read_frames(doc)
-
-
-def test_a_frame_of_a_long_doc_is_drawn_with_what_is_near(vocab):
-    doc = Doc(vocab, words=[str(i) for i in range(1000)])
-    doc.spans["srl_1"] = [Span(doc, 500, 501, label="V"), Span(doc, 503, 505, label="A0")]
-    data = describe_frame(read_frames(doc)[0])
-
-    assert data["tokens"] == [str(i) for i in range(480, 525)]
-    assert [data["tokens"][s["start_token"]] for s in data["spans"]] == ["500", "503"]
-    assert [data["tokens"][s["end_token"] - 1] for s in data["spans"]] == ["500", "504"]
 
 
 def test_a_frame_is_drawn_beyond_its_sentence(vocab):

@@ -2,13 +2,10 @@
 
 import pytest
 import spacy
-from spacy.cli import app
-from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
 from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.srl.frames import read_frames
-from spacy_elmo.tasks.srl.role_columns import read_brackets
+from spacy_elmo.tasks.srl.readers import read_brackets
 
 from ...support.toy_roles import read as read_doc
 
@@ -92,17 +89,6 @@ def test_conll2012_is_read_by_sentences_and_by_parts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, line",
-    [("conll2005", "{} -\n"), ("conll2012_roles", "d 0 0 {} NN * - - - - * -\n")],
-)
-def test_words_of_the_treebank_are_unescaped(tmp_path, name, line):
-    words = ["-LRB-", "a", r"1\/2", "-RRB-", "/.", "-LCB-", r"\*"]
-    (doc,) = read(tmp_path, name, "".join(line.format(word) for word in words))
-
-    assert [t.text for t in doc] == ["(", "a", "1/2", ")", ".", "{", "*"]
-
-
-@pytest.mark.parametrize(
     "cells, expected",
     [
         ("(V*)", [(0, 1, "V")]),
@@ -114,7 +100,7 @@ def test_words_of_the_treebank_are_unescaped(tmp_path, name, line):
 )
 def test_brackets_are_read(cells, expected):
     if expected is None:
-        with pytest.raises(ValueError, match="is no cell"):
+        with pytest.raises(ValueError, match="is not a cell"):
             read_brackets(cells.split())
     else:
         assert read_brackets(cells.split()) == expected
@@ -128,7 +114,7 @@ def test_brackets_are_read(cells, expected):
         ("propbank_spans", PROPBANK.replace("(V*)", "(V*"), "Line 2.*is never closed"),
         ("propbank_spans", PROPBANK.replace("(ARG0*)", "*)"), "closes a bracket"),
         ("propbank_spans", PROPBANK.replace("(V*)", "*"), r"not exactly one \(V"),
-        ("propbank_spans", PROPBANK.replace("(V*)", "B-V"), "'B-V' is no cell"),
+        ("propbank_spans", PROPBANK.replace("(V*)", "B-V"), "'B-V' is not a cell"),
         ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
         ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
     ],
@@ -136,18 +122,6 @@ def test_brackets_are_read(cells, expected):
 def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, name, text)
-
-
-def test_the_command_writes_frames(tmp_path):
-    (tmp_path / "x.txt").write_text(PROPBANK)
-    arguments = ["propbank_spans", tmp_path / "x.txt", tmp_path / "x.spacy", "--joined"]
-    result = CliRunner().invoke(app, ["elmo", "convert-data", *map(str, arguments)])
-
-    assert result.exit_code == 0, result.output
-    # Labels are counted over all frames.
-    assert "srl_*/V 2" in result.output and "2 docs, 8 tokens" in result.output
-    docs = list(DocBin().from_disk(tmp_path / "x.spacy").get_docs(spacy.blank("en").vocab))
-    assert read_doc(docs[0]) == FRAMES
 
 
 @pytest.mark.parametrize("split, n_docs, n_frames", [("dev", 1974, 4977)])

@@ -6,9 +6,9 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.srl.clauses import Clause
 from spacy_elmo.tasks.srl.frames import write_frames
-from spacy_elmo.tasks.srl.role_tags import UNKNOWN, GoldFrame, find_gold, make_tags, read_roles
+from spacy_elmo.tasks.srl.network import Clause
+from spacy_elmo.tasks.srl.tags import UNKNOWN, GoldFrame, find_gold, make_tags, read_roles
 
 from ...support.toy_roles import make_doc, make_examples, make_frame
 
@@ -50,7 +50,7 @@ def test_unknown_roles_are_told_and_left_out(vocab):
 
 def test_arguments_beyond_the_clause_are_told_and_left_out(vocab):
     gold = make_gold(vocab, 9, (3, 4), A0=(0, 3), A1=(6, 9))
-    with pytest.warns(UserWarning, match="WL036"):
+    with pytest.warns(UserWarning, match="WL034"):
         tags = make_tags(Clause(0, 2, 6, (3, 4)), gold, NUMBERS)
     assert tags.tolist() == [UNKNOWN, 1, 0, 0]
 
@@ -66,7 +66,7 @@ def test_arguments_beyond_the_clause_are_told_and_left_out(vocab):
 )
 def test_overlapping_arguments_are_told_and_resolved(vocab, arguments, kept):
     examples = make_examples([make_doc(vocab, "a b c d e f g", {"V": (1, 2), **arguments})])
-    with pytest.warns(UserWarning, match="WL035"):
+    with pytest.warns(UserWarning, match="WL034"):
         (frame,) = find_gold(examples[0]).frames
     assert [(span.start, span.end) for span in frame.arguments] == kept
 
@@ -78,7 +78,7 @@ def test_gold_is_in_the_tokens_of_the_predicted_doc(vocab):
     )  # fmt: skip
     words = ["He", "don't", "eat", "green", "-", "eggs", "and", "ham"]
     predicted = Doc(vocab, words=words)
-    with pytest.warns(UserWarning, match="WL059.*gold_preproc"):
+    with pytest.warns(UserWarning, match="WL039.*gold_preproc"):
         gold = find_gold(Example(predicted, doc))
 
     # "do" is inside of a token, and its frame is left out.
@@ -94,7 +94,7 @@ def test_arguments_inside_of_tokens_are_told_and_not_learned(vocab):
     doc = Doc(vocab, words=words, spaces=[True, True, False, True, False])
     write_frames(doc, [make_frame(doc, roles)])
     predicted = Doc(vocab, words=["Ann", "likes", "Bob's", "book"])
-    with pytest.warns(UserWarning, match="WL059"):
+    with pytest.warns(UserWarning, match="WL039"):
         gold = find_gold(Example(predicted, doc))
 
     (frame,) = gold.frames

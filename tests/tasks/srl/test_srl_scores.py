@@ -6,8 +6,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.srl.frames import Frame, read_frames, write_frames
-from spacy_elmo.tasks.srl.srl_scores import score_frames
+from spacy_elmo.tasks.srl.frames import Frame, read_frames, score_frames, write_frames
 
 VOCAB = spacy.blank("en").vocab
 # Name -> gold and predicted spans of one predicate, then right, excess and missed arguments.

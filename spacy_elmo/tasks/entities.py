@@ -1,0 +1,136 @@
+"""Named entities in columns: CoNLL-2003 and files of the same format, and LitBank's nested ones."""
+
+from itertools import chain, islice
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..text.formats import Line, line_error, read_blocks, split_cells
+from .shared.annotations import LabelledSpan, make_doc, make_spans, read_tags
+
+_DOC_START = "-DOCSTART-"
+# Sentences that show what the first column is.
+_N_FIRST = 3
+
+
+class ColumnSentence(NamedTuple):
+    """words (List[str]). layers (List[List[LabelledSpan]]): spans of each column of tags.
+    starts_doc (bool): whether it is the first one of a document."""
+
+    words: List[str]
+    layers: List[List[LabelledSpan]]
+    starts_doc: bool
+
+
+def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
+    """Read entities in columns: the word first, its tag (IOB1, IOB2, IOBES or BILUO) last, with
+    spaces or tabs between. Documents begin with -DOCSTART- or `# newdoc`.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
+        across sentences. Of a file without documents, one Doc in all.
+    YIELDS (Doc): with `ents` and sentence starts.
+    RAISES (ValueError): EL197 for a line of another format, or if the first column counts the words
+        of each sentence, as in Universal NER's files.
+    """
+    sentences = _read_sentences(path, last_only=True)
+    first = list(islice(sentences, _N_FIRST))
+    counted = [[str(i + 1) for i in range(len(sentence.words))] for sentence in first]
+    if any(len(each) > 1 for each in counted) and [s.words for s in first] == counted:
+        raise line_error(path, 1, "the first column counts the words, which should stand there")
+    for group in _group(chain(first, sentences), joined):
+        doc = make_doc(nlp, [sentence.words for sentence in group])
+        doc.ents = tuple(_collect(doc, group, 0))
+        yield doc
+
+
+def read_litbank_entities(
+    nlp: Language, path: Path, *, joined: bool = False, key: str = "sc"
+) -> Iterator[Doc]:
+    """Read nested entities: the word first, then layers of tags, tabs between. Documents begin
+    with a line such as `# 1206_the_flying_u_ranch_brat.tsv`.
+
+    nlp (Language): for its vocabulary.
+    path (Path): plain or compressed.
+    joined (bool): a Doc for each document, not for each sentence.
+    key (str): of the span group, which `spancat` calls `spans_key`.
+    YIELDS (Doc): with all layers in one span group, and sentence starts.
+    RAISES (ValueError): EL197 for a line of another format.
+    """
+    for group in _group(_read_sentences(path, last_only=False), joined):
+        doc = make_doc(nlp, [sentence.words for sentence in group])
+        n_layers = max(len(sentence.layers) for sentence in group)
+        doc.spans[key] = [span for i in range(n_layers) for span in _collect(doc, group, i)]
+        yield doc
+
+
+def _read_sentences(path: Path, *, last_only: bool) -> Iterator[ColumnSentence]:
+    starts_doc = True
+    for block in read_blocks(path):
+        has_tabs = any("\t" in text for _, text in block)
+        lines = []
+        for line in block:
+            if not _is_mark(line[1], has_tabs):
+                lines.append(line)
+            # LitBank's comments have the document's name alone.
+            elif line[1].startswith((_DOC_START, "# newdoc")) or not (
+                last_only or line[1].startswith("# sent_id")
+            ):
+                starts_doc = True
+        if lines:
+            yield _parse(path, lines, last_only, starts_doc)
+            starts_doc = False
+
+
+def _is_mark(text: str, has_tabs: bool) -> bool:
+    if text.split()[:1] == [_DOC_START]:
+        return True
+    if not text.startswith("# ") or "\t" in text or has_tabs:
+        return text.startswith("# ") and "\t" not in text
+    # "#" is a word of some corpora, with a tag last: a comment's last word is not a tag.
+    try:
+        read_tags(text.split()[-1:])
+    except ValueError:
+        return True
+    return False
+
+
+def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> ColumnSentence:
+    rows = []
+    for number, text in lines:
+        cells = split_cells(text)
+        if len(cells) < 2:
+            raise line_error(path, number, f"'{text[:50]}' has no tag")
+        if not cells[0]:
+            raise line_error(path, number, f"'{text[:50]}' has no word")
+        rows.append([cells[0], cells[-1]] if last_only else cells)
+        if len(rows[-1]) != len(rows[0]):
+            raise line_error(path, number, f"columns: {len(cells)}, before it: {len(rows[0])}")
+    columns = list(zip(*rows))
+    try:
+        layers = [read_tags(tags) for tags in columns[1:]]
+    except ValueError as err:
+        raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
+    return ColumnSentence(list(columns[0]), layers, starts_doc)
+
+
+def _group(sentences: Iterator[ColumnSentence], joined: bool) -> Iterator[List[ColumnSentence]]:
+    group: Optional[List[ColumnSentence]] = None
+    for sentence in sentences:
+        if group is not None and (sentence.starts_doc or not joined):
+            yield group
+            group = None
+        group = [*(group or []), sentence]
+    if group:
+        yield group
+
+
+def _collect(doc: Doc, sentences: List[ColumnSentence], layer: int) -> Iterator:
+    offset = 0
+    for sentence in sentences:
+        if layer < len(sentence.layers):
+            yield from make_spans(doc, sentence.layers[layer], offset)
+        offset += len(sentence.words)

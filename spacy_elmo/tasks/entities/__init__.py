@@ -1,1 +1,0 @@
-"""Named entities: formats of published data. The components are spaCy's `ner` and `spancat`."""

@@ -1,0 +1,268 @@
+"""SQuAD's JSON -> docs with a question, a context and gold answers."""
+
+import logging
+import math
+import re
+from collections import Counter
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ...errors import Errors, Warnings
+from ...files import ContentError, parse_json_object, require_file
+from ...text.text_files import BOM, DAMAGED, decode, open_binary
+from ...utils import require_known
+from ..shared.text_pairs import make_pair
+from .answers import set_gold
+from .spans import PAIR_NAMES
+
+logger = logging.getLogger("spacy_elmo")
+
+PARTS = ("train", "dev", "test")
+_WORDS = re.compile(r"\w+")
+# Of a file, decompressed: SQuAD 2.0 has 42 MB.
+_MOST_BYTES = 2_000_000_000
+
+
+class Question(NamedTuple):
+    """id, text (str). answers (Optional[List[Tuple[int, str]]]): first character in the context,
+    and text; empty for a question without an answer, None if they are unknown."""
+
+    id: str
+    text: str
+    answers: Optional[List[Tuple[int, str]]]
+
+
+class Paragraph(NamedTuple):
+    """title (str): of its article. context (str). questions (List[Question])."""
+
+    title: str
+    context: str
+    questions: List[Question]
+
+
+def read_squad(
+    nlp: Language,
+    path: Path,
+    *,
+    part: str = "",
+    parts: str = "8,1,1",
+    without: str = "",
+    negatives: float = 0.0,
+) -> Iterator[Doc]:
+    """Read SQuAD 1.1 or 2.0, XQuAD, or files of the same format. Answers that begin or end inside
+    of a token are learned as the tokens around them, and scored as they are in the file; WL041
+    logs how many there are.
+
+    nlp (Language): its tokenizer is used.
+    path (Path): JSON, plain or compressed.
+    part (str): "train", "dev" or "test": some of the articles; "" for all.
+    parts (str): shares of the three.
+    without (str): another such file, whose contexts are left out.
+    negatives (float): share of the questions, 0 to 1, that are asked of another paragraph of
+        their article, too, which has no answer.
+    YIELDS (Doc): for each question a doc with the span groups "question" and "context", and
+        "answers" where the file has them.
+    RAISES (ValueError): EL223 for another format, EL017 and EL191 for impossible options.
+    """
+    paragraphs = choose_part(read_paragraphs(path), part, parts)
+    if without:
+        known = {"".join(p.context.split()) for p in read_paragraphs(Path(without))}
+        paragraphs = [p for p in paragraphs if "".join(p.context.split()) not in known]
+    counts: Counter = Counter()
+    for paragraph in add_negatives(paragraphs, negatives):
+        for question in paragraph.questions:
+            yield _make_doc(nlp, paragraph.context, question, counts)
+    if counts["n_expanded"] or counts["n_absent"]:
+        sizes = {key: counts[key] for key in ("n_answers", "n_expanded", "n_absent")}
+        logger.warning(Warnings.WL041.format(path=path, **sizes))
+
+
+def _make_doc(nlp: Language, context: str, question: Question, counts: Counter) -> Doc:
+    doc = make_pair(nlp, question.text, context, PAIR_NAMES, keep_space=True)
+    if question.answers is None:
+        return doc
+    spans = {}
+    for start, text in question.answers:
+        counts["n_answers"] += 1
+        span = _find_span(doc, context, start, text)
+        counts["n_absent"] += span is None
+        if span is not None:
+            counts["n_expanded"] += span.text != text.strip()
+            spans[span.start, span.end] = span
+    set_gold(doc, [spans[place] for place in sorted(spans)], [text for _, text in question.answers])
+    return doc
+
+
+def _find_span(doc: Doc, context: str, start: int, text: str) -> Optional[Span]:
+    """The tokens of an answer; if the file is wrong about its place, of the nearest occurrence."""
+    stripped = text.strip()
+    start += len(text) - len(text.lstrip())
+    if not stripped:
+        return None
+    if start < 0 or context[start : start + len(stripped)] != stripped:
+        starts = [i for i in range(len(context)) if context.startswith(stripped, i)]
+        if not starts:
+            return None
+        start = min(starts, key=lambda place: (abs(place - start), place))
+    start += doc.spans[PAIR_NAMES[1]][0].start_char
+    return doc.char_span(start, start + len(stripped), alignment_mode="expand")
+
+
+def read_paragraphs(path: Path) -> List[Paragraph]:
+    """Read a file in SQuAD's format.
+
+    path (Path): JSON in UTF-8, plain or .gz, .xz, .zst.
+    RETURNS (List[Paragraph]): in order; none of an empty file.
+    RAISES (ValueError): EL223 if it is of another format, EL103 for a damaged file, EL155 if it is
+        not in UTF-8, EL038 for .zst without its package, EL100 if there is no file.
+    """
+    require_file(path)
+    try:
+        with open_binary(path) as file:
+            content = file.read(_MOST_BYTES)
+    except DAMAGED as err:
+        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
+    # Some files begin with a byte order mark.
+    content = decode(content, path, 0).lstrip(BOM).encode("utf-8")
+    if not content.strip():
+        return []
+    try:
+        if len(content) >= _MOST_BYTES:
+            raise ContentError(f"it has {_MOST_BYTES} bytes or more")
+        data = parse_json_object(content)
+        return [
+            _parse_paragraph(article, paragraph, f"data[{i}].paragraphs[{k}]")
+            for i, article in enumerate(_get(data, "data", list, "the file"))
+            for k, paragraph in enumerate(_get(article, "paragraphs", list, f"data[{i}]"))
+        ]
+    except ContentError as err:
+        raise ValueError(Errors.EL223.format(path=path, problem=err)) from err
+
+
+def _parse_paragraph(article: Any, paragraph: Any, place: str) -> Paragraph:
+    context = _get(paragraph, "context", str, place)
+    questions = [
+        _parse_question(question, f"{place}.qas[{i}]")
+        for i, question in enumerate(_get(paragraph, "qas", list, place))
+    ]
+    title = _check_text(str(article.get("title", "")), f"the title of {place}")
+    return Paragraph(title, context, questions)
+
+
+def _parse_question(question: Any, place: str) -> Question:
+    text = _get(question, "question", str, place)
+    answers: Optional[List[Tuple[int, str]]] = None
+    if "answers" in question:
+        answers = []
+        for i, answer in enumerate(_get(question, "answers", list, place)):
+            start = _get(answer, "answer_start", int, f"{place}.answers[{i}]")
+            answers.append((start, _get(answer, "text", str, f"{place}.answers[{i}]")))
+    if question.get("is_impossible"):
+        answers = []
+    return Question(_check_text(str(question.get("id", place)), f"{place}.id"), text, answers)
+
+
+def _get(record: Any, key: str, kind: type, place: str) -> Any:
+    value = record.get(key) if isinstance(record, dict) else None
+    if not isinstance(value, kind):
+        nouns = {list: "a list", str: "a text", int: "a number"}
+        raise ContentError(f"{place} has no '{key}' that is {nouns[kind]}")
+    return _check_text(value, f"{place}.{key}") if isinstance(value, str) else value
+
+
+def _check_text(text: str, place: str) -> str:
+    # JSON can write half of a surrogate pair, which spaCy cannot store.
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as err:
+        raise ContentError(f"{place} is not text: it has half of a surrogate pair") from err
+    return text
+
+
+def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Paragraph]:
+    """Choose the articles of a part, by the order of a hash of their titles, which does not depend
+    on their subjects and is the same everywhere.
+
+    paragraphs (List[Paragraph]): of all articles.
+    part (str): "train", "dev" or "test"; "" for all.
+    parts (str): shares of the three, such as "8,1,1".
+    RETURNS (List[Paragraph]): those of the part's articles, in their order.
+    RAISES (ValueError): EL017 for another part, EL191 for impossible shares.
+    """
+    if not part:
+        return paragraphs
+    require_known("part", part, PARTS)
+    try:
+        shares = [float(share) for share in parts.split(",")]
+    except ValueError:
+        shares = []
+    if len(shares) != len(PARTS) or min(shares) < 0 or not 0 < sum(shares) < math.inf:
+        expected = "shares of train, dev and test, at least 0, such as '8,1,1'"
+        raise ValueError(Errors.EL191.format(key="parts", value=parts, expected=expected))
+    titles = sorted({p.title for p in paragraphs}, key=lambda title: (_hash(title), title))
+    k = PARTS.index(part)
+    start, end = (round(len(titles) * sum(shares[:i]) / sum(shares)) for i in (k, k + 1))
+    chosen = {*titles[start:end]}
+    return [paragraph for paragraph in paragraphs if paragraph.title in chosen]
+
+
+def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
+    """Ask some questions of another paragraph, too: that of the same article which has most words
+    of the question, rare ones counting more, and none of its answers (as Clark & Gardner 2018,
+    section 4.1, choose paragraphs).
+
+    paragraphs (List[Paragraph]): the data.
+    share (float): of the questions, from 0 to 1, chosen by a hash of their ids.
+    RETURNS (List[Paragraph]): the same, with further questions that have no answer.
+    RAISES (ValueError): EL191 for a share out of range.
+    """
+    if not 0 <= share <= 1:
+        expected = "a number from 0 to 1"
+        raise ValueError(Errors.EL191.format(key="negatives", value=share, expected=expected))
+    added: Dict[int, List[Question]] = {}
+    articles: Dict[str, List[int]] = {}
+    for i, paragraph in enumerate(paragraphs):
+        articles.setdefault(paragraph.title, []).append(i)
+    for numbers in articles.values():
+        words = {i: _find_words(paragraphs[i].context) for i in numbers}
+        counts = Counter(word for own in words.values() for word in own)
+        weights = {word: math.log(len(numbers) / n) for word, n in counts.items()}
+        for i in numbers:
+            for question in paragraphs[i].questions:
+                if question.answers and _hash(question.id) < share:
+                    others = [k for k in numbers if k != i and _fits(question, paragraphs[k])]
+                    k = _find_nearest(_find_words(question.text), others, words, weights)
+                    if k >= 0:
+                        negative = Question(f"{question.id}-negative", question.text, [])
+                        added.setdefault(k, []).append(negative)
+    return [
+        paragraph._replace(questions=[*paragraph.questions, *added.get(i, [])])
+        for i, paragraph in enumerate(paragraphs)
+    ]
+
+
+def _find_words(text: str) -> Set[str]:
+    return {*_WORDS.findall(text.lower())}
+
+
+def _fits(question: Question, paragraph: Paragraph) -> bool:
+    context = paragraph.context.lower()
+    return not any(text.lower() in context for _, text in question.answers or [])
+
+
+def _find_nearest(
+    asked: Set[str], numbers: Sequence[int], words: Dict[int, Set[str]], weights: Dict[str, float]
+) -> int:
+    """Number of the paragraph with most of the words; -1 without paragraphs."""
+    # Sorted: the sum of floats depends on their order, and that of a set on the process.
+    shared = {i: sum(weights[word] for word in sorted(asked & words[i])) for i in numbers}
+    return max(shared, key=lambda i: (shared[i], -i), default=-1)
+
+
+def _hash(text: str) -> float:
+    """A number in [0, 1), the same everywhere."""
+    return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=6).digest(), "big") / 2**48

@@ -1,1 +1,0 @@
-"""Sentiment: an architecture for spaCy's `textcat`, and formats of published data."""

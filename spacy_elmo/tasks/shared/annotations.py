@@ -1,0 +1,96 @@
+"""Annotations of published data (labelled spans, tags, categories, words of treebanks) as docs."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+# Start and end, tokens of a doc, the end not included.
+Place = Tuple[int, int]
+
+_STARTS, _ENDS = "BSU", "ESLU"
+_PREFIXES = {*"BIOESLU"}
+# Brackets and marks as the Penn Treebank and OntoNotes write them.
+_ESCAPED = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "/.": ".",
+    "/?": "?",
+    "/-": "-",
+}
+
+
+class LabelledSpan(NamedTuple):
+    """start, end (int): tokens, the end not included. label (str)."""
+
+    start: int
+    end: int
+    label: str
+
+
+def read_tags(tags: Sequence[str]) -> List[LabelledSpan]:
+    """Read tags in IOB1, IOB2, IOBES or BILUO: "B-PER", "I-PER", "O". A span begins wherever the
+    label changes, so that the schemes need not be distinguished.
+
+    tags (Sequence[str]): one for each token.
+    RETURNS (List[LabelledSpan]): the spans, in order.
+    RAISES (ValueError): with the tag, if it is in none of these schemes.
+    """
+    spans: List[LabelledSpan] = []
+    opened: Optional[Tuple[int, str]] = None
+    for i, (prefix, label) in enumerate([*map(_split, tags), ("O", "")]):
+        is_new = prefix == "O" or prefix in _STARTS or (opened and opened[1] != label)
+        if opened and is_new:
+            spans.append(LabelledSpan(opened[0], i, opened[1]))
+            opened = None
+        if prefix != "O" and opened is None:
+            opened = i, label
+        if opened and prefix in _ENDS:
+            spans.append(LabelledSpan(opened[0], i + 1, opened[1]))
+            opened = None
+    return spans
+
+
+def _split(tag: str) -> Tuple[str, str]:
+    prefix, _, label = tag.partition("-")
+    if prefix not in _PREFIXES or (prefix == "O") == bool(label):
+        raise ValueError(f"'{tag}' is not a tag such as O, B-PER or I-PER")
+    return prefix, label
+
+
+def make_spans(doc: Doc, spans: Sequence[LabelledSpan], offset: int = 0) -> List[Span]:
+    """Make spaCy's spans. offset (int): the token of the doc that they count from."""
+    return [Span(doc, offset + start, offset + end, label=label) for start, end, label in spans]
+
+
+def make_doc(nlp: Language, sentences: Sequence[Sequence[str]], **annotations: Any) -> Doc:
+    """Make a Doc with sentence starts from the words of each sentence. **annotations (Any): of
+    `Doc`, such as `spaces`."""
+    words = [word for sentence in sentences for word in sentence]
+    starts: List[bool] = [i == 0 for sentence in sentences for i in range(len(sentence))]
+    # spaCy annotates a list that is not covariant.
+    return Doc(nlp.vocab, words=words, sent_starts=cast(Any, starts), **annotations)
+
+
+def make_cats(labels: Sequence[str], chosen: str) -> Dict[str, float]:
+    """Make `doc.cats`: 1.0 for the chosen label, 0.0 for the others."""
+    return {label: float(label == chosen) for label in labels}
+
+
+def unescape(word: str) -> str:
+    r"""Restore a word of a treebank: "-LRB-" is "(", "1\/2" is "1/2", OntoNotes's "/." is "."."""
+    return _ESCAPED.get(word) or word.replace(r"\/", "/").replace(r"\*", "*")
+
+
+def find_places(doc: Doc) -> List[int]:
+    """Count characters without whitespace, so that places in docs of the same text agree whatever
+    the tokenizer and the spaces. RETURNS (List[int]): where each token begins, and the end of the
+    last one."""
+    places = [0]
+    for token in doc:
+        places.append(places[-1] + len("".join(token.text.split())))
+    return places
