@@ -31,8 +31,6 @@ _BLOCK = 1 << 20
 # Pieces of a file that `digest_pieces` reads, and bytes of each.
 _N_PIECES = 64
 _PIECE = 1 << 16
-# Files up to this size are read as a whole.
-MOST_OF_PIECES = _N_PIECES * _PIECE
 # The parser allocates nested lists before their items are read, a thousand levels deep.
 _MOST_ITEMS = 100_000
 
@@ -167,11 +165,11 @@ def write_json(path: Path, content: Any) -> None:
     """Write JSON atomically.
 
     path (Path): where; missing folders above it are made.
-    content (Any): in JSON's types.
+    content (Any): in JSON's types; numbers keep all digits, unlike with srsly.
     RAISES (OSError): as `write_file`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, srsly.json_dumps(content, indent=2).encode("utf-8"))
+    write_file(path, json.dumps(content, indent=2, allow_nan=False).encode("utf-8"))
 
 
 @contextmanager

@@ -15,8 +15,6 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence
 import typer
 from wasabi import Printer, color, table
 
-from ..utils import format_seconds, is_out_of_memory
-
 # Exit codes. Typer's own are 0 for success, and 2 for wrong usage.
 FAILED, INTERRUPTED = 1, 130
 # More than any machine has; each costs memory.
@@ -66,7 +64,7 @@ def exit_on_error(is_quiet: bool = False, interrupted: str = "") -> Iterator["Co
 
 def _describe(err: Exception) -> Optional[str]:
     """RETURNS (Optional[str]): What to print; None for errors of the program."""
-    if isinstance(err, (MemoryError, RuntimeError)) and is_out_of_memory(err):
+    if isinstance(err, (MemoryError, RuntimeError)) and _is_out_of_memory(err):
         return (
             f"There is not enough memory: {next(iter(str(err).splitlines()), 'none left')}. Make "
             "the model or the batches smaller."
@@ -142,7 +140,7 @@ class Console:
         summary (str): further information.
         """
         names = ", ".join(str(path) for path in paths if path is not None)
-        spent = format_seconds(time.perf_counter() - self._start)
+        spent = _format_seconds(time.perf_counter() - self._start)
         title = f"Wrote {names} in {spent}" if names else f"Done in {spent}"
         self.tell(self._printer.good(title, summary))
 
@@ -249,3 +247,18 @@ def set_log_level(is_quiet: bool) -> None:
     """Print the library's log, or with `is_quiet` only its errors."""
     logging.basicConfig(format="%(message)s")
     logging.getLogger("spacy_elmo").setLevel(logging.ERROR if is_quiet else logging.INFO)
+
+
+def _is_out_of_memory(err: BaseException) -> bool:
+    # torch has a class of its own for the memory of a GPU alone.
+    return isinstance(err, MemoryError) or bool(re.search("allocate|out of memory", str(err)))
+
+
+def _format_seconds(seconds: float) -> str:
+    """Write a duration as "3.2 s", "2 min 5 s" or "1 h 2 min"."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"

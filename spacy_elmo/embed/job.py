@@ -23,7 +23,7 @@ from ..errors import Errors
 from ..files import atomic_file, digest_file, lock_folder, read_json_object, write_json
 from ..layers.torch_shim import check_gpu
 from ..text.cutting import make_doc
-from ..utils import end_with_parent, require_known, show_error, show_value
+from ..utils import end_with_parent, require_known, show_reason, show_value
 from .output import COUNTS, JOB, MANIFEST, REJECTS, VERSION, read_manifest, require_arrow
 from .pipeline import FORMATS, EmbedPipeline, EmbedSettings, load_embed_pipeline
 from .readers import BadRecord, Record, Task, check_inputs, find_inputs, plan_tasks
@@ -332,7 +332,7 @@ def _embed(
         # A component can raise anything.
         except Exception as err:
             is_bad = isinstance(err, BadRecord)
-            reason = str(err) if is_bad else show_error(err)
+            reason = str(err) if is_bad else _show_error(err)
     if not reason:
         rejects += bad
         if block is not None:
@@ -434,3 +434,10 @@ def _start_process(stop: Connection, settings: EmbedSettings, output: Path, gpu:
 def _compute_task(task: Task) -> Result:
     assert _worker is not None
     return _worker(task)
+
+
+def _show_error(error: BaseException) -> str:
+    """Write an error with its class, unless its text begins with a code in brackets."""
+    reason = show_reason(error)
+    name = type(error).__name__
+    return reason if reason.startswith("[") or reason == name else f"{name}: {reason}"

@@ -119,7 +119,7 @@ def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
 
     files (List[Path]): of a job.
     settings (EmbedSettings): of the job.
-    RAISES (ValueError): EL250 for Parquet without fitting columns, EL240 and EL082 if a package is
+    RAISES (ValueError): EL250 for Parquet without fitting columns, EL240 and EL038 if a package is
         missing, EL329 for text whose lines end with carriage returns alone.
     RAISES (OSError): if a file cannot be opened.
     """

@@ -1,6 +1,7 @@
 """Pictures of results. All need the extra "plot" and raise EL038 without it."""
 
 import math
+import re
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Dict, List, Sequence, Tuple
@@ -16,7 +17,7 @@ from ..drawing import (
     require_matplotlib,
     save_figure,
 )
-from ..utils import close_up, count_things, mark_word, wrap_evenly
+from ..utils import count_things, mark_word
 from .contexts import name_layers
 
 # Heat maps: letters of a sentence and of a line of it, at most; size of letters in points; inches
@@ -296,3 +297,21 @@ def _draw_mark(axes: Any, point: Sequence[float], style: int, is_query: bool) ->
     else:
         size = {"s": 30 + 16 * shape, "linewidths": 1.4}
         axes.scatter(*point, marker=_MARKERS[shape], facecolors="none", edgecolors=color, **size)
+
+
+def close_up(text: str) -> str:
+    """text (str): tokens with a space between any two. RETURNS (str): the same without the space
+    before a mark that ends a sentence or a part of it."""
+    return re.sub(r" ([.,;:!?])(?= |$)", r"\1", text)
+
+
+def wrap_evenly(text: str, most: int) -> str:
+    """text (str): a sentence. most (int): letters in a line. RETURNS (str): the same in as few
+    lines as `textwrap.fill` makes of it, but of about the same length."""
+    wrapped = fill(text, most)
+    n_breaks = wrapped.count("\n")
+    for width in range(max(1, len(text) // (n_breaks + 1)), most):
+        narrower = fill(text, width)
+        if narrower.count("\n") == n_breaks:
+            return narrower
+    return wrapped

@@ -45,7 +45,7 @@ from ..layers.torch_shim import NO_GPU, check_gpu, get_gpu_name
 from ..pipeline.weights_logger import collect_weights
 from ..text.formats import load_docbin
 from ..text.languages import require_language
-from ..utils import end_with_parent, release_memory, require_seed, show_reason
+from ..utils import end_with_parent, release_memory, show_reason
 from .results import Result, get_origin
 from .variants import Variant, make_variant
 
@@ -141,7 +141,9 @@ def run_all(
     for path in find_corpus(Path(settings.corpus)).values():
         read_docs(path)
     for run in runs:
-        require_seed(run.seed)
+        if not 0 <= run.seed < 2**32:
+            known = f"0 to {2**32 - 1}"
+            raise ValueError(Errors.EL017.format(key="seed", value=run.seed, known=known))
     described = settings.describe()
     configs = [make_run_config(run, settings) for run in runs]
     output.mkdir(parents=True, exist_ok=True)

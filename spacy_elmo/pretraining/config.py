@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 from dataclasses import asdict, dataclass, field, fields
 from math import ceil, isfinite
 from typing import (
@@ -32,7 +33,6 @@ from ..inference.packed_layers import DTYPES
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.vocabulary import SPECIAL_WORDS
 from ..text.languages import StaticVectors, require_language
-from ..utils import read_total_memory
 from .teachers import describe_teachers
 
 SCHEDULES = ("trapezoid", "cosine")
@@ -404,7 +404,7 @@ def require_memory(shape: BiLMConfig, n_words: int) -> None:
         n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
     n_weights += n_words * (shape.direction_width + 1)
     # The weight, its gradient and the state of the optimizer, 4 bytes each.
-    needed, total = 4 * (2 + NUMBERS_PER_WEIGHT) * n_weights, read_total_memory()
+    needed, total = 4 * (2 + NUMBERS_PER_WEIGHT) * n_weights, _read_total_memory()
     if total and needed > total:
         raise ValueError(
             Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)
@@ -553,3 +553,11 @@ def _check_language(nlp: Mapping[str, Any]) -> None:
     tokenizer = nlp.get("tokenizer")
     if tokenizer is not None and not isinstance(tokenizer, dict):
         raise invalid("nlp", "tokenizer", tokenizer, "a block [nlp.tokenizer]")
+
+
+def _read_total_memory() -> int:
+    """Read how many bytes of memory the machine has; 0 if unknown."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no such function
+        return 0

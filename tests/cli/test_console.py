@@ -12,9 +12,8 @@ import pytest
 from tqdm import std, tqdm
 
 from spacy_elmo import cli
-from spacy_elmo.cli.common import Console, exit_on_error
+from spacy_elmo.cli.common import Console, _format_seconds, exit_on_error
 from spacy_elmo.errors import Errors, Warnings
-from spacy_elmo.utils import format_seconds
 
 FILES = sorted(Path(cli.__file__).parent.glob("*.py"))
 
@@ -184,4 +183,4 @@ def test_letters_that_the_output_does_not_have(monkeypatch):
 
 def test_durations():
     cases = {0.04: "0.0 s", 3.21: "3.2 s", 59.96: "1 min 0 s", 125: "2 min 5 s", 3_720: "1 h 2 min"}
-    assert {seconds: format_seconds(seconds) for seconds in cases} == cases
+    assert {seconds: _format_seconds(seconds) for seconds in cases} == cases

@@ -316,10 +316,10 @@ def test_settings_of_a_softmax_are_checked_without_its_memory(tmp_path, texts, m
 
 
 def test_settings_that_no_machine_can_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.pretraining.config.read_total_memory", lambda: 20_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.config._read_total_memory", lambda: 20_000)
     with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
         train(tmp_path, texts)
-    monkeypatch.setattr("spacy_elmo.pretraining.config.read_total_memory", lambda: 49_000)
+    monkeypatch.setattr("spacy_elmo.pretraining.config._read_total_memory", lambda: 49_000)
     train(tmp_path, texts, training={**SMALL["training"], "max_steps": 1})
 
 
