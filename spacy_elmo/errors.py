@@ -582,18 +582,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
         "path where you may write. Then start the same command again."
     )
-    EL150 = (
-        "'{path}' contains other files than those of a pipeline, such as {examples}, so it is not "
-        "replaced. Give a new folder, or that of a pipeline."
-    )
-    EL158 = (
-        "A file cannot be read or written: {error}. Check the path, its permissions and "
-        "the free disk space. Existing files are unchanged."
-    )
-    EL159 = (
-        "There is not enough memory: {error}. Make the model or the batches smaller ([bilm], "
-        "[training] batch_tokens), or set [training] accumulate."
-    )
     EL164 = (
         "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
         "another path."
@@ -603,7 +591,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "{n} sentences are too many for one picture, expected at most {most}. Give a file with "
         "fewer lines."
     )
-    EL170 = "The docs in '{path}' cannot be read: {error}. Give files that `spacy convert` made."
     EL187 = (
         "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
         "static_vectors."
@@ -627,15 +614,6 @@ class Errors(metaclass=ErrorsWithCodes):
     EL286 = (
         "The preset '{preset}' is none of pretraining, but of a pipeline that uses a biLM. Leave "
         "out `--pretraining`; or, to pretrain a biLM, take one of: {presets}."
-    )
-    EL301 = "`{option}` has no effect {reason}. Leave it out, or change the other."
-    EL307 = (
-        "'{path}' holds other files beside its weights, which would be removed: {names}. Move "
-        "them, or give a new folder."
-    )
-    EL309 = (
-        "The sentences in '{path}' were cut by the tokenizer of '{lang}', so queries have to be, "
-        "too; --lang is '{given}'. Leave it out, or embed the text again."
     )
     EL319 = (
         "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
@@ -828,10 +806,6 @@ class Warnings(metaclass=ErrorsWithCodes):
     # Experiments and explore
     # Command line
     WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
-    WL050 = (
-        "Records set aside: {n}, with reasons in '{path}'. The first: {reason}. What is "
-        "repaired can be embedded into a folder of its own."
-    )
     WL053 = (
         "The page can be opened by everybody who reaches this machine at '{host}', without a "
         "password. For yourself alone, leave `--host` out."
@@ -840,12 +814,7 @@ class Warnings(metaclass=ErrorsWithCodes):
         "The preset {preset} reads static vectors, and none are named: add `--vectors PIPELINE`, "
         "or give `--paths.vectors PIPELINE` to `spacy train`."
     )
-    WL057 = "Interrupted. Only whole files were written."
     WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
-    WL063 = (
-        "The vectors in '{path}' are of another biLM than the index: only words are taken, and "
-        "vectors are computed again. Give the biLM that they were made with by `--weights`."
-    )
     WL064 = (
         "With the preset {preset}, a sentencizer cuts the text before 'elmo', and '{name}' keeps "
         "its boundaries: a sentence without punctuation at its end is joined with the next. To let "

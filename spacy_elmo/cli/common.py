@@ -102,7 +102,7 @@ class Console:
 
     def show_title(self, title: str) -> None:
         """title (str): of the results that follow."""
-        self.show(f"\n{_make_printer(sys.stdout).divider(title)}".strip("\n"))
+        self.show("\n" + f" {title} ".center(79, "=") + "\n")
 
     def show_table(
         self, rows: Sequence[Sequence[Any]], header: Sequence[str], max_width: int = 90

@@ -82,7 +82,7 @@ def _load(
     from ..explore.explored_pipeline import find_embedder, prepare_pipeline
     from ..explore.explorer import Explorer
     from ..pipeline.saving import load_pipeline
-    from ..search.opening import open_index
+    from ..search.search_index import open_index
 
     nlp = load_pipeline(pipeline)
     prepare_pipeline(nlp, pipeline, language_model)

@@ -6,15 +6,12 @@ import re
 import shlex
 import sys
 
-import numpy as np
 import pytest
 import spacy
-import torch
 from spacy.cli._util import app
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo.cli.common import exit_on_error
 from spacy_elmo.files import LOCK_FILE
 
 from ..support.runs import train, write_config
@@ -110,44 +107,28 @@ READERS = (
 # Command line -> what is printed, with exit code 1; or 2 for what the parser itself refuses.
 MISTAKES = [
     *[
-        pytest.param(
-            command.format(text="{" + text + "}"),
-            code,
-            # One reader is behind all of them.
-            marks=() if command is READERS[0] or text == "latin_txt" else pytest.mark.slow,
-        )
+        (command.format(text="{" + text + "}"), code)
         for text, code in NO_TEXTS.items()
         for command in READERS
+        # One reader is behind all of them.
+        if command is READERS[0] or text == "latin_txt"
     ],
     # init-config
     ("init-config {config}", "EL164.*--force"),
     ("convert-data conll2003 {text_txt} {text_txt}", "EL319.*text.txt"),
     ("init-config {folder}", 2),
     ("init-config {text_txt}/x.cfg", "EL145.*xists"),
-    ("init-config {out} --pretraining --pipeline ner", "EL301.*`--pipeline`.*`--pretraining`"),
-    ("init-config {out} --pretraining --vectors {nlp}", "EL301.*--paths.vectors"),
-    ("init-config {out} --pretraining --cache x", "EL301.*`--cache`"),
-    ("experiment gain {folder} {out} --vectors x", "EL301.*`--vectors`.*suite than `vectors`"),
-    ("experiment vectors {folder} {out} --shares 50", "EL301.*`--shares`.*suite than `samples`"),
-    ("convert {folder} {out} --no-softmax --round-softmax", "EL301.*`--round-softmax`"),
-    ("convert {folder} {out} --half --round-weights --no-softmax", "EL301.*`--half`"),
-    ("convert {folder} {out} --half --round-weights --round-softmax", "EL301.*`--half`"),
-    ("init-config {out} --pretraining --log-mixes x", "EL301.*`--log-mixes`"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),
     ("init-config {out} --pipeline ''", "EL162"),
-    ("init-config {out} --pipeline ' , '", "EL162"),
     ("init-config {out} --pipeline nope", "EL061"),
     ("init-config {out} --preset nope", "EL060"),
-    ("init-config {out} --preset ''", "EL060"),
     ("init-config {out} --preset kim_5m", "EL285.*'kim_5m'.*--pretraining.*task_mix"),
     ("init-config {out} --preset task_mix --pretraining", "EL286.*'task_mix'.*kim_5m"),
     ("init-config {out} --vectors {folder}", "EL187.*'word_features'"),
-    ("init-config {out} --weights {text_txt}", "EL03"),
-    ("init-config {out} --weights {folder}", "EL031"),
     ("init-config {out} --options {folder}", "EL031"),
     ("init-config /dev/full", "EL164"),
-    ("init-config /dev/full --force", "EL158.*No space"),
+    ("init-config /dev/full --force", "cannot be read or written.*No space"),
     # pretrain and debug-corpus
     *[
         (command.format(config="{" + config + "}"), code)
@@ -176,97 +157,64 @@ MISTAKES = [
             "--nothing.there 1": "EL098.*nothing",
             "--training.nothing 1": "EL09",
             "--training.seed": "EL091.*seed = True",
-            "--training.seed -1": "EL091.*seed = -1",
-            "--training.seed 1e99": "EL091",
             "--training.learn_rate NaN": "EL091.*NaN",
-            "--training.max_epochs 1e999": "EL091.*(finite|inf)",
             "--training.batch_tokens 1000000000000": "EL091.*at most",
-            "--training.accumulate 1000000": "EL091.*batch_tokens",
-            "--training.optimizer.name lion": "EL091",
-            "--training.softmax.n_samples 2.5": "EL073",
-            "--training.softmax.kind full --training.softmax.n_words 3": "EL073",
             "--bilm.width 100000000000": "EL010|EL105|EL160",
-            "--bilm.cell_width 100000000": "EL010|EL105|EL160",
-            "--bilm.width x": "EL091",
-            "--corpus.n_workers 100000": "EL091",
-            "--corpus.buffer_tokens 100000000000000": "EL091",
             "--corpus.vocabulary {words_txt}": "EL103",
-            "--corpus.vocabulary {folder}": "EL100",
-            "--corpus.include {out}": "EL100",
-            "--corpus.vocabulary {words_txt} --corpus.include x": "EL091.*include.*vocabulary",
             "--nlp.lang zzz": "EL161",
-            "--nlp.lang 5": "EL161",
             "--paths.train 2024": r"EL091.*\[paths\] train = 2024.*\./2024",
             "--paths.train ''": r"EL091.*\[corpus\] train",
             "--paths.init {folder}": "EL031",
-            "--paths.init {out}/x": "EL030",
-            "--paths.init_weights x": "EL091.*paths.init",
             "--bilm.input vectors": "EL087",
-            "--bilm.input vectors --paths.vectors {folder}": "EL087",
             "--bilm.input vectors --paths.vectors {bad_nlp}": "EL087",
         }.items()
     ],
     ("pretrain {config} {text_txt}", 2),
-    ("pretrain {config} {text_txt}/x", "EL158"),
+    ("pretrain {config} {text_txt}/x", "cannot be read or written"),
     ("pretrain {config} {run}", "EL095.*--resume"),
     ("pretrain", 2),
     # evaluate
     ("evaluate {out} {text_txt}", "EL030"),
-    ("evaluate {folder} {text_txt}", "EL031"),
-    ("evaluate {text_txt} {text_txt}", "EL031"),
-    ("evaluate {model} ''", "EL080"),
     ("evaluate {model} -", "standard input"),
     ("evaluate {model} {text_txt} --vocab {words_txt}", "EL103"),
     ("evaluate {model} {text_txt} --vocab {folder}", "EL100"),
     ("evaluate {model} {text_txt} --vocab {text_txt}", "EL071"),
     ("evaluate {model} {text_txt} --cut x", "EL017"),
     ("evaluate {model} {text_txt} --max-tokens 1", 2),
-    ("evaluate {model} {text_txt} --limit -4", 2),
     ("evaluate {model} {text_txt} --lang zzz", "EL161"),
-    ("evaluate {model} {text_txt} --lang ''", "EL161"),
     ("evaluate {model} {text_txt} --output {folder}", 2),
     ("evaluate {model} {text_txt} --output {text_txt}/x", "EL145"),
-    ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*EL158.*No space"),
+    ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*written: No space"),
     ("evaluate {meta_list} {text_txt}", "EL103"),
-    ("evaluate {meta_cut_off} {text_txt}", "EL103"),
     ("evaluate {meta_cut} {text_txt}", "EL169.*max_tokens = 'x'"),
     ("evaluate {meta_misc} {text_txt}", "EL169.*tokenizer"),
     # neighbors
     *[
         (f"neighbors 'I like ham .' --token ham --corpus {{text_txt}} {option}", code)
         for option, code in {
-            "--limit -4": 2,
             "--limit 1000000000000000000000000": 2,
             "--n 0": 2,
             "--layer 9": "EL017",
             "--lang zzz": "EL161",
-            "--weights {folder}": "EL031",
-            "--vectors {folder}": "EL087",
             "--vectors {bad_nlp}": "EL087",
             "--output {out}.xyz": "A picture cannot",
-            "--output {out}": "A picture cannot",
             "--html {folder}": 2,
             "--html {text_txt}/x": "EL145",
             "--json {text_txt}/x": "EL145",
-            "--json /dev/full": "I like.*EL158.*No space",
-            "--html /dev/full": "I like.*EL158.*No space",
+            "--json /dev/full": "I like.*cannot be read or written.*No space",
+            "--html /dev/full": "I like.*cannot be read or written.*No space",
         }.items()
     ],
     ("neighbors '' --token ham --corpus {text_txt}", "EL053"),
-    ("neighbors 'I like ham .' --token '' --corpus {text_txt}", "EL053"),
-    ("neighbors 'I like ham .' --token ham --corpus ''", "EL080"),
     ("neighbors --token ham --corpus {text_txt}", 2),
-    ("neighbors 'I like ham .' --token ham --corpus {text_txt} --title x", "EL301.*`--json`"),
     # demo
     ("demo --texts {empty_txt} --output {out}.png", "EL167"),
     ("demo --texts {many_txt} --output {out}.png", "EL168.*60"),
-    ("demo --word '' --output {out}.png", "EL053"),
     ("demo --word nope --output {out}.png", "EL053"),
     ("demo --output {out}.xyz", "A picture cannot"),
     ("demo --output {folder}", 2),
     ("demo --output {text_txt}/x.png", "EL145"),
     ("demo {folder}", "EL031"),
-    ("demo {text_txt}", "EL03"),
     # benchmark
     *[
         (f"benchmark {{text_txt}} {{model}} --output {{out}}.png {option}", code)
@@ -275,13 +223,8 @@ MISTAKES = [
             "--precisions fp8": "EL017",
             "--batch-sizes ''": 2,
             "--batch-sizes 0": 2,
-            "--batch-sizes -1": 2,
-            "--batch-sizes 1e3": 2,
-            "--batch-sizes 99999999999": 2,
             "--threads -1": 2,
-            "--threads 1000000": 2,
             "--tokens 0": 2,
-            "--tokens -5": 2,
             "--repeats 0": 2,
             "--lang zzz": "EL161",
             "--json {text_txt}/x": "EL145",
@@ -292,9 +235,6 @@ MISTAKES = [
     # weights
     ("weights {nlp}", "EL063"),
     ("weights {bad_nlp}", "EL171"),
-    ("weights {folder}", "EL171"),
-    ("weights {text_txt}", "EL171"),
-    ("weights ''", "EL171"),
     ("weights nothing", r"EL171.*E050"),
     ("weights {nlp} --output {out}.xyz", "A picture cannot"),
     ("weights {nlp} --json {text_txt}/x", "EL145"),
@@ -317,13 +257,3 @@ def test_mistakes_are_told(places, tmp_path, monkeypatch, command, expected):
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert left <= {LOCK_FILE}
     assert not list(places["folder"].iterdir())
-
-
-@pytest.mark.parametrize("make", [torch.empty, np.empty])
-def test_a_lack_of_memory_is_told(make, capsys):
-    with pytest.raises(SystemExit, match="1"), exit_on_error():
-        make(10**15)
-    assert "[EL159]" in capsys.readouterr().err
-    # Not what else goes wrong in there: that is a mistake of ours.
-    with pytest.raises(RuntimeError, match="same size|must match"), exit_on_error():
-        torch.ones(2) + torch.ones(3)

@@ -1,26 +1,42 @@
-"""Every command: what it prints where, and the code that it ends with."""
+"""What all commands have in common: help, streams, exit codes, completion."""
 
+import inspect
+import io
+import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import pytest
 import srsly
+import typer
 from spacy.cli import app
 from spacy.tokens import DocBin
 from spacy.training import Example
+from typer.models import ArgumentInfo, OptionInfo
 from typer.testing import CliRunner
 
+from docs_build.completion import SCRIPTS
 from spacy_elmo import cli
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.cli.common import FAILED, INTERRUPTED, Console
+from spacy_elmo.cli.common import (
+    FAILED,
+    INTERRUPTED,
+    Console,
+    exit_on_error,
+    require_output,
+)
+from spacy_elmo.errors import Errors
 from spacy_elmo.experiments import runs
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.explore import page_server
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.pretraining.log import RunLog
 
 from ..experiments.test_runs import make_result
 from ..support.helpers import make_nlp
@@ -136,6 +152,32 @@ def slow_unless(names):
     return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 
 
+@pytest.mark.parametrize("name, function, example", cli._COMMANDS, ids=NAMES)
+def test_help_has_defaults_and_an_example_that_is_understood(
+    name, function, example, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for path in ("results", "wordnet/dict"):
+        Path(path).mkdir(parents=True)
+    Path("semcor.jsonl").touch()
+    command = typer.main.get_command(cli.elmo_cli).commands[name]
+    printed = " ".join(run("elmo", name, "--help").split())
+
+    # What is unknown, missing or of another type is an error here.
+    command.make_context(name, shlex.split(example))
+    assert " ".join(f"Example: python -m spacy elmo {name} {example}".split()) in printed
+    assert "-Q, --quiet" in printed
+    for parameter in inspect.signature(function).parameters.values():
+        if isinstance(parameter.default, (ArgumentInfo, OptionInfo)):
+            info = parameter.default
+            assert info.help, parameter.name
+            default = info.show_default if isinstance(info.show_default, str) else info.default
+            default = getattr(default, "value", default)
+            assert default not in (None, ""), parameter.name
+            if default not in (..., False, True):
+                assert f"[default: {default}" in printed or f"[default: ({default})" in printed
+
+
 @pytest.mark.parametrize("name", slow_unless({*NAMES} - {"benchmark", "pretrain"}))
 def test_what_works_ends_with_0_and_can_be_quiet(invoke, name):
     result, output = invoke(name, WORKING[name])
@@ -164,7 +206,7 @@ def test_what_cannot_be_done_ends_with_1_and_a_message(invoke, name):
 
         assert isinstance(result.exception, SystemExit), repr(result.exception)
         assert result.exit_code == FAILED == 1
-        assert re.search(r"\[E[L\d]\d{2,3}\]", result.stderr) and not result.stdout
+        assert result.stderr.startswith("✘ ") and not result.stdout
         # A lock stays, so that two processes never hold two of them.
         files = [path for path in output.rglob("*") if path.is_file()]
         assert all(path.name == ".lock" for path in files)
@@ -191,22 +233,7 @@ def test_ctrl_c_ends_with_130(invoke, monkeypatch, name):
     result, _ = invoke(name, WORKING[name])
 
     assert result.exit_code == INTERRUPTED == 130
-    expected = "WL058" if name in ("embed", "index", "experiment") else "WL057"
-    assert expected in result.stderr and "Traceback" not in result.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_stops_training_with_a_checkpoint(invoke, monkeypatch):
-    def report(self, report, total_steps, call=RunLog.__call__):
-        signal.raise_signal(signal.SIGINT)
-        call(self, report, total_steps)
-
-    monkeypatch.setattr(RunLog, "__call__", report)
-    result, output = invoke("pretrain", "pretrain.cfg OUT/run")
-
-    assert result.exit_code == INTERRUPTED
-    assert "continue with `--resume`" in unwrap(result.stderr)
-    assert (output / "run/model-last/meta.json").exists()
+    assert "Interrupted. " in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.mark.slow
@@ -227,4 +254,135 @@ def test_ctrl_c_in_a_terminal(folder, tmp_path):
         error = process.stderr.read()
 
     assert process.returncode == INTERRUPTED, error
-    assert "WL058" in error and "--resume" in error and "Traceback" not in error
+    assert "Interrupted. " in error and "--resume" in error and "Traceback" not in error
+
+
+# Begun lines, and what is offered for the last word.
+CASES = {
+    ("elmo", "in"): {"init-config", "index"},
+    ("elmo", "embed", "--engine", ""): {"local", "ray"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("words", CASES)
+def test_bash_completes_commands_and_choices(tmp_path, words):
+    program = tmp_path / "spacy"
+    program.write_text(f"#!{sys.executable}\nfrom spacy.cli import setup_cli\nsetup_cli()\n")
+    program.chmod(0o755)
+    array = " ".join(f"'{word}'" for word in ("spacy", *words))
+    lines = [
+        SCRIPTS["bash"],
+        f"COMP_WORDS=({array}); COMP_CWORD={len(words)}; _spacy",
+        'printf "%s\\n" "${COMPREPLY[@]}"',
+    ]
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    printed = subprocess.check_output(
+        ["bash", "-c", "\n".join(lines)], env={**os.environ, "PATH": path}, text=True
+    )
+    assert set(printed.split()) == CASES[words]
+
+
+# ---- what commands print
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+def show_all(console):
+    console.show("result")
+    console.show_title("Title")
+    console.show_table([("a", "1"), ("b", "20")], ("what", "n"))
+    console.inform("note")
+    console.warn("warning")
+    console.tell("line")
+    assert list(console.track([1, 2], unit="things")) == [1, 2]
+    console.finish(Path("x.json"), None, summary="two")
+    console.fail("error")
+
+
+def test_results_and_all_else_are_apart(capsys):
+    show_all(Console())
+    loud = capsys.readouterr()
+    show_all(Console(is_quiet=True))
+    quiet = capsys.readouterr()
+
+    assert loud.out == quiet.out and loud.out.startswith("result\n")
+    assert "= Title =" in loud.out and "\x1b" not in loud.out + loud.err
+    assert re.search(r"what +n *\n-+ +-+ *\na +1 *\nb +20", loud.out)
+    for text in ("note", "warning", "line", "Wrote x.json in 0.0 s\ntwo", "error"):
+        assert text in loud.err
+    assert "things" not in loud.err  # no terminal, no bar
+    assert quiet.err.strip() == "✘ error"
+
+
+def test_a_terminal_gets_bars_and_colours(monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("ANSI_COLORS_DISABLED", raising=False)
+    show_all(Console())
+    assert "2/2" in sys.stderr.getvalue() and "\x1b[" in sys.stderr.getvalue()
+    assert "\x1b[" in Console().mark("ham") and "ham" in Console().mark("ham")
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Console().mark("ham") == "[ham]"
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_warnings_are_messages(is_quiet, capsys):
+    with exit_on_error(is_quiet), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        if not is_quiet:
+            warnings.warn("[WL003] Words are read", stacklevel=1)
+        logged = capsys.readouterr().err
+    assert ("⚠ [WL003] Words are read" in logged) != is_quiet
+
+
+def test_errors_have_no_traceback_but_those_of_the_program(capsys):
+    for error, message in (
+        (ValueError(Errors.EL003), "[EL003]"),
+        (RuntimeError(Errors.EL003), "[EL003]"),
+        (ImportError("Japanese support requires ham"), "requires ham"),
+        (OSError(28, "No space left on device", "x.txt"), "No space left on device ('x.txt')"),
+        (MemoryError(), "not enough memory"),
+        (RuntimeError("you tried to allocate 9 bytes"), "not enough memory"),
+    ):
+        with pytest.raises(SystemExit, match="1"), exit_on_error(is_quiet=True):
+            raise error
+        assert message in " ".join(capsys.readouterr().err.split())
+    for error in (AssertionError(), RuntimeError("shapes"), ImportError("ham", name="ham")):
+        with pytest.raises(type(error)), exit_on_error():
+            raise error
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_stream_may_be_closed(monkeypatch, stream):
+    """Python has None for what a shell closes (`2>&-`)."""
+    monkeypatch.setattr(sys, stream, None)
+    show_all(Console())
+    assert Console().mark("word") == "[word]"
+
+
+def test_letters_that_the_output_does_not_have(monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    Console().show("schön")
+    assert output.buffer.getvalue() == b"sch\\xf6n\n"
+
+
+def test_outputs_are_tried_before_the_work(tmp_path):
+    (tmp_path / "old.json").write_text("old")
+    for path in (None, tmp_path / "new.json", tmp_path / "old.json", tmp_path / "a" / "b.json"):
+        require_output(path)
+    assert (tmp_path / "old.json").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "old.json"]
+    require_output(Path("/dev/stdout"))
+    for path in (tmp_path, tmp_path / "old.json" / "x", Path("/proc/x.json"), Path("-")):
+        with pytest.raises(ValueError, match=f"EL145.*{path}"):
+            require_output(path)
