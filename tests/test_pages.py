@@ -1,6 +1,7 @@
 """The code of README and docs/ runs as it stands, configs train, links lead somewhere."""
 
 import inspect
+import re
 import shlex
 import shutil
 
@@ -13,6 +14,8 @@ from spacy.training import Example
 from thinc.api import Config, get_current_ops, set_current_ops
 from typer.testing import CliRunner
 
+from docs_build.configs import list_messages
+from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import make_elmo
 from spacy_elmo.pipeline.presets import PRESETS
@@ -53,7 +56,7 @@ PRINTED = {
 # Options that shorten a command.
 SHORTER = {
     "experiment": ["--max-steps", "2", "--seeds", "0"],
-    "pretrain": ["--training.max_steps", "2"],
+    "pretrain": ["--training.max_steps", "2", "--training.batch_tokens", "200"],
     "train": ["--training.max_steps", "2", "--training.eval_frequency", "1"],
 }
 TASK_DATA = {
@@ -137,6 +140,8 @@ def run_command(command):
         words = words[2:]
         # Of an option that is given twice, the last one counts.
         words += SHORTER.get(words[1] if words[0] == "elmo" else words[0], [])
+        if "--pretraining" in words and "--weights" not in words:
+            words += ["--preset", "toy"]
         spacy.registry.cli.get_all()
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, (command, result.output, result.exception)
@@ -212,6 +217,12 @@ def test_names_are_mentioned():
     text = "".join(map(read_page, PAGES))
     names = [*PRESETS, *NAMES["spacy_architectures"], *NAMES["spacy_misc"], *task_readers.get_all()]
     assert [name for name in names if name.removeprefix("spacy-elmo.") not in text] == []
+
+
+def test_codes_on_the_pages_exist():
+    text = "".join(read_page(page) for page in PAGES if page != SERVER)
+    codes = {*list_messages(Errors), *list_messages(Warnings)}
+    assert set(re.findall(r"\b[EW]L\d{3}\b", text)) - codes == set()
 
 
 @pytest.mark.filterwarnings("ignore")
