@@ -41,6 +41,12 @@ def require_least(key: str, value: float, least: float) -> None:
         raise ValueError(Errors.EL012.format(key=key, value=value, least=least))
 
 
+def require_valid(is_valid: bool, key: str, value: object, expected: str) -> None:
+    """Check a setting. expected (str): a clause for the message. RAISES (ValueError): EL191."""
+    if not is_valid:
+        raise ValueError(Errors.EL191.format(key=key, value=value, expected=expected))
+
+
 def require_layer(layer: int, n_layers: int) -> None:
     """RAISES (ValueError): EL017 unless -n_layers <= layer < n_layers."""
     if not -n_layers <= layer < n_layers:

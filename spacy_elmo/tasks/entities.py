@@ -2,13 +2,13 @@
 
 from itertools import chain, islice
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Optional
+from typing import Iterator, List, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..text.formats import Line, line_error, read_blocks, split_cells
-from .shared.annotations import LabelledSpan, make_doc, make_spans, read_tags
+from .shared.annotations import LabelledSpan, make_docs, make_spans, read_tags
 
 _DOC_START = "-DOCSTART-"
 # Sentences that show what the first column is.
@@ -16,12 +16,11 @@ _N_FIRST = 3
 
 
 class ColumnSentence(NamedTuple):
-    """words (List[str]). layers (List[List[LabelledSpan]]): spans of each column of tags.
-    starts_doc (bool): whether it is the first one of a document."""
+    """Words, spans of each column of tags, and the number of the document."""
 
     words: List[str]
     layers: List[List[LabelledSpan]]
-    starts_doc: bool
+    document: int
 
 
 def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
@@ -41,9 +40,9 @@ def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
     counted = [[str(i + 1) for i in range(len(sentence.words))] for sentence in first]
     if any(len(each) > 1 for each in counted) and [s.words for s in first] == counted:
         raise line_error(path, 1, "the first column counts the words, which should stand there")
-    for group in _group(chain(first, sentences), joined):
-        doc = make_doc(nlp, [sentence.words for sentence in group])
-        doc.ents = tuple(_collect(doc, group, 0))
+    for doc, group in make_docs(nlp, chain(first, sentences), joined):
+        spans = [span for start, s in group for span in make_spans(doc, s.layers[0], start)]
+        doc.ents = tuple(spans)
         yield doc
 
 
@@ -60,15 +59,16 @@ def read_litbank_entities(
     YIELDS (Doc): with all layers in one span group, and sentence starts.
     RAISES (ValueError): EL197 for a line of another format.
     """
-    for group in _group(_read_sentences(path, last_only=False), joined):
-        doc = make_doc(nlp, [sentence.words for sentence in group])
-        n_layers = max(len(sentence.layers) for sentence in group)
-        doc.spans[key] = [span for i in range(n_layers) for span in _collect(doc, group, i)]
+    for doc, group in make_docs(nlp, _read_sentences(path, last_only=False), joined):
+        layers = [(i, start, spans) for start, s in group for i, spans in enumerate(s.layers)]
+        # Layer after layer.
+        ordered = sorted(layers, key=lambda layer: layer[0])
+        doc.spans[key] = [s for _, start, spans in ordered for s in make_spans(doc, spans, start)]
         yield doc
 
 
 def _read_sentences(path: Path, *, last_only: bool) -> Iterator[ColumnSentence]:
-    starts_doc = True
+    document = 0
     for block in read_blocks(path):
         has_tabs = any("\t" in text for _, text in block)
         lines = []
@@ -79,10 +79,9 @@ def _read_sentences(path: Path, *, last_only: bool) -> Iterator[ColumnSentence]:
             elif line[1].startswith((_DOC_START, "# newdoc")) or not (
                 last_only or line[1].startswith("# sent_id")
             ):
-                starts_doc = True
+                document += 1
         if lines:
-            yield _parse(path, lines, last_only, starts_doc)
-            starts_doc = False
+            yield _parse(path, lines, last_only, document)
 
 
 def _is_mark(text: str, has_tabs: bool) -> bool:
@@ -98,7 +97,7 @@ def _is_mark(text: str, has_tabs: bool) -> bool:
     return False
 
 
-def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> ColumnSentence:
+def _parse(path: Path, lines: List[Line], last_only: bool, document: int) -> ColumnSentence:
     rows = []
     for number, text in lines:
         cells = split_cells(text)
@@ -114,23 +113,4 @@ def _parse(path: Path, lines: List[Line], last_only: bool, starts_doc: bool) -> 
         layers = [read_tags(tags) for tags in columns[1:]]
     except ValueError as err:
         raise line_error(path, lines[0][0], f"in the sentence from there on, {err}") from err
-    return ColumnSentence(list(columns[0]), layers, starts_doc)
-
-
-def _group(sentences: Iterator[ColumnSentence], joined: bool) -> Iterator[List[ColumnSentence]]:
-    group: Optional[List[ColumnSentence]] = None
-    for sentence in sentences:
-        if group is not None and (sentence.starts_doc or not joined):
-            yield group
-            group = None
-        group = [*(group or []), sentence]
-    if group:
-        yield group
-
-
-def _collect(doc: Doc, sentences: List[ColumnSentence], layer: int) -> Iterator:
-    offset = 0
-    for sentence in sentences:
-        if layer < len(sentence.layers):
-            yield from make_spans(doc, sentence.layers[layer], offset)
-        offset += len(sentence.words)
+    return ColumnSentence(list(columns[0]), layers, document)

@@ -78,8 +78,7 @@ def build_textcat_bcn_v1(
 def bcn_forward(
     model: Model, Xs: List[Floats2d], is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], List[Floats2d]]]:
-    """Xs (List[Floats2d]): of each doc shape (n_tokens, nI); any may be empty. RETURNS
-    (Tuple[Floats2d, Callable]): shape (n_docs, width), zeros for empty docs; and backprop."""
+    """Shapes (n_tokens, nI) -> (n_docs, width), zeros for empty docs."""
     batches = list(plan_padded([len(X) for X in Xs]))
     groups: List = [([(i, (0, len(Xs[i]))) for i in batch], ()) for batch in batches]
     Ys, backprop_slices = run_slices(model, Xs, groups, is_train)
@@ -95,12 +94,7 @@ def bcn_forward(
 
 class BCN(nn.Module):
     """A sequence -> one vector (McCann et al. 2017, section 5, for one text, which attends to
-    itself; as in Peters et al. 2018, section 4).
-
-    nI (int): width of a token.
-    width (int): of encoder and integrator, both directions together.
-    pieces (int): of a maxout.
-    """
+    itself; as in Peters et al. 2018, section 4)."""
 
     def __init__(self, nI: int, width: int, pieces: int) -> None:
         super().__init__()
@@ -115,9 +109,8 @@ class BCN(nn.Module):
         self.pieces = pieces
 
     def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI). lengths (List[int]): of the texts; any may be 0, not
-        all. dropout (float): before each layer of weights.
-        RETURNS (Tensor): shape (n_docs, width)."""
+        """X (Tensor): shape (n_tokens, nI), texts of lengths of which not all are 0. RETURNS
+        (Tensor): shape (n_docs, width)."""
         X = torch.relu(self.project(drop(X, dropout)))
         X = self.encode(drop(X, dropout), lengths)  # (n_tokens, width)
         padded, mask = pad(X, lengths)
@@ -134,7 +127,7 @@ class BCN(nn.Module):
 
 
 class Phrase(NamedTuple):
-    """A subtree. rating (int): 0 to 4. words (List[str])."""
+    """A subtree with a rating from 0 to 4."""
 
     rating: int
     words: List[str]
@@ -170,8 +163,7 @@ def read_sst(
 
 
 def parse_tree(text: str) -> List[Phrase]:
-    """text (str): a tree. RETURNS (List[Phrase]): its subtrees, the whole first. RAISES
-    (ValueError): with a clause for a message, for another text."""
+    """The subtrees of a tree, the whole first."""
     phrases: List[Phrase] = []
     opened: List[Phrase] = []
     pieces = iter(_PIECE.findall(text))

@@ -122,11 +122,11 @@ def test_the_nearest_place_is_taken(tmp_path):
     "data, problem",
     [
         ([], "expected an object"),
-        ({}, "the file has no 'data' that is a list"),
-        ({"data": [{"paragraphs": 1}]}, r"data\[0\] has no 'paragraphs'"),
-        ({"data": [{"paragraphs": [{"context": 3}]}]}, r"paragraphs\[0\] has no 'context'"),
-        ({"data": [{"paragraphs": [{"context": "", "qas": [{}]}]}]}, r"qas\[0\] has no 'question'"),
-        ({"data": ["x"]}, r"data\[0\] has no 'paragraphs'"),
+        ({}, "no 'data' that is a list"),
+        ({"data": [{"paragraphs": 1}]}, "no 'paragraphs'"),
+        ({"data": [{"paragraphs": [{"qas": [], "context": 3}]}]}, "no 'context'.* paragraph 1"),
+        ({"data": [{"paragraphs": [{"context": "", "qas": [{}]}]}]}, "no 'question'"),
+        ({"data": ["x"]}, "no 'paragraphs'"),
     ],
 )
 def test_other_formats_are_said(tmp_path, data, problem):
@@ -134,7 +134,7 @@ def test_other_formats_are_said(tmp_path, data, problem):
         read(write(tmp_path, data))
 
 
-def test_damage_and_size_are_said(tmp_path, monkeypatch):
+def test_damage_is_an_error(tmp_path):
     content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
     (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
     with pytest.raises(ValueError, match="EL103"):
@@ -147,9 +147,6 @@ def test_damage_and_size_are_said(tmp_path, monkeypatch):
         read(tmp_path / "z.json")
     with pytest.raises(ValueError, match="EL100"):
         read(tmp_path / "none.json")
-    monkeypatch.setattr("spacy_elmo.tasks.qa.squad._MOST_BYTES", 5)
-    with pytest.raises(ValueError, match="EL223.*5 bytes or more"):
-        read(tmp_path / "squad.json")
 
 
 # ---- parts, overlap, questions without an answer

@@ -28,8 +28,7 @@ _LONGEST_LABEL = 20
 
 
 def find_groups(doc: Doc, prefix: str = PREFIX) -> List[str]:
-    """doc (Doc): any doc. prefix (str): of the groups. RETURNS (List[str]): Names of its groups of
-    mentions, by their numbers; empty if the doc has no annotation of clusters."""
+    """Names of a doc's groups of mentions, by their numbers; none if it is not annotated."""
     matches = [re.fullmatch(re.escape(prefix) + r"_(\d+)", name) for name in doc.spans]
     return [m[0] for m in sorted(filter(None, matches), key=lambda m: int(m[1]))]
 
@@ -43,12 +42,7 @@ def get_chains(doc: Doc, prefix: str = PREFIX) -> List[List[Span]]:
 
 
 def set_clusters(doc: Doc, clusters: Iterable[Cluster], prefix: str = PREFIX) -> None:
-    """Replace the groups of mentions.
-
-    doc (Doc): changed in place.
-    clusters (Iterable[Cluster]): in any order; numbered by their first mentions.
-    prefix (str): of the groups.
-    """
+    """Replace the groups of mentions; clusters are numbered by their first mentions."""
     for name in find_groups(doc, prefix):
         del doc.spans[name]
     for i, cluster in enumerate(sorted(map(sorted, clusters)), start=1):
@@ -196,8 +190,7 @@ def score_coref(examples: Iterable[Example], prefix: str = PREFIX, **cfg: Any) -
 
 
 def get_partition(doc: Doc, prefix: str = PREFIX) -> List[List[Place]]:
-    """Clusters of mentions by `find_places`; each mention once, in the first cluster that has
-    it."""
+    """Clusters of mentions by `find_places`; each mention once, in its first cluster."""
     places = find_places(doc)
     seen = set()
     clusters = []

@@ -12,6 +12,7 @@ from spacy.vocab import Vocab
 
 from ...errors import Errors, Warnings
 from ...layers.doc_data import add_extension
+from ...utils import require_valid
 from ..shared.annotations import Place
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
 from .clusters import PREFIX, SCORES, Cluster, find_groups, get_chains, set_clusters
@@ -84,14 +85,9 @@ class ElmoCoref(TaskPipe):
         mention_weight: float = 1.0,
         scorer: Optional[Callable] = None,
     ) -> None:
-        if not prefix:
-            expected = 'a name that span groups begin with, such as "coref_clusters"'
-            raise ValueError(Errors.EL191.format(key="prefix", value='""', expected=expected))
-        if not 0 <= mention_weight < inf:
-            expected = "a number of at least 0"
-            raise ValueError(
-                Errors.EL191.format(key="mention_weight", value=mention_weight, expected=expected)
-            )
+        require_valid(bool(prefix), "prefix", '""', 'a name, such as "coref_clusters"')
+        is_weight = 0 <= mention_weight < inf
+        require_valid(is_weight, "mention_weight", mention_weight, "a number of at least 0")
         settings = {"prefix": prefix, "singletons": singletons, "mention_weight": mention_weight}
         super().__init__(vocab, model, name, scorer=scorer, **settings)
 
@@ -117,8 +113,7 @@ class ElmoCoref(TaskPipe):
         self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])
 
     def _check_data(self, sizes: List[int], lengths: List[int]) -> None:
-        """sizes (List[int]): mentions of each cluster. lengths (List[int]): tokens of each
-        mention."""
+        """sizes (List[int]): of the clusters. lengths (List[int]): tokens of the mentions."""
         n_single, singletons = sizes.count(1), self.cfg["singletons"]
         if not sizes or (n_single == len(sizes) and not singletons):
             prefix = self.cfg["prefix"]

@@ -40,7 +40,7 @@ class CorefScores(NamedTuple):
 
 
 class CorefGradient(NamedTuple):
-    """mentions, links (Floats): of `CorefScores`, in the same shapes."""
+    """In the shapes of `CorefScores`."""
 
     mentions: Floats
     links: Floats
@@ -108,7 +108,7 @@ def build_coref_span_ranker_v2(
 
 
 def span_ranker_init(model: CorefModel, X: Optional[List[Doc]] = None, Y: Any = None) -> CorefModel:
-    """X (Optional[List[Doc]]): some docs."""
+    """Initialize the tok2vec, then what reads it."""
     tok2vec, ranker = model.layers
     tok2vec.initialize(X=X)
     ranker.initialize(X=None if X is None else tok2vec.predict(X))
@@ -118,11 +118,7 @@ def span_ranker_init(model: CorefModel, X: Optional[List[Doc]] = None, Y: Any = 
 def span_ranker_forward(
     model: CorefModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[CorefScores], Callable]:
-    """docs (List[Doc]): any; long ones are cut in training.
-    RETURNS (Tuple[List[CorefScores], Callable]): of each doc, and backprop from
-        `List[CorefGradient]`.
-    RAISES (ValueError): EL190 if the model was never initialized or loaded.
-    """
+    """Docs -> scores; long docs are cut in training. Backprop takes `List[CorefGradient]`."""
     tok2vec, ranker = model.layers
     if not ranker.has_dim("nI"):
         raise ValueError(Errors.EL190)
@@ -157,7 +153,7 @@ def span_ranker_forward(
 def _ranker_forward(
     model: Model, inputs: Tuple[List[Floats2d], List[MentionFacts]], is_train: bool
 ) -> Tuple[List[CorefScores], Callable]:
-    """inputs (Tuple[List[Floats2d], List[MentionFacts]]): of docs with at least a token."""
+    """Vectors and facts of docs with at least a token -> their scores."""
     Xs, facts = inputs
     shim = cast(TorchShim, model.shims[0])
     lengths = [len(X) for X in Xs]

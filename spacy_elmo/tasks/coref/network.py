@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import Errors
-from ...utils import require_least
+from ...utils import require_least, require_valid
 from ..shared.bilstm import BiLSTM, require_even
 from ..shared.torch_layer import drop
 from .spans import (
@@ -35,7 +34,7 @@ _BUCKETS = (2, 3, 4, 5, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class RankerShape:
-    """See `build_coref_span_ranker_v1`. A dataclass, because Thinc would save other attributes."""
+    """See `build_coref_span_ranker_v1`. A dataclass: Thinc would save other attributes."""
 
     width: int
     depth: int
@@ -49,26 +48,20 @@ class RankerShape:
         require_even("width", self.width)
         for key in ("depth", "max_span", "n_antecedents", "max_train_sentences"):
             require_least(key, getattr(self, key), 1)
-        if not 0 < self.share <= 1:
-            expected = "spans to keep, of the number of tokens, in (0, 1], such as 0.3"
-            raise ValueError(Errors.EL191.format(key="share", value=self.share, expected=expected))
+        expected = "spans to keep, of the number of tokens, in (0, 1], such as 0.3"
+        require_valid(0 < self.share <= 1, "share", self.share, expected)
 
 
 class Candidates(NamedTuple):
-    """Mentions that were kept.
-
-    spans (Ints): shape (n_mentions, 2): first token and end, counted from the first token that was
-        read.
-    antecedents (Ints): shape (n_mentions, k): which mentions may be antecedents; -1 for none.
-    """
+    """Mentions that were kept, counted from the first token that was read: start and end, shape
+    (n_mentions, 2); and which may be antecedents, shape (n_mentions, k), -1 for none."""
 
     spans: Ints
     antecedents: Ints
 
 
 class SpanRanker(nn.Module):
-    """End-to-end coreference by ranking spans. nI (int): width of a token. shape (RankerShape):
-    widths and limits."""
+    """End-to-end coreference by ranking spans."""
 
     def __init__(self, nI: int, shape: RankerShape) -> None:
         super().__init__()
@@ -84,12 +77,10 @@ class SpanRanker(nn.Module):
     def forward(
         self, X: Tensor, lengths: List[int], facts: List[MentionFacts], dropout: float = 0.0
     ) -> Tuple[Tensor, List[Candidates]]:
-        """X (Tensor): shape (n_tokens, nI), doc after doc. lengths (List[int]): of the docs, at
-        least 1. facts (List[MentionFacts]): of the docs. dropout (float): on vectors, encodings and
-        hidden layers.
-        RETURNS (Tuple[Tensor, List[Candidates]]): all scores in one row: of each doc those of its
-            spans, shape (n_tokens, max_span), then those of the links, shape (n_mentions, 1 + k);
-            and the mentions of each doc."""
+        """X (Tensor): shape (n_tokens, nI), docs of lengths of at least 1. facts
+        (List[MentionFacts]): of the docs. RETURNS (Tuple[Tensor, List[Candidates]]): all scores
+        in one row: of each doc those of its spans, shape (n_tokens, max_span), then those of the
+        links, shape (n_mentions, 1 + k); and the mentions of each doc."""
         X = drop(X, dropout)
         X = torch.cat([self.encode(X, lengths, dropout), X], dim=1)
         scores, candidates = [], []
@@ -120,14 +111,9 @@ class SpanRanker(nn.Module):
 
 class SpanScorer(nn.Module):
     """Score spans as mentions (Lee et al. 2017, section 4). A span is represented by its first and
-    last token, its head and its length; the head is a mean of its tokens by learned attention. With
-    a parse, the attention of the span's root gets a learned bonus, which is 0 unless docs with a
-    parse were trained on.
-
-    nI (int): width of a token.
-    width (int): of a span.
-    max_span (int): tokens of the longest one.
-    """
+    last token, its head and its length; the head is a mean of its tokens by learned attention.
+    With a parse, the attention of the span's root gets a learned bonus, which is 0 unless docs
+    with a parse were trained on."""
 
     def __init__(self, nI: int, width: int, max_span: int) -> None:
         super().__init__()
@@ -142,10 +128,8 @@ class SpanScorer(nn.Module):
         self.max_span = max_span
 
     def forward(self, X: Tensor, roots: Optional[Tensor], dropout: float) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI), at least one. roots (Optional[Tensor]): see
-        `MentionFacts`. dropout (float): in the hidden layers.
-        RETURNS (Tensor): shape (n_tokens, max_span): scores of the spans before the sigmoid, by
-            first token and number of tokens less 1; 0 for those that end after the last token."""
+        """Tokens of shape (n_tokens, nI) -> scores before the sigmoid, (n_tokens, max_span), by
+        first token and number of tokens less 1; 0 for spans that end after the last token."""
         starts, ends, heads, weights = self._read_tokens(X)
         # Sums over the spans with one token less.
         total, norm = torch.zeros_like(heads), torch.zeros_like(weights)
@@ -163,8 +147,7 @@ class SpanScorer(nn.Module):
         return F.pad(grid, (0, self.max_span - grid.shape[1]))  # (n_tokens, max_span)
 
     def represent(self, X: Tensor, first: Tensor, last: Tensor, roots: Optional[Tensor]) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI). first, last (Tensor): tokens of some spans, shape
-        (n_spans,). RETURNS (Tensor): shape (n_spans, width), as in `forward`."""
+        """The spans from some first to last tokens, shape (n_spans,), as (n_spans, width)."""
         starts, ends, heads, weights = self._read_tokens(X)
         columns = first.unsqueeze(1) + torch.arange(self.max_span, device=X.device)
         inside = (columns <= last.unsqueeze(1)).unsqueeze(2)
@@ -191,12 +174,7 @@ class SpanScorer(nn.Module):
 class AntecedentScorer(nn.Module):
     """Score pairs of mentions, coarse to fine (Lee et al. 2018, section 4): all by a bilinear form;
     the best of each mention by a network with one hidden layer, which also reads their distance,
-    whether their texts are the same, and, with `word_match`, which words they share.
-
-    width (int): of a mention.
-    n_antecedents (int): pairs of a mention that the network scores.
-    word_match (bool): whether shared words are given.
-    """
+    whether their texts are the same, and, with `word_match`, which words they share."""
 
     def __init__(self, width: int, n_antecedents: int, *, word_match: bool = False) -> None:
         super().__init__()
@@ -221,9 +199,8 @@ class AntecedentScorer(nn.Module):
         dropout: float,
         words: Optional[MentionWords] = None,
     ) -> Tuple[Tensor, Tensor]:
-        """mentions (Tensor): shape (n_mentions, width), in the order of the text. scores (Tensor):
-        of single mentions, shape (n_mentions,). texts (Tensor): see `find_texts`. dropout (float):
-        in the hidden layers. words (Optional[MentionWords]): of the mentions, with `word_match`.
+        """mentions (Tensor): shape (n_mentions, width), in the order of the text. scores, texts
+        (Tensor): shape (n_mentions,), of single mentions, and of `find_texts`.
         RETURNS (Tuple[Tensor, Tensor]): scores of no antecedent, always 0, and of the antecedents,
             shape (n_mentions, 1 + k), k at most `n_antecedents`; and which these are, shape
             (n_mentions, k). Where there are fewer, -inf and -1."""

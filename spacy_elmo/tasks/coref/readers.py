@@ -28,8 +28,7 @@ _PART = re.compile(r"(.+)\[(\d+)/(\d+)\]")
 
 
 class Word(NamedTuple):
-    """text (str). brackets (str): see `split_brackets`. space (bool): whether one follows.
-    parse (Optional[Sequence[str]]): lemma, POS, tag, number of the head from 1 or 0, relation."""
+    """A word, its brackets, whether a space follows, and lemma, POS, tag, head and relation."""
 
     text: str
     brackets: str
@@ -121,10 +120,8 @@ def _located(path: Path, number: int, place: str = "") -> Iterator[None]:
 
 
 def split_brackets(cell: str) -> List[Tuple[str, str]]:
-    """cell (str): the brackets at a token, such as "(3|(1)", or "-".
-    RETURNS (List[Tuple[str, str]]): kind, "one", "open" or "close", and name of the cluster.
-    RAISES (ValueError): with the cell, if it is something else.
-    """
+    """Split the brackets at a token, such as "(3|(1)", or "-", into "one", "open" or "close" and
+    the name of the cluster."""
     if cell.strip() in _NOTHING:
         return []
     kinds = ("one", "open", "close")

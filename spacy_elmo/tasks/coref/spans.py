@@ -15,16 +15,11 @@ N_KINDS = 4
 
 
 class MentionFacts(NamedTuple):
-    """Facts of the tokens from `start` on, which are counted from there.
-
-    start (int): first token of the doc that is read.
-    n_widths (Ints): shape (n_tokens,): tokens of the longest span that begins here.
-    words (Ints): shape (n_tokens,): hashes of the words in lower case.
-    is_content (NDArray): shape (n_tokens,), bool: not a stop word, punctuation or whitespace.
-    is_space (NDArray): shape (n_tokens,), bool: whitespace, where no mention begins or ends.
-    roots (Optional[Ints]): shape (n_tokens, max_span): the token of each span that is highest in
-        the parse, by first token and number of tokens less 1; None without a parse.
-    """
+    """Facts of the tokens from `start` on, which are counted from there, shape (n_tokens,) each:
+    tokens of the longest span that begins here; hashes of the words in lower case; whether they
+    are neither stop words nor punctuation; whether they are whitespace, where no mention begins
+    or ends; and with a parse, shape (n_tokens, max_span), the token of each span that is highest
+    in it."""
 
     start: int
     n_widths: Ints
@@ -35,7 +30,7 @@ class MentionFacts(NamedTuple):
 
 
 def find_facts(doc: Doc, start: int, end: int, max_span: int) -> MentionFacts:
-    """start, end (int): the tokens that are read. max_span (int): tokens of the longest mention."""
+    """Facts of the tokens from start to end."""
     tokens = doc[start:end]
     words = np.array([token.lower for token in tokens], dtype="uint64").astype("int64")
     ends = np.minimum(find_sentence_ends(doc)[start:end], end) - start
@@ -59,12 +54,9 @@ def find_sentence_ends(doc: Doc) -> Ints:
 
 
 def find_roots(depths: Ints, max_span: int) -> Ints:
-    """The token of each span that is highest in the parse; of several, the first one.
-
-    depths (Ints): shape (n_tokens,): heads between each token and the root of its sentence.
-    max_span (int): tokens of the longest span.
-    RETURNS (Ints): shape (n_tokens, max_span); undefined for spans that end after the last token.
-    """
+    """The token of each span that is highest in the parse; of several, the first one. depths
+    (Ints): heads between each token and the root. RETURNS (Ints): shape (n_tokens, max_span),
+    undefined for spans that end after the last token."""
     n = len(depths)
     roots = np.repeat(np.arange(n), max_span).reshape(n, max_span)
     for w in range(1, min(max_span, n)):
@@ -74,13 +66,8 @@ def find_roots(depths: Ints, max_span: int) -> Ints:
 
 
 def cut(doc: Doc, n_sentences: int, n_tokens: int) -> Tuple[int, int]:
-    """Choose a part of a long doc to train on, by NumPy's random numbers.
-
-    doc (Doc): any doc.
-    n_sentences (int): at most so many, one after the other.
-    n_tokens (int): at most so many tokens; the only limit of a doc without sentences.
-    RETURNS (Tuple[int, int]): first token, and the end.
-    """
+    """Choose at most so many sentences in a row, and tokens, of a long doc to train on, by NumPy's
+    random numbers. RETURNS (Tuple[int, int]): first token, and the end."""
     starts = np.unique(np.append(0, find_sentence_ends(doc)))
     if len(doc) <= n_tokens and len(starts) - 1 <= n_sentences:
         return 0, len(doc)
@@ -143,8 +130,7 @@ def find_texts(words: Ints, starts: Ints, ends: Ints) -> Ints:
 
 
 class MentionWords(NamedTuple):
-    """Content words of mentions. table (Tensor): shape (n_mentions, n_words), sparse, 1 where a
-    mention has a word. n_own (Tensor): shape (n_mentions,): different words of each mention."""
+    """Content words of mentions: sparse, shape (n_mentions, n_words); and how many each has."""
 
     table: Tensor
     n_own: Tensor

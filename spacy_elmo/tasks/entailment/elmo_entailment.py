@@ -152,11 +152,8 @@ class ElmoEntailment(LabelledPipe):
 
 
 def get_gold(example: Example, labels: Collection[str] = ()) -> Optional[str]:
-    """example (Example): any. labels (Collection[str]): of the component; () if they are unknown.
-    RETURNS (Optional[str]): The gold label of a pair; None without a pair or a label.
-    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL318 if its cats do not
-        determine the label.
-    """
+    """The gold label of a pair; None without a pair or a label. labels (Collection[str]): of the
+    component; () if they are unknown."""
     if get_pair(example.reference, PAIR_NAMES) is None:
         return None
     cats = example.reference.cats

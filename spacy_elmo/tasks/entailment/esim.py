@@ -71,8 +71,7 @@ def build_entailment_esim_v2(
 
 
 def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2d, Callable]:
-    """docs (List[Doc]): any; those without a pair get zeros, and pairs without tokens.
-    RETURNS (Tuple[Floats2d, Callable]): shape (n_docs, width), and backprop."""
+    """Docs -> shape (n_docs, width); zeros for docs without a pair, and pairs without tokens."""
     tok2vec, esim = model.layers
     vectors, backprop_vectors = tok2vec(docs, is_train)
     pairs = {i: pair for i, doc in enumerate(docs) if (pair := get_pair(doc, PAIR_NAMES))}
@@ -102,13 +101,8 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
 
 class ESIM(nn.Module):
     """Two sequences -> one vector (Chen et al. 2017, sections 3.1 to 3.3, the sequential model),
-    with the shared words of Weissenborn et al. 2017.
-
-    nI (int): width of a token.
-    skip_width (int): how many of its numbers, the last ones, skip the first encoder.
-    width (int): of the encodings of both directions together, and of the vector.
-    word_match (bool): whether shared words are given.
-    """
+    with the shared words of Weissenborn et al. 2017. nI (int): width of a token, of which
+    `skip_width` numbers skip the first encoder."""
 
     def __init__(self, nI: int, skip_width: int = 0, *, width: int, word_match: bool) -> None:
         super().__init__()
@@ -122,11 +116,9 @@ class ESIM(nn.Module):
     def forward(
         self, X: Tensor, lengths: List[int], matches: Sequence[bool], dropout: float = 0.0
     ) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI): all first texts, then all second ones. lengths
-        (List[int]): 2 * n_pairs of them. matches (Sequence[bool]): for each token whether its
-        word is in both texts; not read without `word_match`. dropout (float): before each
-        layer of weights.
-        RETURNS (Tensor): shape (n_pairs, width)."""
+        """X (Tensor): shape (n_tokens, nI): all first texts, then all second ones, of 2 * n_pairs
+        lengths. matches (Sequence[bool]): see `find_matches`. RETURNS (Tensor): shape (n_pairs,
+        width)."""
         n_pairs = len(lengths) // 2
         X, more = drop(X, dropout), []
         if self.match is not None:

@@ -40,29 +40,23 @@ class Answer(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """spans (List[Ranked]): the likeliest, best first. no_answer (float): probability that the
-    context has no answer."""
+    """The likeliest spans, best first, and the probability of no answer."""
 
     spans: List[Ranked]
     no_answer: float
 
 
 class Gold(NamedTuple):
-    """places (List[Place]): gold answers, tokens of the doc to be predicted; those that can be
-    learned. texts (List[str]): the official answers; empty for a question without an answer."""
+    """Gold answers that can be learned, as tokens of the predicted doc; and the official texts,
+    empty for a question without an answer."""
 
     places: List[Place]
     texts: List[str]
 
 
 def set_answers(doc: Doc, ranking: Ranking, threshold: float, component: str) -> None:
-    """Set the span group "answers": the likeliest span, or no span.
-
-    doc (Doc): with a question and a context; changed in place.
-    ranking (Ranking): the prediction.
-    threshold (float): probability of no answer above which there is no span.
-    component (str): name of the component.
-    """
+    """Set the span group "answers": the likeliest span, or none if no answer is likelier than
+    `threshold`."""
     best = ranking.spans[:1] if ranking.no_answer <= threshold else []
     spans = [Span(doc, start, end, label=_LABEL) for start, end, _ in best]
     # Plain types, which spaCy saves.

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
@@ -11,7 +12,7 @@ from thinc.types import Floats2d
 
 from ...errors import Errors, Warnings
 from ...layers.doc_data import add_extension
-from ...utils import require_least
+from ...utils import require_least, require_valid
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .answers import Answer, Ranking, get_answer, get_answers, get_component, get_gold, set_answers
@@ -23,7 +24,6 @@ from .spans import (
     SpanTable,
     choose_windows,
     get_gradient,
-    get_none_probability,
     make_table,
     rank_spans,
     read_doc,
@@ -122,15 +122,10 @@ class ElmoQA(TaskPipe):
         for key, value in values.items():
             require_least(key, value, 1)
         most = window - max_answer + 1
-        if not 1 <= stride <= most:
-            sizes = f"window = {window} and max_answer = {max_answer}"
-            expected = f"1 to {most} with {sizes}, so that each answer is inside of a window"
-            raise ValueError(Errors.EL191.format(key="stride", value=stride, expected=expected))
-        if not 0 <= threshold <= 1:
-            expected = "a probability, 0 to 1"
-            raise ValueError(
-                Errors.EL191.format(key="threshold", value=threshold, expected=expected)
-            )
+        sizes = f"window = {window} and max_answer = {max_answer}"
+        expected = f"1 to {most} with {sizes}, so that each answer is inside of a window"
+        require_valid(1 <= stride <= most, "stride", stride, expected)
+        require_valid(0 <= threshold <= 1, "threshold", threshold, "a probability, 0 to 1")
         self.window, self.stride, self.max_answer = window, stride, max_answer
         self.train_windows, self.n_best, self.threshold = train_windows, n_best, threshold
 
@@ -174,9 +169,8 @@ class ElmoQA(TaskPipe):
         (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
         context is short. RAISES (ValueError): EL191 for more than `n_best`."""
         n = self.n_best if n is None else n
-        if not 1 <= n <= self.n_best:
-            expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
-            raise ValueError(Errors.EL191.format(key="n", value=n, expected=expected))
+        expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
+        require_valid(1 <= n <= self.n_best, "n", n, expected)
         doc = nlp(self.make_pair(nlp, question, context))
         return self._require_own(nlp, doc, get_answers(doc))[:n]
 
@@ -250,7 +244,7 @@ class ElmoQA(TaskPipe):
                 if scores.windows:
                     table = self._make_table(docs[i], scores)
                     spans = rank_spans(table, self.n_best)
-                    rankings[i] = Ranking(spans, get_none_probability(table))
+                    rankings[i] = Ranking(spans, float(np.exp(table.none - table.total)))
         return rankings
 
     def _make_table(self, doc: Doc, scores: Scores) -> SpanTable:

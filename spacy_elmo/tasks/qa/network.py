@@ -81,19 +81,15 @@ def build_qa_bidaf_v2(
 
 
 def bidaf_init(model: QAModel, X: Optional[List[QAReading]] = None, Y: Any = None) -> QAModel:
-    """X (Optional[List[QAReading]]): some readings; their windows do not matter."""
+    """Initialize from some readings, whatever their windows."""
     return init_reader(model, None if X is None else [reading.doc for reading in X])
 
 
 def bidaf_forward(
     model: QAModel, X: Union[List[QAReading], List[Doc]], is_train: bool
 ) -> Tuple[List[Scores], Callable]:
-    """X (Union[List[QAReading], List[Doc]]): any; those without windows, and docs alone, as
-        `spacy debug model` gives them, get no scores.
-    RETURNS (Tuple[List[Scores], Callable]): the scores, and backprop from List[List[Floats2d]] of
-        the same shapes.
-    RAISES (ValueError): EL190 if the model was never initialized or loaded.
-    """
+    """Readings -> scores; docs alone, as `spacy debug model` gives them, get none. Backprop takes
+    List[List[Floats2d]] of the same shapes."""
     tok2vec, bidaf = model.layers
     if not bidaf.has_dim("nI"):
         raise ValueError(Errors.EL190)
@@ -138,13 +134,8 @@ def _batch(readings: List[QAReading]) -> List[List[_Part]]:
 
 
 class BiDAF(nn.Module):
-    """Questions and contexts -> scores of starts, of ends, and of no answer.
-
-    nI (int): width of a token.
-    skip_width (int): how many of its numbers, the last ones, skip the first encoder.
-    width (int): of all encodings, both directions together.
-    self_attention, word_match (bool): see `build_qa_bidaf_v1`.
-    """
+    """Questions and contexts -> scores of starts, of ends, and of no answer. nI (int): width of a
+    token, of which `skip_width` numbers skip the first encoder. See `build_qa_bidaf_v1`."""
 
     def __init__(
         self, nI: int, skip_width: int = 0, *, width: int, self_attention: bool, word_match: bool
@@ -196,7 +187,7 @@ class BiDAF(nn.Module):
 
 class Similarity(nn.Module):
     """Similarity of each token of two texts: a . w1 + b . w2 + (a * w3) . b (Seo et al. 2017,
-    equation 1). width (int): of a token."""
+    equation 1)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -205,15 +196,13 @@ class Similarity(nn.Module):
         self.of_both = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
 
     def forward(self, A: Tensor, B: Tensor) -> Tensor:
-        """A, B (Tensor): shapes (n, len_a, width) and (n, len_b, width). RETURNS (Tensor): shape
-        (n, len_a, len_b)."""
+        """(n, len_a, width) and (n, len_b, width) -> (n, len_a, len_b)."""
         return self.of_a(A) + self.of_b(B).transpose(1, 2) + (A * self.of_both) @ B.transpose(1, 2)
 
 
 class BiAttention(nn.Module):
     """Attention between context and question, in both directions (Seo et al. 2017, section 2.4).
-    width, nO (int): of a token, before and after. n_more (int): further numbers of a token of the
-    context."""
+    n_more (int): further numbers of a token of the context."""
 
     def __init__(self, width: int, nO: int, n_more: int = 0) -> None:
         super().__init__()
@@ -229,9 +218,9 @@ class BiAttention(nn.Module):
         dropout: float,
         more: Sequence[Tensor] = (),
     ) -> Tensor:
-        """C, Q (Tensor): contexts and questions, (n_tokens_c, width) and (n_tokens_q, width).
-        lengths_c, lengths_q (List[int]): of n of each. more (Sequence[Tensor]): further numbers of
-        the contexts, (n_tokens_c, n_more) together. RETURNS (Tensor): shape (n_tokens_c, nO)."""
+        """C, Q (Tensor): contexts and questions, (n_tokens_c, width) and (n_tokens_q, width). more
+        (Sequence[Tensor]): further numbers of the contexts, (n_tokens_c, n_more) together.
+        RETURNS (Tensor): shape (n_tokens_c, nO)."""
         padded_c, mask_c = pad(C, lengths_c)  # (n, len_c, width)
         padded_q, mask_q = pad(Q, lengths_q)  # (n, len_q, width)
         both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)
@@ -247,7 +236,7 @@ class BiAttention(nn.Module):
 
 class SelfAttention(nn.Module):
     """Attention of each token to all others of its context, with a residual connection (Clark &
-    Gardner 2018, section 3.1). width (int): of a token."""
+    Gardner 2018, section 3.1)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -256,8 +245,7 @@ class SelfAttention(nn.Module):
         self.merge = nn.Linear(3 * width, width)
 
     def forward(self, X: Tensor, lengths: List[int], dropout: float) -> Tensor:
-        """X (Tensor): shape (n_tokens, width). lengths (List[int]): of the contexts. RETURNS
-        (Tensor): as X."""
+        """X (Tensor): shape (n_tokens, width), which stays."""
         own = self.encode(drop(X, dropout), lengths)  # (n_tokens, width)
         padded, mask = pad(own, lengths)
         others = ~torch.eye(padded.shape[1], dtype=torch.bool, device=X.device)

@@ -17,13 +17,8 @@ _LOWEST = -1e30
 
 
 class QAReading(NamedTuple):
-    """The parts of a doc that are read.
-
-    doc (Doc): the doc.
-    question (Place): the question.
-    windows (List[Place]): of the context, in order; none if the doc has no pair, or a question
-        or a context without words.
-    """
+    """The parts of a doc that are read: the question, and windows of the context in order; none
+    without a pair, or without words in either text."""
 
     doc: Doc
     question: Place
@@ -31,12 +26,8 @@ class QAReading(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Output of the network for a doc.
-
-    windows (List[Place]): what was read.
-    rows (List[Floats2d]): for each window, shape (n_tokens + 1, 2): start and end of each token;
-        in the last row the no-answer score and 0.
-    """
+    """Output for a doc: for each window shape (n_tokens + 1, 2), start and end of each token; in
+    the last row the no-answer score and 0."""
 
     windows: List[Place]
     rows: List[Floats2d]
@@ -51,13 +42,8 @@ class Ranked(NamedTuple):
 
 
 def read_doc(doc: Doc, window: int, stride: int) -> QAReading:
-    """Plan to read all of a doc.
-
-    doc (Doc): any doc.
-    window (int): most tokens of a window, and of the question, whose rest is not read.
-    stride (int): tokens from the start of a window to that of the next one.
-    RETURNS (QAReading): without windows if there is nothing to answer.
-    """
+    """Plan to read a doc in windows of so many tokens, which begin `stride` tokens apart. A
+    question is cut to one window."""
     pair = get_pair(doc, PAIR_NAMES)
     if pair is None or any(all(token.is_space for token in text) for text in pair):
         return QAReading(doc, (0, 0), [])
@@ -73,12 +59,7 @@ def read_doc(doc: Doc, window: int, stride: int) -> QAReading:
 
 def choose_windows(reading: QAReading, answers: Sequence[Place], most: int) -> QAReading:
     """Choose at most so many windows to learn from: some with an answer, if there are any, and
-    random ones without, so that a long context costs no more than a short one.
-
-    reading (QAReading): of the whole doc.
-    answers (Sequence[Place]): gold answers; empty if the question has none.
-    most (int): windows to keep.
-    """
+    random ones without, so that a long context costs no more than a short one."""
     windows = reading.windows
     if len(windows) <= most:
         return reading
@@ -112,16 +93,15 @@ class SpanTable(NamedTuple):
 
     @property
     def first(self) -> int:
-        """RETURNS (int): The token of the doc that the first row belongs to."""
+        """The token of the doc of the first row."""
         return self.windows[0][0]
 
 
 def make_table(
     windows: List[Place], rows: List[NDArray], is_word: NDArray, max_answer: int
 ) -> SpanTable:
-    """windows (List[Place]): of a doc, at least one. rows (List[NDArray]): `Scores.rows` in NumPy.
-    is_word (NDArray): shape (n_doc_tokens,), whether a token can be first or last of an answer.
-    max_answer (int): most tokens of one."""
+    """rows (List[NDArray]): `Scores.rows` in NumPy, at least one. is_word (NDArray): shape
+    (n_doc_tokens,), whether a token can be first or last of an answer of at most `max_answer`."""
     first, last = windows[0][0], windows[-1][1]
     joined = np.full((last - first, max_answer), _LOWEST, dtype=rows[0].dtype)
     parts = []
@@ -163,22 +143,11 @@ def rank_spans(table: SpanTable, n: int) -> List[Ranked]:
     return ranked
 
 
-def get_none_probability(table: SpanTable) -> float:
-    """Probability of no answer."""
-    return float(np.exp(table.none - table.total))
-
-
 def get_gradient(
     table: SpanTable, answers: Sequence[Place]
 ) -> Optional[Tuple[float, List[NDArray]]]:
-    """Negative log likelihood of the gold answers together (the marginal over them), or of no
-    answer.
-
-    table (SpanTable): of a doc.
-    answers (Sequence[Place]): gold spans; none for a question without an answer.
-    RETURNS (Optional[Tuple[float, List[NDArray]]]): in nats, and its gradient, arrays as
-        `Scores.rows`; None if no answer is a span of the table.
-    """
+    """Negative log likelihood of all gold answers together, or of no answer, in nats, and its
+    gradient, arrays as `Scores.rows`; None if no answer is a span of the table."""
     n_tokens, max_answer = table.joined.shape
     places = {(start - table.first, end - start - 1) for start, end in answers}
     inside = [p for p in places if 0 <= p[0] < n_tokens and 0 <= p[1] < max_answer]

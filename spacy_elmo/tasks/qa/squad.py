@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 from ...errors import Errors, Warnings
 from ...files import ContentError, parse_json_object, require_file
 from ...text.text_files import BOM, DAMAGED, decode, open_binary
-from ...utils import require_known
+from ...utils import require_known, require_valid
 from ..shared.text_pairs import make_pair
 from .answers import set_gold
 from .spans import PAIR_NAMES
@@ -28,8 +28,7 @@ _MOST_BYTES = 2_000_000_000
 
 
 class Question(NamedTuple):
-    """id, text (str). answers (Optional[List[Tuple[int, str]]]): first character in the context,
-    and text; empty for a question without an answer, None if they are unknown."""
+    """Answers are first character and text; empty if there are none, None if they are unknown."""
 
     id: str
     text: str
@@ -37,7 +36,7 @@ class Question(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """title (str): of its article. context (str). questions (List[Question])."""
+    """A context with its questions, and the title of its article."""
 
     title: str
     context: str
@@ -113,13 +112,8 @@ def _find_span(doc: Doc, context: str, start: int, text: str) -> Optional[Span]:
 
 
 def read_paragraphs(path: Path) -> List[Paragraph]:
-    """Read a file in SQuAD's format.
-
-    path (Path): JSON in UTF-8, plain or .gz, .xz, .zst.
-    RETURNS (List[Paragraph]): in order; none of an empty file.
-    RAISES (ValueError): EL223 if it is of another format, EL103 for a damaged file, EL155 if it is
-        not in UTF-8, EL038 for .zst without its package, EL100 if there is no file.
-    """
+    """Read JSON in UTF-8, plain or compressed. RAISES (ValueError): EL223 if it is of another
+    format."""
     require_file(path)
     try:
         with open_binary(path) as file:
@@ -130,69 +124,45 @@ def read_paragraphs(path: Path) -> List[Paragraph]:
     content = decode(content, path, 0).lstrip(BOM).encode("utf-8")
     if not content.strip():
         return []
+    paragraphs: List[Paragraph] = []
     try:
-        if len(content) >= _MOST_BYTES:
-            raise ContentError(f"it has {_MOST_BYTES} bytes or more")
-        data = parse_json_object(content)
-        return [
-            _parse_paragraph(article, paragraph, f"data[{i}].paragraphs[{k}]")
-            for i, article in enumerate(_get(data, "data", list, "the file"))
-            for k, paragraph in enumerate(_get(article, "paragraphs", list, f"data[{i}]"))
-        ]
-    except ContentError as err:
-        raise ValueError(Errors.EL223.format(path=path, problem=err)) from err
+        for article in _get(parse_json_object(content), "data", list):
+            for paragraph in _get(article, "paragraphs", list):
+                questions = [_parse_question(question) for question in _get(paragraph, "qas", list)]
+                title = str(article.get("title", ""))
+                paragraphs.append(Paragraph(title, _get(paragraph, "context", str), questions))
+    # Text with half of a surrogate pair, which JSON can write, is a ValueError.
+    except (ContentError, ValueError) as err:
+        problem = f"{err}, in paragraph {len(paragraphs) + 1}"
+        raise ValueError(Errors.EL223.format(path=path, problem=problem)) from err
+    return paragraphs
 
 
-def _parse_paragraph(article: Any, paragraph: Any, place: str) -> Paragraph:
-    context = _get(paragraph, "context", str, place)
-    questions = [
-        _parse_question(question, f"{place}.qas[{i}]")
-        for i, question in enumerate(_get(paragraph, "qas", list, place))
-    ]
-    title = _check_text(str(article.get("title", "")), f"the title of {place}")
-    return Paragraph(title, context, questions)
-
-
-def _parse_question(question: Any, place: str) -> Question:
-    text = _get(question, "question", str, place)
+def _parse_question(question: Any) -> Question:
+    text = _get(question, "question", str)
     answers: Optional[List[Tuple[int, str]]] = None
     if "answers" in question:
-        answers = []
-        for i, answer in enumerate(_get(question, "answers", list, place)):
-            start = _get(answer, "answer_start", int, f"{place}.answers[{i}]")
-            answers.append((start, _get(answer, "text", str, f"{place}.answers[{i}]")))
+        found = _get(question, "answers", list)
+        answers = [(_get(a, "answer_start", int), _get(a, "text", str)) for a in found]
     if question.get("is_impossible"):
         answers = []
-    return Question(_check_text(str(question.get("id", place)), f"{place}.id"), text, answers)
+    return Question(str(question.get("id", text)), text, answers)
 
 
-def _get(record: Any, key: str, kind: type, place: str) -> Any:
+def _get(record: Any, key: str, kind: type) -> Any:
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind):
-        nouns = {list: "a list", str: "a text", int: "a number"}
-        raise ContentError(f"{place} has no '{key}' that is {nouns[kind]}")
-    return _check_text(value, f"{place}.{key}") if isinstance(value, str) else value
-
-
-def _check_text(text: str, place: str) -> str:
-    # JSON can write half of a surrogate pair, which spaCy cannot store.
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as err:
-        raise ContentError(f"{place} is not text: it has half of a surrogate pair") from err
-    return text
+        nouns = {list: "a list", str: "text", int: "a number"}
+        raise ContentError(f"there is no '{key}' that is {nouns[kind]}")
+    if isinstance(value, str):
+        value.encode("utf-8")
+    return value
 
 
 def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Paragraph]:
-    """Choose the articles of a part, by the order of a hash of their titles, which does not depend
-    on their subjects and is the same everywhere.
-
-    paragraphs (List[Paragraph]): of all articles.
-    part (str): "train", "dev" or "test"; "" for all.
-    parts (str): shares of the three, such as "8,1,1".
-    RETURNS (List[Paragraph]): those of the part's articles, in their order.
-    RAISES (ValueError): EL017 for another part, EL191 for impossible shares.
-    """
+    """Choose the articles of a part, "" for all, by the order of a hash of their titles, which does
+    not depend on their subjects and is the same everywhere. parts (str): shares of train, dev
+    and test."""
     if not part:
         return paragraphs
     require_known("part", part, PARTS)
@@ -200,9 +170,9 @@ def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Para
         shares = [float(share) for share in parts.split(",")]
     except ValueError:
         shares = []
-    if len(shares) != len(PARTS) or min(shares) < 0 or not 0 < sum(shares) < math.inf:
-        expected = "shares of train, dev and test, at least 0, such as '8,1,1'"
-        raise ValueError(Errors.EL191.format(key="parts", value=parts, expected=expected))
+    is_valid = len(shares) == len(PARTS) and min(shares) >= 0 and 0 < sum(shares) < math.inf
+    expected = "shares of train, dev and test, at least 0, such as '8,1,1'"
+    require_valid(is_valid, "parts", parts, expected)
     titles = sorted({p.title for p in paragraphs}, key=lambda title: (_hash(title), title))
     k = PARTS.index(part)
     start, end = (round(len(titles) * sum(shares[:i]) / sum(shares)) for i in (k, k + 1))
@@ -211,18 +181,10 @@ def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Para
 
 
 def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
-    """Ask some questions of another paragraph, too: that of the same article which has most words
-    of the question, rare ones counting more, and none of its answers (as Clark & Gardner 2018,
-    section 4.1, choose paragraphs).
-
-    paragraphs (List[Paragraph]): the data.
-    share (float): of the questions, from 0 to 1, chosen by a hash of their ids.
-    RETURNS (List[Paragraph]): the same, with further questions that have no answer.
-    RAISES (ValueError): EL191 for a share out of range.
-    """
-    if not 0 <= share <= 1:
-        expected = "a number from 0 to 1"
-        raise ValueError(Errors.EL191.format(key="negatives", value=share, expected=expected))
+    """Ask a share of the questions, chosen by a hash of their ids, of another paragraph, too: that
+    of the same article which has most words of the question, rare ones counting more, and none
+    of its answers (as Clark & Gardner 2018, section 4.1, choose paragraphs)."""
+    require_valid(0 <= share <= 1, "negatives", share, "a number from 0 to 1")
     added: Dict[int, List[Question]] = {}
     articles: Dict[str, List[int]] = {}
     for i, paragraph in enumerate(paragraphs):

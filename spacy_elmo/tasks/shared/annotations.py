@@ -1,6 +1,19 @@
 """Annotations of published data (labelled spans, tags, categories, words of treebanks) as docs."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+from itertools import accumulate, groupby
+from operator import attrgetter
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    cast,
+)
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -34,12 +47,7 @@ class LabelledSpan(NamedTuple):
 
 def read_tags(tags: Sequence[str]) -> List[LabelledSpan]:
     """Read tags in IOB1, IOB2, IOBES or BILUO: "B-PER", "I-PER", "O". A span begins wherever the
-    label changes, so that the schemes need not be distinguished.
-
-    tags (Sequence[str]): one for each token.
-    RETURNS (List[LabelledSpan]): the spans, in order.
-    RAISES (ValueError): with the tag, if it is in none of these schemes.
-    """
+    label changes, so that the schemes need not be distinguished."""
     spans: List[LabelledSpan] = []
     opened: Optional[Tuple[int, str]] = None
     for i, (prefix, label) in enumerate([*map(_split, tags), ("O", "")]):
@@ -74,6 +82,20 @@ def make_doc(nlp: Language, sentences: Sequence[Sequence[str]], **annotations: A
     starts: List[bool] = [i == 0 for sentence in sentences for i in range(len(sentence))]
     # spaCy annotates a list that is not covariant.
     return Doc(nlp.vocab, words=words, sent_starts=cast(Any, starts), **annotations)
+
+
+def make_docs(
+    nlp: Language, sentences: Iterable[Any], joined: bool
+) -> Iterator[Tuple[Doc, List[Tuple[int, Any]]]]:
+    """Make a Doc of each sentence, which has `words` and a `document`, or of each document if
+    `joined`. Yields also the first token of each sentence, and the sentence."""
+    groups: Iterable[Iterable[Any]] = ([sentence] for sentence in sentences)
+    if joined:
+        groups = (group for _, group in groupby(sentences, key=attrgetter("document")))
+    for group in map(list, groups):
+        starts = accumulate((len(sentence.words) for sentence in group), initial=0)
+        doc = make_doc(nlp, [sentence.words for sentence in group])
+        yield doc, list(zip(starts, group))
 
 
 def make_cats(labels: Sequence[str], chosen: str) -> Dict[str, float]:

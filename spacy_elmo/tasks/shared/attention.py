@@ -16,13 +16,9 @@ _MOST_SCORES = 1 << 22
 
 
 def plan_padded(lengths: Sequence[int]) -> Iterator[List[int]]:
-    """Group sequences so that each group, padded to its longest one, is within `MOST_PADDED`.
-
-    lengths (Sequence[int]): of the sequences; empty ones are left out.
-    YIELDS (List[int]): indices of the sequences of one group: all of them in order if they fit,
-        otherwise those of similar length together, the shortest first. A sequence that is too
-        long is a group by itself.
-    """
+    """Group sequences so that each group, padded to its longest one, is within `MOST_PADDED`: all
+    in order if they fit, otherwise those of similar length. Empty sequences are left out, and
+    one that is too long is a group by itself. Yields their indices."""
     found = [i for i, length in enumerate(lengths) if length]
     if _fits(len(found), max(lengths, default=0)):
         if found:
@@ -37,10 +33,8 @@ def _fits(n: int, longest: int) -> bool:
 
 
 def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
-    """X (Tensor): shape (n_tokens, width), sequence after sequence. lengths (List[int]): at least
-    one; any may be 0.
-    RETURNS (Tuple[Tensor, Tensor]): shape (n_seqs, longest, width), and which rows are tokens,
-        shape (n_seqs, longest)."""
+    """Pad sequences of some lengths, X of shape (n_tokens, width), to shape (n_seqs, longest,
+    width). Returns also which rows are tokens, shape (n_seqs, longest)."""
     longest = max(lengths)
     positions = torch.arange(longest, device=X.device)
     mask = positions < torch.tensor(lengths, device=X.device).unsqueeze(1)
@@ -51,20 +45,15 @@ def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """scores, mask (Tensor): any shape, mask True for what counts. RETURNS (Tensor): weights that
-    sum to 1 over the last axis, or to 0 where nothing counts."""
+    """Softmax over the last axis where mask is True; zeros elsewhere, or if it never is."""
     lowest = torch.finfo(scores.dtype).min
     return torch.softmax(scores.masked_fill(~mask, lowest), dim=-1) * mask
 
 
 def attend(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tensor:
-    """For each token of A a mean of the tokens of B, weighted by the products of their vectors
-    (Chen et al. 2017, section 3.2; McCann et al. 2017, section 5).
-
-    A, B (Tensor): shapes (n_seqs, len_a, width) and (n_seqs, len_b, width).
-    mask_a, mask_b (Tensor): which rows are tokens.
-    RETURNS (Tensor): A's shape.
-    """
+    """For each token of A, shape (n_seqs, len_a, width), a mean of the tokens of B, (n_seqs, len_b,
+    width), weighted by the products of their vectors (Chen et al. 2017, section 3.2; McCann et
+    al. 2017, section 5). Masks are True for tokens."""
     n = max(1, _MOST_SCORES // (B.shape[0] * B.shape[1]))
     means = []
     for rows, mask in zip(A.split(n, 1), mask_a.split(n, 1)):
@@ -74,8 +63,7 @@ def attend(A: Tensor, B: Tensor, mask_a: Tensor, mask_b: Tensor) -> Tensor:
 
 
 def pool_mean(X: Tensor, mask: Tensor) -> Tensor:
-    """X (Tensor): shape (n_seqs, longest, width). mask (Tensor): which rows are tokens. RETURNS
-    (Tensor): shape (n_seqs, width); zeros for no tokens."""
+    """Shape (n_seqs, longest, width) -> (n_seqs, width); zeros for no tokens."""
     counts = mask.sum(dim=1, keepdim=True).clamp(min=1)
     return (X * mask.unsqueeze(2)).sum(dim=1) / counts
 
@@ -93,19 +81,13 @@ def pool_min(X: Tensor, mask: Tensor) -> Tensor:
 
 
 def pool_weighted(X: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
-    """A weighted mean; see `pool_mean`. scores (Tensor): shape (n_seqs, longest), before the
-    softmax."""
+    """A mean weighted by the softmax of scores of shape (n_seqs, longest)."""
     return (masked_softmax(scores, mask).unsqueeze(1) @ X).squeeze(1)
 
 
 def map_parts(linear: nn.Linear, parts: Sequence[Tensor], dropout: float) -> Tensor:
-    """`linear(drop(torch.cat(parts, -1), dropout))` without a copy of all parts.
-
-    linear (nn.Linear): with a bias.
-    parts (Sequence[Tensor]): shapes (..., n), as wide together as the input of `linear`.
-    dropout (float): probability that a number of a part is dropped.
-    RETURNS (Tensor): shape (..., nO).
-    """
+    """`linear(drop(torch.cat(parts, -1), dropout))` without a copy of all parts, which have shapes
+    (..., n)."""
     weights = linear.weight.split([part.shape[-1] for part in parts], dim=1)
     first, *others = (
         F.linear(drop(part, dropout), weight) for part, weight in zip(parts, weights, strict=True)

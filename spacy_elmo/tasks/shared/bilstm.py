@@ -1,7 +1,7 @@
 """Bidirectional LSTMs over sequences of any lengths, and the architecture `BiLSTMEncoder.v1`.
 
 Sequences of similar lengths run side by side, padded: on a CPU forward and backward take 0.3 to 0.6
-of the time of packed sequences (`benchmarks/task_lstm.py`). An output row does not depend on the
+of the time of packed sequences. An output row does not depend on the
 other sequences of the batch.
 """
 
@@ -15,8 +15,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from ...errors import Errors
-from ...utils import require_least
+from ...utils import require_least, require_valid
 from .torch_layer import Dropout, drop, run_rows, torch_layer
 
 EncoderModel = Model[List[Floats2d], List[Floats2d]]
@@ -51,8 +50,7 @@ def bilstm(width: int, depth: int = 1, dropout: float = 0.0) -> EncoderModel:
 def bilstm_forward(
     model: EncoderModel, Xs: List[Floats2d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """Xs (List[Floats2d]): of each doc shape (n_tokens, nI); any may be empty. RETURNS
-    (Tuple[List[Floats2d], Callable]): shapes (n_tokens, nO), and backprop."""
+    """Shapes (n_tokens, nI) -> (n_tokens, nO) for each doc; any may be empty."""
     lengths = model.ops.asarray1i([len(X) for X in Xs])
     if not any(len(X) for X in Xs):
         nI, nO = model.get_dim("nI"), model.get_dim("nO")
@@ -69,9 +67,8 @@ def bilstm_forward(
 
 def require_even(key: str, value: int) -> None:
     """RAISES (ValueError): EL191 unless two directions can share a width."""
-    if value < 2 or value % 2:
-        expected = "an even number, at least 2: each direction of the LSTM has half of it"
-        raise ValueError(Errors.EL191.format(key=key, value=value, expected=expected))
+    expected = "an even number, at least 2: each direction of the LSTM has half of it"
+    require_valid(value >= 2 and value % 2 == 0, key, value, expected)
 
 
 class BiLSTM(nn.Module):
@@ -98,9 +95,8 @@ class BiLSTM(nn.Module):
 
 
 class SkipEncoder(nn.Module):
-    """A bidirectional LSTM; the last numbers of its input skip it and are appended to its output
-    (Peters et al. 2018, table 3: ELMo at the output). nI, skip_width, nO (int): widths of the
-    input, of these numbers, and of the LSTM's output."""
+    """A bidirectional LSTM; the last `skip_width` numbers of its input skip it and are appended to
+    its output (Peters et al. 2018, table 3: ELMo at the output)."""
 
     def __init__(self, nI: int, skip_width: int, nO: int) -> None:
         super().__init__()
@@ -116,20 +112,16 @@ class SkipEncoder(nn.Module):
 
 
 class ReadOrder(NamedTuple):
-    """The rows that one direction reads.
-
-    rows (List[Tensor]): of each group, shape (n_steps, n_sequences). A sequence that has ended
-        reads its last row again.
-    places (Tensor): shape (n_rows,), where each row is in the concatenated outputs of the groups.
-    """
+    """rows (List[Tensor]): of each group, shape (n_steps, n_sequences); a sequence that has ended
+    reads its last row again. places (Tensor): shape (n_rows,), of each row in the concatenated
+    outputs."""
 
     rows: List[Tensor]
     places: Tensor
 
 
 def order_sequences(lengths: List[int], device: torch.device) -> Tuple[ReadOrder, ReadOrder]:
-    """Group sequences of similar lengths, each of at least 1 row. RETURNS (Tuple[ReadOrder,
-    ReadOrder]): forward and backward."""
+    """Group sequences of similar lengths, each of at least 1 row, for both directions."""
     # On a GPU the steps take the same time for any number of sequences.
     least_share = _LEAST_SHARE if device.type == "cpu" else _LEAST_SHARE_GPU
     sizes = np.array(lengths)
@@ -158,10 +150,10 @@ def _make_reading(groups: List[NDArray], device: torch.device) -> ReadOrder:
 
 
 def run_lstm(lstm: nn.LSTM, X: Tensor, order: ReadOrder, *, reverse: bool = False) -> Tensor:
-    """Run one direction of a layer.
+    """Run one direction of a layer by torch's operator: the mode of the module is shared by
+    threads.
 
-    lstm (nn.LSTM): the weights, of one or both directions. The operator is called, not the
-        module, whose mode is shared by threads.
+    lstm (nn.LSTM): the weights, of one or both directions.
     X (Tensor): shape (n_rows, nI).
     order (ReadOrder): of the sequences, of this direction.
     reverse (bool): use the weights of the second direction.

@@ -65,7 +65,7 @@ def build_coref_corpus_v1(
 
 @dataclass
 class SpanCorpus:
-    """See `build_span_corpus_v1`. An object, so that it can be pickled."""
+    """See `build_span_corpus_v1`. Can be pickled."""
 
     read: Callable[[Language], Iterable[Example]]
     groups: List[str]
@@ -74,8 +74,7 @@ class SpanCorpus:
     max_length: int = 0
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
-        """nlp (Language): its tokenizer is used. YIELDS (Example): with the spans. RAISES
-        (ValueError): EL196 if a span does not fit the tokens of the doc to be predicted."""
+        """Yield examples. RAISES (ValueError): EL196 if a span does not fit the predicted doc."""
         for example in self.read(nlp):
             # The limit of spaCy's reader.
             if self.max_length and len(example.reference) >= self.max_length:
@@ -94,12 +93,7 @@ class SpanCorpus:
 
 
 class DocBinReader:
-    """Read docs as spacy.Corpus.v1 does; span groups keep their attributes. An object, so that it
-    can be pickled.
-
-    path (Optional[Path]): a .spacy file or a folder of them. limit (int), augmenter
-        (Optional[Augmenter]): see spacy.Corpus.v1.
-    """
+    """Read docs as spacy.Corpus.v1 does; span groups keep their attributes. Can be pickled."""
 
     def __init__(self, path: Optional[Path], limit: int, augmenter: Optional[Augmenter]) -> None:
         kept = KeptSpans(augmenter) if augmenter else None
@@ -118,8 +112,7 @@ class KeptSpans:
     augment: Augmenter
 
     def __call__(self, nlp: Language, example: Example) -> Iterator[Example]:
-        """YIELDS (Example): what is made of an example. RAISES (ValueError): EL196 if that has
-        another number of tokens."""
+        """Yield the examples made of one. RAISES (ValueError): EL196 for other tokens."""
         doc = example.reference
         groups = {name: (group.attrs, list(group)) for name, group in doc.spans.items()}
         for name in groups:

@@ -126,8 +126,7 @@ class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
             raise ValueError(Errors.EL116.format(source=source, error=error)) from err
 
     def set_saved_cfg(self, saved: Dict[str, Any]) -> None:
-        """Take saved state. Settings are not loaded: those of the pipeline's config hold, which
-        may be overridden when it is loaded."""
+        """Take saved state. Settings are those of the config, which may be overridden at load."""
 
 
 class LabelledPipe(TaskPipe):
@@ -220,8 +219,7 @@ class LabelledPipe(TaskPipe):
         self.model.initialize(X=[eg.reference for eg in sample], Y=Y)
 
     def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): of the training data. RETURNS (Iterable[str]): Labels in it, with
-        repetitions."""
+        """Labels in an example of the training data, with repetitions."""
         raise NotImplementedError
 
     def count_outputs(self, n_labels: int) -> int:

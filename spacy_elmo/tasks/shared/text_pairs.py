@@ -79,12 +79,8 @@ def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
 
 
 def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
-    """Find the words that both texts have (Weissenborn et al. 2017, section 3.1).
-
-    parts (Sequence[Tuple[Doc, Place, Place]]): docs, and the tokens of their two texts.
-    RETURNS (List[bool]): for each token of all first texts, then of all second ones, whether it is
-        a word of both, ignoring case.
-    """
+    """Find the words that the two texts of each doc have in common, ignoring case (Weissenborn et
+    al. 2017, section 3.1): a flag for each token of all first texts, then of all second ones."""
     first: List[bool] = []
     second: List[bool] = []
     for doc, *places in parts:
@@ -100,13 +96,8 @@ def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
 def add_matches(
     embedding: nn.Embedding, matches: Sequence[bool], X: Tensor
 ) -> Tuple[Tensor, Tensor]:
-    """Prepend to each token's vector whether its word is in both texts.
-
-    embedding (nn.Embedding): of shape (2, MATCH_WIDTH).
-    matches (Sequence[bool]): see `find_matches`.
-    X (Tensor): shape (n_tokens, nI).
-    RETURNS (Tuple[Tensor, Tensor]): shape (n_tokens, MATCH_WIDTH + nI), X last, because its last
-        numbers may skip an encoder; and the part that was added.
-    """
+    """Prepend `find_matches` to X, shape (n_tokens, nI), by an embedding of shape (2, MATCH_WIDTH).
+    X stays last, because its last numbers may skip an encoder. Returns also the part that was
+    added."""
     M = embedding(torch.tensor(matches, dtype=torch.long, device=X.device))
     return torch.cat([M, X], dim=1), M

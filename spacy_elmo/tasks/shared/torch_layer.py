@@ -24,6 +24,7 @@ from ...files import unpack
 from ...layers.elmo_tok2vec import get_past_width
 from ...layers.scalar_mix import N_VALUES, round_rate
 from ...layers.torch_shim import TorchShim, choose_device
+from ...utils import require_valid
 from .annotations import Place
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
@@ -36,15 +37,12 @@ _SOURCE = "the saved component"
 
 @dataclass(frozen=True)
 class Dropout:
-    """rate (float): probability in [0, 1), in training; not driven by [training] dropout. A
-    dataclass, because Thinc would save a plain number with the weights."""
+    """rate (float): probability in [0, 1). A dataclass: Thinc would save a plain number."""
 
     rate: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rate < 1:
-            expected = "a probability in [0, 1)"
-            raise ValueError(Errors.EL191.format(key="dropout", value=self.rate, expected=expected))
+        require_valid(0 <= self.rate < 1, "dropout", self.rate, "a probability in [0, 1)")
 
 
 def drop(X: Tensor, rate: float) -> Tensor:
@@ -77,8 +75,7 @@ class SizedModule(nn.Module):
         self.body: Optional[nn.Module] = None
 
     def set_width(self, nI: int, skip_width: int = 0) -> None:
-        """Build the module anew. nI (int): width of the input. skip_width (int): how many of its
-        numbers, the last ones, skip the module's encoder."""
+        """Build the module anew. skip_width (int): last input numbers that skip the encoder."""
         self.widths = nI, skip_width
         self.body = self.build(nI, skip_width) if skip_width else self.build(nI)
 
@@ -96,15 +93,9 @@ def torch_layer(
     nO: Optional[int] = None,
     attrs: Optional[Dict[str, Any]] = None,
 ) -> Model:
-    """Make a layer of a torch module.
-
-    name (str): of the layer.
-    forward (Callable): Thinc's `forward(model, X, is_train)`, which calls `run_rows`.
-    build (Build): makes the module.
-    nO (Optional[int]): width of its output.
-    attrs (Optional[Dict[str, Any]]): of the layer. Dataclasses are not stored with the weights.
-    RETURNS (Model): with the input's width unset.
-    """
+    """Make a layer of a torch module, whose input has any width. forward (Callable): Thinc's, which
+    calls `run_rows`. nO (Optional[int]): width of the output. attrs (Optional[Dict[str, Any]]):
+    of the layer; dataclasses are not saved."""
     shim = TorchShim(SizedModule(build), serialize_model=_serialize, deserialize_model=_deserialize)
     dims: Dict[str, Optional[int]] = {"nI": None, "nO": nO}
     return Model(name, forward, init=init_rows, shims=[shim], dims=dims, attrs=attrs or {})
@@ -120,8 +111,7 @@ def init_rows(model: Model, X: Optional[List[Floats2d]] = None, Y: Any = None) -
 
 
 def init_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> Model:
-    """Initialize a model of two layers: the tok2vec, and a layer of `torch_layer` after it, whose
-    encoder some numbers may skip."""
+    """Initialize a tok2vec, and a layer of `torch_layer` after it, whose encoder may be skipped."""
     tok2vec, reader = model.layers
     tok2vec.initialize(X=X)
     if X is not None:
@@ -130,8 +120,7 @@ def init_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> M
 
 
 def find_width(tok2vec: Tok2VecModel, docs: List[Doc]) -> int:
-    """Width of the output of an initialized tok2vec, which may not declare it. docs (List[Doc]):
-    at least one."""
+    """Width of the output of an initialized tok2vec, which may not declare it."""
     return int(tok2vec.predict(docs)[0].shape[1])
 
 
@@ -153,8 +142,7 @@ def run_rows(
     model (Model): of `torch_layer`, with the attribute "dropout".
     Xs (List[Floats2d]): sequences; any may be empty, not all.
     is_train (bool): whether to drop and to keep gradients.
-    args (Any): further arguments of the module, without gradients.
-    RETURNS (Tuple[FloatsXd, Callable]): its output, and the gradient of Xs from that of the output.
+    RETURNS (Tuple[FloatsXd, Callable]): its output, and backprop to Xs.
     """
     shim = cast(TorchShim, model.shims[0])
     lengths = [len(X) for X in Xs]
@@ -180,13 +168,12 @@ def run_slices(
     groups: Sequence[Tuple[Slices, Tuple[Any, ...]]],
     is_train: bool,
 ) -> Tuple[List[FloatsXd], Callable[[List[FloatsXd]], List[Floats2d]]]:
-    """Call `run_rows` for groups of slices of docs, each group in a batch.
+    """Call `run_rows` for groups of slices of docs.
 
     vectors (List[Floats2d]): of the docs.
     groups (Sequence[Tuple[Slices, Tuple]]): number of the doc and tokens of each slice of a group;
         and further arguments of the module.
-    RETURNS (Tuple[List[FloatsXd], Callable]): the output for each group, and the gradient of the
-        vectors from those of the outputs.
+    RETURNS (Tuple[List[FloatsXd], Callable]): outputs of the groups, and backprop to the vectors.
     """
     outputs, backprops = [], []
     for slices, args in groups:

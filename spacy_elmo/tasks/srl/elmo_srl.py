@@ -11,7 +11,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...errors import Errors
 from ...layers.doc_data import add_extension
-from ...utils import require_known, split_by_size
+from ...utils import require_known, require_valid, split_by_size
 from ..shared.annotations import Place
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, LabelledPipe
 from .frames import (
@@ -109,11 +109,7 @@ class ElmoSRL(LabelledPipe):
         """
         super().__init__(vocab, model, name, scorer=scorer)
         require_known("predicates", predicates, ("predicted", "given"))
-        if not 0 <= threshold <= 1:
-            expected = "a probability, 0 to 1"
-            raise ValueError(
-                Errors.EL191.format(key="threshold", value=threshold, expected=expected)
-            )
+        require_valid(0 <= threshold <= 1, "threshold", threshold, "a probability, 0 to 1")
         self.predicates = predicates
         self.threshold = threshold
 

@@ -34,12 +34,8 @@ class Frame(NamedTuple):
 
 
 def read_frames(doc: Doc) -> List[Frame]:
-    """Read the frames of a doc.
-
-    doc (Doc): any doc.
-    RETURNS (List[Frame]): by their numbers; none if it has no such groups.
-    RAISES (ValueError): EL200 for a group without a predicate, or with several.
-    """
+    """doc (Doc): any doc. RETURNS (List[Frame]): its frames by their numbers. RAISES (ValueError):
+    EL200 for a group without a predicate, or with several."""
     frames = []
     for name in _find_groups(doc):
         spans = [span for span in doc.spans[name] if len(span)]
@@ -58,11 +54,7 @@ def is_annotated(doc: Doc) -> bool:
 
 
 def write_frames(doc: Doc, frames: Sequence[Frame]) -> None:
-    """Set the frames of a doc; existing ones are removed.
-
-    doc (Doc): the doc.
-    frames (Sequence[Frame]): in order.
-    """
+    """Set the frames of a doc; existing ones are removed."""
     for name in _find_groups(doc):
         del doc.spans[name]
     doc.spans[PREDICATES] = [frame.predicate for frame in frames]

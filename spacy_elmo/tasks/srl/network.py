@@ -35,11 +35,8 @@ _get_n_tokens = attrgetter("n_tokens")
 
 
 class Clause(NamedTuple):
-    """The part of a doc that is read for a predicate: its sentence, or a window.
-
-    doc (int): which doc of the batch. start, end (int): tokens that are read. predicate (Place):
-    of the same doc.
-    """
+    """The part of a doc that is read for a predicate: its sentence, or a window. doc (int): which
+    one of the batch."""
 
     doc: int
     start: int
@@ -48,14 +45,13 @@ class Clause(NamedTuple):
 
     @property
     def n_tokens(self) -> int:
-        """RETURNS (int): Tokens that are read."""
+        """Tokens that are read."""
         return self.end - self.start
 
 
 class SRLScores(NamedTuple):
-    """predicates (List[Floats1d]): of each doc shape (n_tokens,), logits. clauses (List[Clause]):
-    what was read for each predicate. tags (List[Floats2d]): of each clause shape (n_tokens,
-    n_tags), logits."""
+    """Logits: of each doc shape (n_tokens,), whether tokens are predicates; of each clause shape
+    (n_tokens, n_tags)."""
 
     predicates: List[Floats1d]
     clauses: List[Clause]
@@ -68,8 +64,7 @@ ClauseRows = Tuple[List[Floats2d], List[Clause]]
 
 @dataclass(frozen=True)
 class Limits:
-    """max_tokens (int): of a clause. batch_tokens (int): of the clauses that are predicted at a
-    time. A dataclass, because Thinc would save other attributes."""
+    """Tokens of a clause, and of the clauses that are predicted at a time."""
 
     max_tokens: int
     batch_tokens: int
@@ -123,10 +118,8 @@ def build_srl_tagger_v1(
 def srl_tagger_forward(
     model: SRLModel, X: Union[Tuple[List[Doc], Choose], List[Doc]], is_train: bool
 ) -> Tuple[SRLScores, Callable]:
-    """X (Union[Tuple[List[Doc], Choose], List[Doc]]): the docs, and a function that chooses their
-        predicates; docs alone, as `spacy debug model` gives them, have none.
-    RETURNS (Tuple[SRLScores, Callable]): scores, and backprop from gradients of `predicates` and
-        `tags`."""
+    """Docs, and a function that chooses their predicates -> scores. Docs alone, as `spacy debug
+    model` gives them, have none. Backprop takes gradients of predicates and tags."""
     docs, choose = X if isinstance(X, tuple) else (X, lambda scores: [[] for _ in scores])
     tok2vec, finder, encoder, output = model.layers
     limits: Limits = model.attrs["limits"]
@@ -159,7 +152,7 @@ def srl_tagger_forward(
 def srl_tagger_init(
     model: SRLModel, X: Optional[List[Doc]] = None, Y: Optional[Floats2d] = None
 ) -> SRLModel:
-    """X (Optional[List[Doc]]): some docs. Y (Optional[Floats2d]): anything of shape (n, n_tags)."""
+    """Y (Optional[Floats2d]): anything of shape (n, n_tags)."""
     tok2vec, finder, encoder, output = model.layers
     tok2vec.initialize(X=X)
     nI = find_width(tok2vec, X) if X else tok2vec.get_dim("nO")
@@ -177,8 +170,7 @@ def srl_tagger_init(
 def role_encoder_forward(
     model: Model[ClauseRows, Floats2d], X: ClauseRows, is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], List[Floats2d]]]:
-    """X (ClauseRows): of each doc shape (n_tokens, nI), and clauses in them, at least one. RETURNS
-    (Tuple[Floats2d, Callable]): shape (n_clause_tokens, nO), and backprop."""
+    """Vectors of docs and clauses in them, at least one -> shape (n_clause_tokens, nO)."""
     Xs, clauses = X
     rows, marks = find_rows(clauses, [len(rows) for rows in Xs])
     sizes = [clause.n_tokens for clause in clauses]
@@ -189,14 +181,8 @@ def role_encoder_forward(
 def make_clauses(
     docs: Sequence[Doc], predicates: Sequence[Sequence[Place]], max_tokens: int
 ) -> List[Clause]:
-    """Find the part of its doc that is read for each predicate.
-
-    docs (Sequence[Doc]): a batch.
-    predicates (Sequence[Sequence[Place]]): of each doc.
-    max_tokens (int): longer sentences, and docs without sentence starts, are cut into windows.
-    RETURNS (List[Clause]): doc after doc, in the order of the predicates. A predicate that crosses
-        the end of its sentence ends there.
-    """
+    """Find the part of its doc that is read for each predicate: its sentence, or a window of
+    `max_tokens`. A predicate that crosses the end of its sentence ends there."""
     clauses = []
     for i, (doc, places) in enumerate(zip(docs, predicates)):
         if not places:
@@ -210,9 +196,8 @@ def make_clauses(
 
 
 def find_rows(clauses: Sequence[Clause], lengths: Sequence[int]) -> Tuple[NDArray, NDArray]:
-    """Find the rows of clauses in the concatenated rows of docs of some lengths. RETURNS
-    (Tuple[NDArray, NDArray]): shape (n_clause_tokens,): rows; and whether a predicate begins
-    there."""
+    """Find the rows of clauses in the concatenated rows of docs of some lengths, and whether a
+    predicate begins there, shape (n_clause_tokens,) each."""
     offsets = np.cumsum([0, *lengths])
     rows = [offsets[c.doc] + np.arange(c.start, c.end) for c in clauses]
     marks = [np.arange(c.start, c.end) == c.predicate[0] for c in clauses]
@@ -221,13 +206,9 @@ def find_rows(clauses: Sequence[Clause], lengths: Sequence[int]) -> Tuple[NDArra
 
 class RoleEncoder(nn.Module):
     """The deep LSTM of He et al. (2017, "Deep Semantic Role Labeling: What Works and What's Next"):
-    layers read in alternating directions, each with a highway connection around it and one dropout
-    mask for all tokens of a clause. Their highway gates are inside of the recurrence, these are
-    around the layer, so that torch's own LSTM can be used.
-
-    nI (int): width of the input. skip_width (int): how many of its numbers, the last ones, skip the
-    layers and are appended to their output. width (int): of the layers. depth (int): layers.
-    """
+    layers read in alternating directions, each with a highway connection around it and one
+    dropout mask for all tokens of a clause. Their highway gates are inside of the recurrence,
+    these are around the layer, so that torch's own LSTM can be used."""
 
     def __init__(self, nI: int, skip_width: int = 0, *, width: int, depth: int) -> None:
         super().__init__()
@@ -246,10 +227,9 @@ class RoleEncoder(nn.Module):
         sizes: List[int],
         dropout: float = 0.0,
     ) -> Tensor:
-        """X (Tensor): shape (n_rows, nI), doc after doc. lengths (List[int]): of the docs.
-        rows, marks (NDArray): see `find_rows`. sizes (List[int]): tokens of the clauses.
-        dropout (float): on the input of each layer, and on the output.
-        RETURNS (Tensor): shape (n_tokens, width + skip_width), clause after clause."""
+        """X (Tensor): shape (n_rows, nI). rows, marks (NDArray): see `find_rows`. sizes
+        (List[int]): tokens of the clauses. RETURNS (Tensor): shape (n_tokens, width +
+        skip_width), clause after clause."""
         X, skipped = X.split([X.shape[1] - self.skip_width, self.skip_width], dim=1)
         read = torch.from_numpy(rows).to(X.device)
         orders = order_sequences(sizes, X.device)

@@ -1,7 +1,6 @@
 """Semantic roles in columns: PropBank over the English Web Treebank, CoNLL-2005 and CoNLL-2012."""
 
 import re
-from itertools import groupby
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -9,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ...text.formats import line_error, read_blocks, split_spaces
-from ..shared.annotations import LabelledSpan, make_doc, make_spans, unescape
+from ..shared.annotations import LabelledSpan, make_docs, make_spans, unescape
 from .frames import VERB, Frame, write_frames
 
 Cells = List[str]
@@ -21,8 +20,8 @@ _CELL = re.compile(r"((?:\([^()*\s]+)*)\*((?:[^()*\s]*\))*)")
 
 
 class RoleSentence(NamedTuple):
-    """document (str): which one it is from. words (List[str]). frames (List[List[LabelledSpan]]):
-    of each predicate, itself and its arguments."""
+    """A sentence: the document that it is from, its words, and for each predicate, itself and its
+    arguments."""
 
     document: str
     words: List[str]
@@ -126,12 +125,7 @@ def _read_sentences(path: Path, parse: Parse, separator: Optional[str]) -> Itera
 
 
 def read_brackets(cells: Sequence[str]) -> List[LabelledSpan]:
-    """Read the column of a predicate.
-
-    cells (Sequence[str]): one for each token.
-    RETURNS (List[LabelledSpan]): its spans, in order; one of them is labelled "V".
-    RAISES (ValueError): with a clause for a message, for another column.
-    """
+    """Read the column of a predicate, whose span is labelled "V"."""
     spans: List[LabelledSpan] = []
     opened: List[Tuple[int, str]] = []
     for i, cell in enumerate(cells):
@@ -152,19 +146,13 @@ def read_brackets(cells: Sequence[str]) -> List[LabelledSpan]:
 
 
 def _make_docs(nlp: Language, sentences: Iterable[RoleSentence], joined: bool) -> Iterator[Doc]:
-    groups: Iterable[List[RoleSentence]] = ([sentence] for sentence in sentences)
-    if joined:
-        groups = (list(group) for _, group in groupby(sentences, key=lambda s: s.document))
-    for group in groups:
-        doc = make_doc(nlp, [sentence.words for sentence in group])
+    for doc, group in make_docs(nlp, sentences, joined):
         frames: List[Frame] = []
-        offset = 0
-        for sentence in group:
+        for start, sentence in group:
             for labelled in sentence.frames:
-                spans = make_spans(doc, labelled, offset)
+                spans = make_spans(doc, labelled, start)
                 (predicate,) = (span for span in spans if span.label_ == VERB)
                 arguments = [(span.label_, span) for span in spans if span.label_ != VERB]
                 frames.append(Frame(predicate, arguments))
-            offset += len(sentence.words)
         write_frames(doc, sorted(frames))
         yield doc

@@ -26,9 +26,8 @@ _NEVER = -np.inf
 
 
 class GoldFrame(NamedTuple):
-    """predicate (Place): its tokens in the doc to be predicted. arguments (List[Span]): of that
-    doc, without overlaps. unknown (List[Place]): tokens of arguments that begin or end inside of
-    one."""
+    """A frame in the doc to be predicted: arguments without overlaps, and the tokens of those that
+    begin or end inside of one."""
 
     predicate: Place
     arguments: List[Span]
@@ -36,9 +35,8 @@ class GoldFrame(NamedTuple):
 
 
 class GoldFrames(NamedTuple):
-    """frames (List[GoldFrame]): in order. predicates (List[int]): first tokens of all predicates,
-    with and without a frame. unknown (List[int]): tokens of predicates that begin or end inside of
-    one."""
+    """Frames in order, first tokens of all predicates, with and without a frame, and tokens of
+    predicates that begin or end inside of one."""
 
     frames: List[GoldFrame]
     predicates: List[int]
@@ -94,14 +92,8 @@ def _align(example: Example, span: Span) -> Union[Span, Place]:
 
 
 def make_tags(clause: Clause, gold: GoldFrame, labels: Dict[str, int]) -> NDArray:
-    """Make the gold tags of a clause.
-
-    clause (Clause): of the predicate.
-    gold (GoldFrame): the frame.
-    labels (Dict[str, int]): role -> number.
-    RETURNS (NDArray): shape (n_tokens,), UNKNOWN for the tokens of arguments whose role is not in
-        `labels`, or which reach outside of the clause (WL034).
-    """
+    """Make the gold tags of a clause: UNKNOWN for tokens of arguments whose role is not in
+    `labels`, or which reach outside of the clause (WL034)."""
     tags = np.zeros(clause.n_tokens, dtype="int64")
     for start, end in gold.unknown:
         tags[max(start - clause.start, 0) : max(end - clause.start, 0)] = UNKNOWN
@@ -129,8 +121,7 @@ def _set(tags: NDArray, clause: Clause, place: Place, first: int) -> None:
 
 
 def read_roles(tags: Sequence[int], clause: Clause, labels: Sequence[str]) -> List[LabelledSpan]:
-    """Read the BIO tags of a clause. RETURNS (List[LabelledSpan]): tokens of the doc, in order; the
-    predicate is labelled "V"."""
+    """Read the BIO tags of a clause as spans of the doc; the predicate is labelled "V"."""
     spans: List[LabelledSpan] = []
     for i, tag in enumerate(tags, start=clause.start):
         if tag % 2:
@@ -145,12 +136,8 @@ def read_roles(tags: Sequence[int], clause: Clause, labels: Sequence[str]) -> Li
 def get_predicate_loss(
     ops: Ops, scores: List[Floats1d], gold: Sequence[GoldFrames], known: Sequence[bool]
 ) -> Tuple[float, List[Floats1d]]:
-    """Cross-entropy of predicates, a mean over tokens, and its gradients.
-
-    scores (List[Floats1d]): of each doc shape (n_tokens,), logits.
-    gold (Sequence[GoldFrames]): of the docs.
-    known (Sequence[bool]): whether all predicates of a doc are known.
-    """
+    """Cross-entropy of predicates, a mean over the tokens of docs whose predicates are known, and
+    its gradients."""
     xp = ops.xp
     n_known = [len(x) - len(g.unknown) for x, g, is_known in zip(scores, gold, known) if is_known]
     n_tokens = max(1, sum(n_known))
@@ -170,11 +157,7 @@ def get_predicate_loss(
 def get_tag_loss(
     ops: Ops, scores: List[Floats2d], tags: List[NDArray]
 ) -> Tuple[float, List[Floats2d]]:
-    """Cross-entropy of tags, a mean over known tokens, and its gradients.
-
-    scores (List[Floats2d]): of each clause shape (n_tokens, n_tags), logits.
-    tags (List[NDArray]): of each clause shape (n_tokens,), or UNKNOWN.
-    """
+    """Cross-entropy of tags, a mean over known tokens, and its gradients."""
     if not scores:
         return 0.0, []
     xp = ops.xp
@@ -193,14 +176,9 @@ def decode_roles(
     scores: Sequence[Floats2d], clauses: Sequence[Clause], *, fixed: bool
 ) -> List[List[int]]:
     """Find the best BIO tags of clauses by Viterbi's algorithm. The model has no scores of
-    transitions (He et al. 2017): a step compares an I with two tags, and all others with the best
-    of any, so that its time is linear in the number of tags.
-
-    scores (Sequence[Floats2d]): of each clause shape (n_tokens, n_tags), logits.
-    clauses (Sequence[Clause]): the clauses.
-    fixed (bool): whether all tokens of the predicates are known, not only the first.
-    RETURNS (List[List[int]]): the tags of each clause.
-    """
+    transitions (He et al. 2017): a step compares an I with two tags, and all others with the
+    best of any, so that its time is linear in the number of tags. fixed (bool): whether all
+    tokens of the predicates are known, not only the first."""
     decoded: List[List[int]] = [[] for _ in clauses]
     # Clauses of one length need no padding.
     groups: dict = {}
