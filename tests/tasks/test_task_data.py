@@ -231,17 +231,13 @@ def test_empty_files_hold_no_docs(tmp_path, name):
     assert read(tmp_path, name, "\n \n") == []
 
 
-def test_long_lines_damage_and_missing_files_are_said(tmp_path, monkeypatch):
+def test_damage_and_missing_files_are_errors(tmp_path):
     packed = tmp_path / "x.xz"
     packed.write_bytes(lzma.compress(CONLL.encode() * 99)[:-9])
     with pytest.raises(ValueError, match="EL103"):
         list(read_lines(packed))
     with pytest.raises(ValueError, match="EL100"):
         list(read_lines(tmp_path / "none"))
-    monkeypatch.setattr("spacy_elmo.text.formats._MOST_BYTES", 5)
-    (tmp_path / "x").write_text("abcde fg")
-    with pytest.raises(ValueError, match="EL197.*5 bytes or more"):
-        list(read_lines(tmp_path / "x"))
 
 
 def run(*arguments, exit_code=0):
