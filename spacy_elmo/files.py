@@ -39,12 +39,8 @@ _MOST_ITEMS = 100_000
 
 
 def require_file(path: Path) -> int:
-    """Check that a path is a file: opening a pipe would wait for a writer.
-
-    path (Path): the path.
-    RETURNS (int): its size in bytes.
-    RAISES (ValueError): EL100 if there is no file.
-    """
+    """Check that a path is a file, as opening a pipe would wait for a writer. RETURNS (int): its
+    size in bytes. RAISES (ValueError): EL100 if it is not a file."""
     try:
         status = path.stat()
     except (OSError, ValueError) as err:
@@ -56,13 +52,8 @@ def require_file(path: Path) -> int:
 
 
 def read_file(path: Path, most: int = ANY_SIZE) -> bytes:
-    """Read a whole file.
-
-    path (Path): the file.
-    most (int): bytes that it may have.
-    RETURNS (bytes): the content.
-    RAISES (ValueError): EL100 if there is no file, EL103 if it is larger or cannot be read.
-    """
+    """Read a whole file of at most `most` bytes. RAISES (ValueError): EL100 if there is no file,
+    EL103 if it is larger or cannot be read."""
     size = require_file(path)
     if size > most:
         error = f"it has {size:,} bytes, more than the {most:,} that such a file can have"
@@ -74,13 +65,7 @@ def read_file(path: Path, most: int = ANY_SIZE) -> bytes:
 
 
 def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
-    """Read JSON in UTF-8.
-
-    path (Path): the file.
-    most (int): bytes that it may have.
-    RETURNS (Any): the content.
-    RAISES (ValueError): as `read_file`; EL103 also for other content.
-    """
+    """Read JSON in UTF-8. RAISES (ValueError): as `read_file`; EL103 also for other content."""
     try:
         return parse_json(read_file(path, most))
     except ContentError as err:
@@ -100,8 +85,7 @@ class ContentError(ValueError):
 
 
 def parse_json(content: bytes) -> Any:
-    """content (bytes): JSON in UTF-8. RETURNS (Any): its value. RAISES (ContentError): if it is
-    not JSON."""
+    """Parse JSON in UTF-8. RAISES (ContentError): for other content."""
     try:
         # Python's own parser: srsly's accepts "1e" and the like as numbers.
         return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
@@ -142,8 +126,8 @@ def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
 
 
 def is_system_error(err: BaseException) -> bool:
-    """err (BaseException): of a library that reads a file. RETURNS (bool): Whether the system
-    raised it. Libraries raise OSErrors for damaged content, too, but without an error number."""
+    """Whether the system raised an error. Libraries raise OSErrors for damaged content, too, but
+    without an error number."""
     return isinstance(err, OSError) and err.errno is not None
 
 
@@ -151,23 +135,14 @@ def is_system_error(err: BaseException) -> bool:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file atomically.
-
-    path (Path): where.
-    content (bytes): what.
-    RAISES (OSError): if it cannot be written; the old content is kept then.
-    """
+    """Write a file atomically. After an OSError it has its old content."""
     with atomic_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON atomically.
-
-    path (Path): where; missing folders above it are made.
-    content (Any): in JSON's types; numbers keep all digits, unlike with srsly.
-    RAISES (OSError): as `write_file`.
-    """
+    """Write JSON atomically; missing folders above it are made. Numbers keep all digits, unlike
+    with srsly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, json.dumps(content, indent=2, allow_nan=False).encode("utf-8"))
 
@@ -242,8 +217,8 @@ def _discard(previous: Path, temporary: Path) -> None:
 
 
 def find_folder(folder: Path) -> Path:
-    """folder (Path): written by `atomic_folder`. RETURNS (Path): the folder; NAME.previous if a
-    writer was killed while it replaced the folder."""
+    """Find a folder of `atomic_folder`: NAME.previous if a writer was killed while it replaced
+    it."""
     if folder.exists():
         return folder
     previous = name_previous(folder)
@@ -251,7 +226,7 @@ def find_folder(folder: Path) -> Path:
 
 
 def name_previous(folder: Path) -> Path:
-    """folder (Path): where. RETURNS (Path): its sibling NAME.previous."""
+    """Name the sibling NAME.previous of a folder."""
     folder = _resolve(folder)
     return folder.with_name(f"{folder.name}.previous")
 
@@ -309,13 +284,13 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def digest(content: bytes) -> str:
-    """content (bytes): anything. RETURNS (str): its BLAKE2b of 16 bytes, in hexadecimal."""
+    """Compute the BLAKE2b of 16 bytes, in hexadecimal."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def digest_file(path: Path) -> str:
-    """path (Path): a file. RETURNS (str): as `digest`, in bounded memory. RAISES (ValueError):
-    EL100 if there is no file, EL103 if it cannot be read."""
+    """As `digest`, of a file, in bounded memory. RAISES (ValueError): EL100 and EL103 if it cannot
+    be read."""
     require_file(path)
     running = blake2b(digest_size=16)
     try:
@@ -328,8 +303,8 @@ def digest_file(path: Path) -> str:
 
 
 def digest_pieces(path: Path) -> str:
-    """path (Path): a file, which may have terabytes. RETURNS (str): as `digest`, of the whole of a
-    small file, and of pieces all over a large one. RAISES (OSError): if it cannot be read."""
+    """As `digest`, of a file that may have terabytes: of the whole of a small one, of pieces all
+    over a large one."""
     running = blake2b(digest_size=16)
     size = path.stat().st_size
     step = max(_PIECE, (size - _PIECE) // (_N_PIECES - 1))
@@ -341,23 +316,15 @@ def digest_pieces(path: Path) -> str:
 
 
 def write_digests(folder: Path) -> None:
-    """Write digests.json with the digest of each file in a folder.
-
-    folder (Path): with all its files, such as the temporary one of `atomic_folder`.
-    """
+    """Write digests.json with the digest of each other file in a folder."""
     digests = {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
     digests.pop(DIGESTS_FILE, None)
     (folder / DIGESTS_FILE).write_bytes(srsly.json_dumps(digests).encode("utf-8"))
 
 
 def check_digests(folder: Path, names: Iterable[str]) -> None:
-    """Check files before they are read. Files that digests.json does not name pass.
-
-    folder (Path): with digests.json, or without.
-    names (Iterable[str]): files of the folder.
-    RAISES (ValueError): EL104 if a file is damaged, EL100 and EL103 if it or digests.json
-        cannot be read.
-    """
+    """Check files of a folder before they are read. Files that digests.json does not name pass.
+    RAISES (ValueError): EL104 if a file is damaged."""
     digests = read_digests(folder)
     for name in names:
         if name in digests and digests[name] != digest_file(folder / name):
@@ -366,8 +333,7 @@ def check_digests(folder: Path, names: Iterable[str]) -> None:
 
 
 def read_digests(folder: Path) -> Dict[str, Any]:
-    """folder (Path): with digests.json, or without. RETURNS (Dict[str, Any]): the digest of each
-    file, by name. RAISES (ValueError): EL100 and EL103 if digests.json cannot be read."""
+    """Read the digests of a folder by name; none if it has no digests.json."""
     path = folder / DIGESTS_FILE
     return read_json_object(path) if path.exists() else {}
 
@@ -376,12 +342,8 @@ def read_digests(folder: Path) -> Dict[str, Any]:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each atomically, and their digests. Other files in the folder stay.
-
-    folder (Path): where; made if it is missing.
-    files (Mapping[str, bytes]): name -> content.
-    RAISES (OSError): if one cannot be written; its old content is kept.
-    """
+    """Write files (name -> content), each atomically, and their digests into a folder, which is
+    made if it is missing. Other files in it stay."""
     folder.mkdir(parents=True, exist_ok=True)
     others: Dict[str, Any] = {}
     with suppress(ValueError):  # damaged
@@ -395,35 +357,24 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:
-    """Read files that `write_files` wrote.
-
-    folder (Path): where.
-    most (Mapping[str, int]): name -> bytes that the file may have.
-    RETURNS (Dict[str, bytes]): name -> content, of all names.
-    RAISES (ValueError): EL104 if a file is damaged, EL100 and EL103 if it cannot be read.
-    """
+    """Read files (name -> most bytes) that `write_files` wrote. RAISES (ValueError): EL104 if a
+    file is damaged, EL100 and EL103 if it cannot be read."""
     files = {name: read_file(folder / name, size) for name, size in most.items()}
     check_digests(folder, files)
     return files
 
 
 def join_files(files: Mapping[str, bytes]) -> bytes:
-    """files (Mapping[str, bytes]): name -> content. RETURNS (bytes): one message."""
+    """Join files (name -> content) into one message."""
     return srsly.msgpack_dumps(dict(files))
 
 
 def split_files(
     data: bytes, most: Mapping[str, int], source: str, *, optional: Collection[str] = ()
 ) -> Dict[str, bytes]:
-    """Read a message of `join_files`.
-
-    data (bytes): the message.
-    most (Mapping[str, int]): the names that there may be -> bytes of each.
-    source (str): where the message comes from, for errors.
-    optional (Collection[str]): names that may be missing.
-    RETURNS (Dict[str, bytes]): name -> content.
-    RAISES (ValueError): EL116 if it cannot be read or has other content.
-    """
+    """Read a message of `join_files`. `most` has the names that there may be and their bytes,
+    `source` names it in errors. RAISES (ValueError): EL116 if it cannot be read or has other
+    content."""
     message = unpack(data, source, most_items=len(most))
     error = ""
     if not isinstance(message, dict):

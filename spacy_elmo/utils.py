@@ -64,7 +64,7 @@ def require_known(key: str, value: str, known: Sequence[str]) -> None:
 
 
 def show_value(value: Any) -> str:
-    """value (Any): from a file or config. RETURNS (str): as JSON, cut short."""
+    """Write a value from a file or config as JSON, cut short."""
     try:
         return _shorten(json.dumps(value))
     except (TypeError, ValueError, RecursionError):
@@ -72,14 +72,13 @@ def show_value(value: Any) -> str:
 
 
 def show_name(name: str, most: int = _MAX_VALUE) -> str:
-    """name (str): any text. most (int): characters shown. RETURNS (str): the same, cut short;
-    quoted and escaped if it is not printable."""
+    """Cut a text short; quote and escape it if it is not printable."""
     return _shorten(name if name.isprintable() else json.dumps(name), most)
 
 
 def show_names(names: Iterable[str]) -> str:
-    """names (Iterable[str]): any. RETURNS (str): the first of them in their order, and the number
-    of the others; "none" if there are none."""
+    """Write the first names in their order, and the number of the others; "none" if there are
+    none."""
     ordered = sorted(names)
     shown = ", ".join(map(show_name, ordered[:_MAX_NAMES]))
     more = len(ordered) - _MAX_NAMES
@@ -87,8 +86,7 @@ def show_names(names: Iterable[str]) -> str:
 
 
 def show_reason(error: BaseException) -> str:
-    """error (BaseException): ours or a library's. RETURNS (str): its text as a part of another
-    message: on one line, without the last full stop."""
+    """Write an error as a part of another message: on one line, without the last full stop."""
     text = " ".join(str(error).split()) or type(error).__name__
     return show_name(text, _MAX_REASON).rstrip(".")
 
@@ -98,7 +96,7 @@ def _shorten(text: str, most: int = _MAX_VALUE) -> str:
 
 
 def show_path(path: Path) -> str:
-    """path (Path): any; names of files may be no text. RETURNS (str): it as text in UTF-8."""
+    """Write a path as text in UTF-8; names of files may be no text."""
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -135,8 +133,7 @@ def mark_word(
 
 
 def count_things(n: int, singular: str, plural: str = "") -> str:
-    """n (int): how many. singular (str): name of one. plural (str): name of several, by default
-    with an s. RETURNS (str): such as "1 file" and "2,000 files"."""
+    """Write a number of things, such as "1 file" and "2,000 files"."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
@@ -197,13 +194,12 @@ def normalise(X: NDArray) -> NDArray:
 
 
 def read_template(name: str) -> Config:
-    """name (str): of a file in `configs/`, without its ending. RETURNS (Config): its content,
-    not interpolated."""
+    """Read a file in `configs/`, named without its ending, not interpolated."""
     return Config().from_disk(_CONFIGS / f"{name}.cfg", interpolate=False)
 
 
 def read_peak_memory() -> int:
-    """RETURNS (int): the most bytes of memory that the process has had; 0 if unknown."""
+    """Read the most bytes of memory that the process has had; 0 if unknown."""
     if resource is None:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024

@@ -81,13 +81,8 @@ def _find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
 
 
 def read_options(path: Path) -> BiLMConfig:
-    """Read a shape from an options.json alone.
-
-    path (Path): the file.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL030 if there is no file, EL104 if it is damaged; EL032 if it does not
-        describe a biLM.
-    """
+    """Read a shape from an options.json alone. RAISES (ValueError): EL030 if there is no file,
+    EL104 if it is damaged, EL032 if it does not describe a biLM."""
     CheckpointFiles(path).require()
     check_digests(path.parent, [path.name, VOCAB_FILE])
     try:
@@ -108,13 +103,9 @@ def _read_table_words(folder: Path) -> List[str]:
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape of a pair of files, and compare it with the weights.
-
-    files (CheckpointFiles): the pair, or its folder.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): as `read_options`; EL038 without h5py, EL033 if the weights cannot
-        be read, EL020 to EL022 if they are of another shape.
-    """
+    """Read the shape of a pair of files, and compare it with the weights. RAISES (ValueError): as
+    `read_options`; EL038 without h5py, EL033 if the weights cannot be read, EL020 to EL022 if they
+    are of another shape."""
     options_path, weights_path = _find_pair(files)
     config = read_options(options_path)
     with _open(weights_path) as file:
@@ -127,13 +118,8 @@ def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
 
 
 def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights.
-
-    files (CheckpointFiles): the pair, or its folder.
-    config (BiLMConfig): the shape of the pair.
-    RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): as `read_allennlp_config`; EL104 and EL106 if the file is damaged.
-    """
+    """Read the weights, float32. RAISES (ValueError): as `read_allennlp_config`; EL104 and EL106 if
+    the file is damaged."""
     options_path, path = _find_pair(files)
     check_digests(path.parent, [path.name])
     with _open(path) as file:
@@ -159,13 +145,8 @@ def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict
 
 
 def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
-    """Read the softmax in the folder of the weights: a file *softmax*.hdf5, with vocab.txt.
-
-    files (CheckpointFiles): the folder; a pair of files has no softmax.
-    RETURNS (Optional[SoftmaxWeights]): weights, float32; None if there are none.
-    RAISES (ValueError): EL020 for missing datasets, EL021 if they do not fit the
-        vocabulary; else as `read_allennlp_state`.
-    """
+    """Read the softmax in the folder of the weights: a file *softmax*.hdf5 with vocab.txt. A pair
+    of files has none."""
     folder = files.folder
     path = next((p for p in sorted(folder.glob("*.hdf5")) if "softmax" in p.name), None)
     vocab = folder / VOCAB_FILE

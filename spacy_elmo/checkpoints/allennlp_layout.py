@@ -85,8 +85,8 @@ WORD_PROJECTION = ("CNN_proj/W_proj", "CNN_proj/b_proj")
 
 
 def plan_datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
-    """config (BiLMConfig): a shape. YIELDS (Tuple[str, Dataset]): datasets with their names in the
-    file. The two parts of one weight follow each other."""
+    """Plan the datasets of a shape, by their names in the file. The two parts of one weight follow
+    each other."""
     if config.input == "characters":
         yield from _char_cnn(config)
     else:
@@ -129,12 +129,7 @@ def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dat
 
 
 def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
-    """Convert the datasets of a file to our weights.
-
-    config (BiLMConfig): the shape.
-    read (Callable[[str], NDArray]): returns a dataset by name, in its shape, float32.
-    RETURNS (StateDict): our weights, float32.
-    """
+    """Convert the datasets of a file, which `read` returns by name as float32, to our weights."""
     parts: Dict[str, List[NDArray]] = {}
     for name, dataset in plan_datasets(config):
         parts.setdefault(dataset.name, []).append(dataset.layout.to_ours(read(name)))
@@ -145,13 +140,8 @@ def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
 
 
 def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
-    """Convert our weights to the datasets of a file. A forget gate's bias outside of 0.5 to 2 may
-    change by a rounding of 6e-8 when it is read back: the file stores it less 1.
-
-    config (BiLMConfig): the shape.
-    state (StateDict): our weights.
-    RETURNS (Dict[str, NDArray]): all datasets, float32.
-    """
+    """Convert our weights to the datasets of a file, float32. A forget gate's bias outside of 0.5
+    to 2 may change by a rounding of 6e-8 when it is read back: the file stores it less 1."""
     arrays: Dict[str, NDArray] = {}
     for name, dataset in plan_datasets(config):
         ours = state[dataset.name].detach().cpu().float().numpy()
@@ -167,9 +157,7 @@ def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) 
     options (Dict[str, Any]): the content of options.json.
     source (str): the file, for messages.
     n_words (int): words of a model that reads words, without the special ones.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL032 for a missing or impossible option, and for a model that reads words
-        without its words.
+    RAISES (ValueError): EL032 for a missing or impossible option, and for missing words.
     """
     try:
         if options.get("bidirectional", True) is not True:
@@ -223,8 +211,7 @@ def _read_char_cnn(char_cnn: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def make_options(config: BiLMConfig) -> Dict[str, Any]:
-    """config (BiLMConfig): a shape that reads characters. RETURNS (Dict[str, Any]): the
-    content of options.json."""
+    """Make the content of options.json for a shape that reads characters."""
     return {
         "lstm": {
             "use_skip_connections": config.skip_connections,

@@ -1,4 +1,4 @@
-"""Find a checkpoint by its path or name, and read it in whatever format it is."""
+"""Find a checkpoint by its path or name, and read any known format."""
 
 from importlib.metadata import entry_points
 from importlib.resources import files as package_files
@@ -39,8 +39,6 @@ class CheckpointFiles(NamedTuple):
         path (PathLike): a folder, the first of two files, or the name of an installed model
             ("en_small"). A path that exists takes precedence over a name.
         weights_path (Optional[PathLike]): the second file.
-        RETURNS (CheckpointFiles): the paths.
-        RAISES (ValueError): EL189 if the package of a model is broken.
         """
         if weights_path is not None:
             return cls(Path(path), Path(weights_path))
@@ -49,14 +47,12 @@ class CheckpointFiles(NamedTuple):
 
     @classmethod
     def named(cls, name: str = BUNDLED_NAME) -> "CheckpointFiles":
-        """name (str): of an installed model. RETURNS (CheckpointFiles): its folder. RAISES
-        (ValueError): EL030 if it is not installed, EL189 if its package is broken."""
+        """Find the folder of an installed model. Errors as `find_model`."""
         return cls(find_model(name))
 
     @property
     def folder(self) -> Path:
-        """RETURNS (Path): The folder; NAME.previous if a writer was killed while it replaced
-        the folder."""
+        """The folder; NAME.previous if a writer was killed while it replaced the folder."""
         return find_folder(self.path)
 
     def require(self) -> None:
@@ -70,8 +66,8 @@ class CheckpointFiles(NamedTuple):
 
 
 def find_name(path: PathLike) -> Optional[str]:
-    """path (PathLike): as given by a user. RETURNS (Optional[str]): The name of an installed
-    model; None if something exists at that path, or no model has the name."""
+    """Find the name of an installed model that a user's path stands for; None if something exists
+    at that path, or no model has the name."""
     return None if _exists(Path(path)) or str(path) not in list_models() else str(path)
 
 
@@ -84,24 +80,23 @@ def _exists(path: Path) -> bool:
 
 
 def get_en_small() -> Path:
-    """RETURNS (Path): Folder of the bundled model."""
+    """Find the folder of the bundled model."""
     return BUNDLED
 
 
 def is_bundled(weights: str) -> bool:
-    """weights (str): a folder or a name; "" for the bundled model. RETURNS (bool): Whether it is
-    the bundled model."""
+    """Whether weights, a folder or a name ("": the bundled model), are the bundled model."""
     return weights in ("", BUNDLED_NAME) or Path(weights).resolve() == BUNDLED.resolve()
 
 
 def list_models() -> List[str]:
-    """RETURNS (List[str]): Names of the installed models. No package is imported."""
+    """List the names of the installed models. No package is imported."""
     return sorted({entry.name for entry in entry_points(group=_MODELS_GROUP)})
 
 
 def find_model(name: str) -> Path:
-    """name (str): of a model. RETURNS (Path): its folder. RAISES (ValueError): EL030 if no
-    installed package declares it, EL189 if its package is broken or several declare it."""
+    """Find the folder of a model. RAISES (ValueError): EL030 if no installed package declares it,
+    EL189 if its package is broken or several declare it."""
     # The same installation may be listed twice.
     group = entry_points(group=_MODELS_GROUP)
     found = sorted({entry.value for entry in group if entry.name == name})
@@ -155,12 +150,8 @@ class CheckpointReader(NamedTuple):
 
 
 def find_reader(files: CheckpointFiles) -> CheckpointReader:
-    """Find the format of a checkpoint.
-
-    files (CheckpointFiles): its paths.
-    RETURNS (CheckpointReader): the first registered reader that knows the files.
-    RAISES (ValueError): EL030 if the path does not exist, EL031 if no reader matches.
-    """
+    """Find the first registered reader that knows the files. RAISES (ValueError): EL030 if the path
+    does not exist, EL031 if no reader matches."""
     files.require()
     for _, reader in sorted(checkpoint_readers.get_all().items()):
         if reader.matches(files):
@@ -169,13 +160,8 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
 
 
 def read_bilm(files: CheckpointFiles) -> BiLM:
-    """Make a biLM from a checkpoint of any known format.
-
-    files (CheckpointFiles): the checkpoint.
-    RETURNS (BiLM): with its weights.
-    RAISES (ValueError): EL020 to EL022 if the weights do not fit the shape, EL030 to EL033
-        and EL100 to EL106 if they cannot be read or are damaged.
-    """
+    """Make a biLM from a checkpoint of any known format. RAISES (ValueError): EL020 to EL022 if the
+    weights do not fit the shape, EL030 to EL033 and EL100 to EL106 if they cannot be read."""
     reader = find_reader(files)
     config = reader.read_config(files)
     state = reader.read_state(files, config)
@@ -185,23 +171,13 @@ def read_bilm(files: CheckpointFiles) -> BiLM:
 
 
 def read_with_softmax(files: CheckpointFiles) -> Tuple[BiLM, Optional[SoftmaxWeights]]:
-    """Read a biLM and its softmax. Errors as `read_bilm`.
-
-    files (CheckpointFiles): the checkpoint.
-    RETURNS (Tuple[BiLM, Optional[SoftmaxWeights]]): the biLM, and the softmax; None if it has
-        none.
-    """
+    """As `read_bilm`, with the softmax; None if the checkpoint has none."""
     return read_bilm(files), find_reader(files).read_softmax(files)
 
 
 def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
-    """Fill a biLM from a checkpoint of any known format.
-
-    bilm (BiLM): what to fill; untouched if anything is wrong.
-    files (CheckpointFiles): the checkpoint.
-    mismatch (str): message for another shape, with places for {path} and {differences}.
-    RAISES (ValueError): with that message if the shapes differ; else as `read_bilm`.
-    """
+    """Fill a biLM from a checkpoint of any known format; it is untouched if anything is wrong. For
+    another shape, `mismatch` is the message, with places for {path} and {differences}."""
     reader = find_reader(files)
     config = reader.read_config(files)
     differences = bilm.config.differences(config)
@@ -211,12 +187,8 @@ def fill_bilm(bilm: BiLM, files: CheckpointFiles, mismatch: str) -> None:
 
 
 def read_words(path: Path) -> List[str]:
-    """Read a list of words.
-
-    path (Path): a word in each line, UTF-8, with or without a mark (BOM).
-    RETURNS (List[str]): the words.
-    RAISES (ValueError): EL100 and EL103 if the file cannot be read.
-    """
+    """Read a word from each line of a file in UTF-8, with or without a mark (BOM). RAISES
+    (ValueError): EL100 and EL103 if it cannot be read."""
     try:
         lines = read_file(path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as err:
@@ -225,5 +197,5 @@ def read_words(path: Path) -> List[str]:
 
 
 def write_words(path: Path, words: Sequence[str]) -> None:
-    """path (Path): file for `read_words`. words (Sequence[str]): without line breaks."""
+    """Write a file for `read_words`."""
     write_file(path, "".join(f"{word}\n" for word in words).encode("utf-8"))

@@ -52,20 +52,15 @@ def matches_native(files: CheckpointFiles) -> bool:
 
 
 def is_native(folder: Path) -> bool:
-    """folder (Path): any folder. RETURNS (bool): whether it is a checkpoint that we wrote. Other
-    libraries use the same names for the config and the weights."""
+    """Whether a folder is a checkpoint that we wrote. Other libraries use the same names for the
+    config and the weights."""
     return matches_native(CheckpointFiles(folder)) and (folder / DIGESTS_FILE).exists()
 
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape, and compare it with the shapes of the weights.
-
-    files (CheckpointFiles): the folder.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL032 if config.json does not describe a shape, EL033 if the weights
-        cannot be read, EL020 to EL022 if they are of another shape, EL100 to EL104 if a file is
-        missing or damaged.
-    """
+    """Read the shape, and compare it with the shapes of the weights. RAISES (ValueError): EL032 if
+    config.json does not describe a shape, EL033 if the weights cannot be read, EL020 to EL022 if
+    they are of another shape, EL100 to EL104 if a file is missing or damaged."""
     folder, path = files.folder, files.folder / WEIGHTS_FILE
     check_digests(folder, [CONFIG_FILE])
     config = _read_shape(folder / CONFIG_FILE)
@@ -88,26 +83,16 @@ def _read_shape(path: Path) -> BiLMConfig:
 
 
 def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights.
-
-    files (CheckpointFiles): the folder.
-    config (BiLMConfig): the shape of the folder.
-    RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL033 if the file cannot be read, EL104 and EL106 if it is damaged.
-    """
+    """Read the weights, float32. RAISES (ValueError): EL033, EL104 and EL106 if they are
+    damaged."""
     path = files.folder / WEIGHTS_FILE
     check_digests(files.folder, [WEIGHTS_FILE])
     return restore_rows(read_tensors(path), str(path))
 
 
 def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
-    """Read the softmax.
-
-    files (CheckpointFiles): the folder.
-    RETURNS (Optional[SoftmaxWeights]): weights, float32; None if the folder has none.
-    RAISES (ValueError): EL033 and EL100 to EL106 if a file cannot be read or is damaged, EL112 if
-        its settings are unusable.
-    """
+    """Read the softmax; None if the folder has none. RAISES (ValueError): as `read_native_state`;
+    EL112 if its settings are unusable."""
     folder, path = files.folder, files.folder / SOFTMAX_FILE
     if not path.exists():
         return None
@@ -123,12 +108,8 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 
 
 def read_meta(folder: Path) -> Dict[str, Any]:
-    """Read the notes of a checkpoint.
-
-    folder (Path): the checkpoint's.
-    RETURNS (Dict[str, Any]): the content of meta.json; empty if there is none.
-    RAISES (ValueError): EL100 to EL104 if it cannot be read or is damaged.
-    """
+    """Read the content of meta.json; empty without that file. RAISES (ValueError): EL103 and EL104
+    if it is damaged."""
     folder = CheckpointFiles(folder).folder
     if not (folder / META_FILE).exists():
         return {}
@@ -184,15 +165,9 @@ def write_native(
 
 @contextmanager
 def checkpoint_folder(folder: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
-    """Write a folder atomically, with the digests of its files.
-
-    folder (Path): where.
-    may_replace (Callable[[Path], bool]): whether an existing folder may be replaced. Called with
-        the folder, and with NAME.previous, which would be deleted.
-    YIELDS (Path): an empty temporary folder to write to.
-    RAISES (ValueError): EL034 if the folder exists and may not be replaced, EL113 if it
-        cannot be written; the old folder is kept then.
-    """
+    """Write a folder atomically, with the digests of its files. An existing folder, and
+    NAME.previous, which would be deleted, are replaced if `may_replace` allows it. RAISES
+    (ValueError): EL034 if not, EL113 if the folder cannot be written; the old one is kept then."""
     try:
         for path in (folder, name_previous(folder)):
             if path.exists() and not may_replace(path):

@@ -20,8 +20,7 @@ CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
 
 
 def matches_pipeline(files: CheckpointFiles) -> bool:
-    """files (CheckpointFiles): any. RETURNS (bool): Whether it is the folder of a saved pipeline,
-    or of one of its components."""
+    """Whether the path is the folder of a saved pipeline, or of one of its components."""
     folder = files.folder
     is_pipeline = (folder / CONFIG_FILE).is_file() and (folder / _META_FILE).is_file()
     is_component = (folder / _MODEL_FILE).is_file() and (folder.parent / CONFIG_FILE).is_file()
@@ -29,13 +28,9 @@ def matches_pipeline(files: CheckpointFiles) -> bool:
 
 
 def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape, and compare it with the weights.
-
-    files (CheckpointFiles): the folder.
-    RETURNS (BiLMConfig): of the pipeline's only "elmo", or of the component.
-    RAISES (ValueError): EL314 if there is none, or if there are several; EL032 for a config that
-        cannot be read; EL020 to EL022 for weights of another shape; else as `read_pipeline_state`.
-    """
+    """Read the shape of the pipeline's only "elmo", or of the component, and compare it with the
+    weights. RAISES (ValueError): EL314 if there is not exactly one; EL032 for a
+    config that cannot be read; EL020 to EL022 for weights of another shape."""
     folder = find_component(files.folder)
     block = _read_components(folder.parent)[folder.name]["model"]
     known = {field.name for field in fields(BiLMConfig)}
@@ -49,28 +44,21 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
 
 
 def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights.
-
-    files (CheckpointFiles): the folder.
-    config (BiLMConfig): its shape.
-    RETURNS (StateDict): weights, float32.
-    RAISES (ValueError): EL116 for a file without weights of an "elmo", EL033 if its weights cannot
-        be read, EL100 to EL104 if it is missing or damaged.
-    """
+    """Read the weights, float32. RAISES (ValueError): EL116 for a file without weights of an
+    "elmo", EL033 and EL100 to EL104 if it cannot be read or is damaged."""
     state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
 
 
 def read_pipeline_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
-    """files (CheckpointFiles): any. RETURNS (Optional[SoftmaxWeights]): None: an "elmo" has no
-    softmax."""
+    """An "elmo" has no softmax."""
     return None
 
 
 def find_component(folder: Path) -> Path:
-    """folder (Path): of a saved pipeline, or of its component. RETURNS (Path): the folder of the
-    only "elmo". RAISES (ValueError): EL314 if there is none, or if there are several; EL032 for a
-    config that cannot be read."""
+    """Find the folder of the only "elmo" in a saved pipeline, or of the component itself. RAISES
+    (ValueError): EL314 if there is not exactly one; EL032 for an unreadable
+    config."""
     is_component = not (folder / CONFIG_FILE).is_file()
     pipeline = folder.parent if is_component else folder
     names = [

@@ -30,12 +30,8 @@ _MAX_INT8 = 127
 
 
 def read_headers(path: Path) -> Dict[str, TensorHeader]:
-    """Read shapes and types of the tensors in a file, but no numbers.
-
-    path (Path): the file.
-    RETURNS (Dict[str, TensorHeader]): by name.
-    RAISES (ValueError): EL100 if there is no file, EL033 if it cannot be read.
-    """
+    """Read shapes and types of the tensors in a file, but no numbers. RAISES (ValueError): EL100 if
+    there is no file, EL033 if it cannot be read."""
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
         names: List[str] = file.keys()
@@ -60,13 +56,8 @@ def read_metadata(path: Path) -> Dict[str, str]:
 
 
 def read_tensors(path: Path) -> StateDict:
-    """Read all tensors of a file whose headers were checked.
-
-    path (Path): the file.
-    RETURNS (StateDict): floating-point numbers as float32, others as they are; copies, not
-        views of the mapped file.
-    RAISES (ValueError): as `read_headers`, EL106 for NaN or infinite numbers.
-    """
+    """Read all tensors of a file whose headers were checked: copies, floating-point numbers as
+    float32. RAISES (ValueError): as `read_headers`, EL106 for NaN or infinite numbers."""
     require_file(path)
     state: StateDict = {}
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
@@ -82,13 +73,8 @@ def read_tensors(path: Path) -> StateDict:
 
 
 def parse_tensors(content: bytes, source: str) -> StateDict:
-    """Read the tensors of a file's content, with the types that they have.
-
-    content (bytes): of a file of tensors.
-    source (str): where it comes from, for messages.
-    RETURNS (StateDict): by name; numbers are not checked.
-    RAISES (ValueError): EL033 if they cannot be read.
-    """
+    """Read the tensors of a file's content, with the types that they have; numbers are not checked.
+    RAISES (ValueError): EL033 if they cannot be read."""
     with _translate_errors(source):
         return safetensors.torch.load(content)
 
@@ -108,15 +94,9 @@ def write_tensors(
     dtype: torch.dtype = torch.float32,
     metadata: Optional[Dict[str, str]] = None,
 ) -> None:
-    """Write tensors. The same tensors and metadata give the same bytes.
-
-    path (Path): file to write.
-    state (Mapping[str, Tensor]): by name.
-    dtype (torch.dtype): of the stored floating-point numbers.
-    metadata (Optional[Dict[str, str]]): short texts.
-    RAISES (ValueError): EL106 for NaN or infinite numbers; with a message of its own for numbers
-        too large for the type. OSError if the file cannot be written.
-    """
+    """Write tensors, floating-point numbers as `dtype`. The same tensors and metadata give the same
+    bytes. RAISES (ValueError): for NaN or infinite numbers (EL106), and for numbers too large for
+    the type."""
     tensors = {name: _cast(name, tensor.detach(), dtype) for name, tensor in state.items()}
     content = memoryview(safetensors.torch.save(tensors, metadata=metadata))
     (n_bytes,) = _LENGTH.unpack_from(content)
@@ -155,13 +135,8 @@ def _sort_metadata(header: bytes) -> bytes:
 
 def round_rows(state: Mapping[str, Tensor]) -> StateDict:
     """Round each matrix to 8 bits a number. The error of a number is at most half its row's scale:
-    1/254 of the largest number in the row.
-
-    state (Mapping[str, Tensor]): by name; vectors and integers stay as they are.
-    RETURNS (StateDict): int8 matrices under their names, and beside them the scales, float32,
-        shape (n_rows,).
-    RAISES (ValueError): EL106 for NaN or infinite numbers.
-    """
+    1/254 of the largest number in the row. Scales are stored beside the int8 matrices, float32,
+    shape (n_rows,); vectors and integers stay as they are."""
     rounded: StateDict = {}
     for name, tensor in state.items():
         if tensor.ndim != 2 or not tensor.is_floating_point():
@@ -177,14 +152,8 @@ def round_rows(state: Mapping[str, Tensor]) -> StateDict:
 
 
 def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[str, TensorHeader]:
-    """Compute the headers of what `restore_rows` will return.
-
-    headers (Mapping[str, TensorHeader]): of the stored tensors.
-    source (str): where they come from, for the message.
-    RETURNS (Dict[str, TensorHeader]): of the restored tensors.
-    RAISES (ValueError): EL033 for an int8 matrix without a scale for each row, or a scale
-        without a matrix.
-    """
+    """Compute the headers of the tensors of `restore_rows`. RAISES (ValueError): EL033 for an
+    int8 matrix without a scale for each row, or a scale without a matrix."""
     restored: Dict[str, TensorHeader] = {}
     for name, header in headers.items():
         matrix = name.removesuffix(_SUFFIX)
@@ -211,13 +180,8 @@ def _is_rounded(headers: Mapping[str, TensorHeader], name: str) -> bool:
 
 
 def restore_rows(state: Mapping[str, Tensor], source: str) -> StateDict:
-    """Multiply rounded matrices by their scales.
-
-    state (Mapping[str, Tensor]): as read.
-    source (str): where it comes from, for the message.
-    RETURNS (StateDict): float32 matrices under their names.
-    RAISES (ValueError): EL033 as `restore_headers`.
-    """
+    """Multiply rounded matrices by their scales. RAISES (ValueError): EL033 as
+    `restore_headers`."""
     restored: StateDict = {}
     for name in restore_headers(get_headers(state), source):
         scale = state.get(name + _SUFFIX)

@@ -109,10 +109,7 @@ class TextSource:
             yield from chunk.texts
 
     def require_readable(self) -> None:
-        """Read the first text of each file, to find errors early.
-
-        RAISES (ValueError): as the readers.
-        """
+        """Read the first text of each file, to find damaged files early."""
         for index in range(len(self.files)):
             next(self._open(index, 0).texts, None)
 
@@ -244,7 +241,7 @@ def open_sources(
     train (str): a path, if there are no sources; "-" for the standard input.
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
     run_folder (Optional[Path]): the standard input is saved there, and its other files are left
-        out; None if there is none.
+        out; None without such a folder.
     seed (int): of the order.
     spool (bool): whether to save the standard input; if not, it is saved already.
     RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
@@ -274,13 +271,8 @@ def open_sources(
 
 
 def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[List[str]]:
-    """Read a text once and in order.
-
-    path (str): file, folder or glob.
-    make_cutter (Callable[[], Cutter]): of what cuts it.
-    YIELDS (List[str]): words of each sequence.
-    RAISES (ValueError): EL080 or EL081 for the path.
-    """
+    """Read a text (file, folder or glob) once and in order. YIELDS (List[str]): the words of each
+    sequence."""
     sources, weights = open_sources(path, {}, None, seed=0)
     for part in Corpus(sources, weights, make_cutter).read_in_order():
         yield from part
@@ -308,14 +300,9 @@ def spool_path(folder: Path) -> Path:
 
 
 def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
-    """Save the standard input as a file, so that training can start over and resume.
-
-    folder (Path): where to put it.
-    stdin (Optional[IO[bytes]]): the input; the process's own if None.
-    RETURNS (Path): the file. If it exists, nothing is read, with a warning WL011.
-    RAISES (ValueError): EL157 if no text comes, EL155 if it is not in UTF-8; nothing is
-        saved then.
-    """
+    """Save the standard input as stdin.txt in a folder, so that training can start over and
+    resume. If it exists, nothing is read, with a warning WL011. RAISES (ValueError): EL157 if no
+    text comes, EL155 if it is not in UTF-8; nothing is saved then."""
     path = spool_path(folder)
     if path.exists():
         logger.warning(Warnings.WL011.format(path=path))

@@ -18,7 +18,7 @@ FINAL = frozenset(
 # May follow sentence-final punctuation, and belongs to the sentence.
 CLOSING = frozenset("\"'”’»)]}›」』）】")
 
-# Words that a tokenizer may know, some hundred bytes each.
+# Words that a tokenizer may know, about 100 bytes each.
 _MAX_WORDS = 100_000
 # Texts between spaces whose tokens a tokenizer may remember. With spaCy's 10,000, a fourth of a
 # text is split again and again.
@@ -122,8 +122,7 @@ class Cutter:
 
 
 def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:
-    """tokenizer (Callable[[str], Doc]): spaCy's. text (str): any. RETURNS (List[str]): its
-    words, without whitespace."""
+    """Tokenize a text, without whitespace."""
     return _get_words(make_doc(tokenizer, text))
 
 
@@ -132,21 +131,16 @@ def _get_words(doc: Doc) -> List[str]:
 
 
 def ends_sentence(word: str) -> bool:
-    """word (str): a token's text. RETURNS (bool): Whether a sentence may end after it:
-    sentence-final punctuation, or whitespace with a line break."""
+    """Whether a sentence may end after a word: sentence-final punctuation, or whitespace with a
+    line break."""
     if word.isspace():
         return "\n" in word
     return all(char in FINAL for char in word)
 
 
 def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
-    """Cut at the last sentence end in the second half of each window if there is one, else where
-    it is full.
-
-    words (Sequence[str]): texts of tokens.
-    window (int): most tokens of a window; at least 2.
-    YIELDS (Sequence[str]): the windows, which cover the words.
-    """
+    """Cut into windows of at most `window` words (at least 2): at the last sentence end in the
+    second half of each if there is one, else where it is full."""
     start = 0
     while start < len(words):
         end = min(start + window, len(words))
@@ -160,11 +154,7 @@ def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
 
 
 def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
-    """Cut after sentence-final punctuation, unless a lower-case word follows.
-
-    words (Sequence[str]): texts of tokens.
-    YIELDS (List[str]): the sentences, which cover the words.
-    """
+    """Cut after sentence-final punctuation, unless a lower-case word follows."""
     start = i = 0
     while i < len(words):
         i += 1
@@ -218,8 +208,7 @@ def make_doc(tokenize: Callable[[str], Doc], text: str) -> Doc:
 
 
 def cut_runs(text: str) -> List[str]:
-    """text (str): any. RETURNS (List[str]): its parts; a run of more than 500 punctuation marks is
-    cut every 500 marks."""
+    """Cut a run of more than 500 punctuation marks every 500 marks."""
     starts = [0]
     for run in _RUNS.finditer(text):
         starts += range(run.start() + _MAX_RUN, run.end(), _MAX_RUN)
@@ -227,8 +216,7 @@ def cut_runs(text: str) -> List[str]:
 
 
 def cut_long(text: str) -> List[str]:
-    """text (str): any. RETURNS (List[str]): the text, or, if it has more than 49,149 bytes, its
-    parts, which have less and are cut behind a line break, else a sentence, else a space, else
+    """Cut a text of more than 49,149 bytes behind a line break, else a sentence, else a space, else
     anywhere."""
     if len(text) <= _MAX_CHARS or len(text.encode("utf-8", "surrogatepass")) <= _MAX_BYTES:
         return [text]

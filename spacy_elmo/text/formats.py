@@ -55,8 +55,7 @@ def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
 
 
 def ends_with_returns(line: bytes) -> bool:
-    """line (bytes): the first one of a file. RETURNS (bool): Whether the lines of the file end
-    with carriage returns alone."""
+    """Whether the first line of a file says that its lines end with carriage returns alone."""
     return not line.endswith(b"\n") and b"\r" in line.strip(b"\r\n")
 
 
@@ -126,13 +125,8 @@ def _join_words(docs: DocBin, i: int, strings: StringStore) -> str:
 
 
 def load_docbin(path: Path) -> DocBin:
-    """Load a DocBin, if it is not larger than 4 GB when it is unpacked.
-
-    path (Path): a .spacy file, which may be compressed once more.
-    RETURNS (DocBin): as spaCy reads it.
-    RAISES (ValueError): if it is larger, with the reason alone; else whatever reading a file of
-        another kind raises.
-    """
+    """Load a .spacy file, which may be compressed once more, if it has at most 4 GB unpacked. Files
+    of another kind raise anything."""
     # In blocks: for one large read, a file would reserve the memory at once.
     buffer = BytesIO()
     with open_binary(path) as file:
@@ -178,14 +172,9 @@ def _find_last_character(line: bytes) -> int:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Read the lines of published data.
-
-    path (Path): in UTF-8, plain or .gz, .xz, .zst.
-    YIELDS (Line): the number of the line, from 1, and its text without the end.
-    RAISES (ValueError): EL100 if there is no file, EL103 if it is damaged, EL155 if it is not in
-        UTF-8, EL197 for a line of 10 MB or for lines that end with carriage returns alone, EL038
-        for .zst without its package.
-    """
+    """Read the lines of published data in UTF-8, plain or .gz, .xz, .zst. YIELDS (Line): the number
+    and the text of each. RAISES (ValueError): EL100, EL103, EL155 or EL197 for a file that cannot
+    be read."""
     require_file(path)
     number, offset = 0, 0
     try:
@@ -204,11 +193,8 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def read_blocks(path: Path) -> Iterator[List[Line]]:
-    """Read blocks of lines with empty lines between them, such as sentences in columns.
-
-    path (Path): as in `read_lines`.
-    YIELDS (List[Line]): the lines of a block, at least one. RAISES (ValueError): as `read_lines`.
-    """
+    """As `read_lines`, for blocks of lines with empty lines between them, such as sentences in
+    columns."""
     block: List[Line] = []
     for number, text in read_lines(path):
         if text.strip():
@@ -221,19 +207,17 @@ def read_blocks(path: Path) -> Iterator[List[Line]]:
 
 
 def split_cells(text: str) -> List[str]:
-    """text (str): a line of columns. RETURNS (List[str]): its cells, by tabs if there are any, else
-    by spaces."""
+    """Split a line of columns at tabs if there are any, else at spaces."""
     # A first cell may be empty.
     return text.rstrip(" \t\r\n").split("\t") if "\t" in text.strip() else split_spaces(text)
 
 
 def split_spaces(text: str) -> List[str]:
-    """text (str): a line of columns. RETURNS (List[str]): its cells, between spaces and tabs; other
-    spaces, such as that in "10 000", belong to words."""
+    """Split a line of columns at spaces and tabs; other spaces, such as that in "10 000", belong to
+    words."""
     return [cell for cell in text.strip("\r\n").replace("\t", " ").split(" ") if cell]
 
 
 def line_error(path: Path, number: int, problem: str) -> ValueError:
-    """path (Path): a file. number (int): of the line, from 1. problem (str): a clause. RETURNS
-    (ValueError): EL197, to be raised."""
+    """Make the error EL197 for a line, counted from 1; the problem is a clause."""
     return ValueError(Errors.EL197.format(path=path, line=number, problem=problem))

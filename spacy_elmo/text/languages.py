@@ -20,21 +20,21 @@ TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 
 
 def list_languages() -> List[str]:
-    """RETURNS (List[str]): codes: spaCy's own, and those that other packages registered."""
+    """List the codes of spaCy's languages, and of those that other packages registered."""
     builtin = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg]
     return sorted({*builtin, *registry.languages.get_all()})
 
 
 def require_language(lang: str) -> None:
-    """lang (str): a code. RAISES (ValueError): EL161 if spaCy has no such language."""
+    """RAISES (ValueError): EL161 if spaCy has no language with this code."""
     known = list_languages()
     if lang not in known:
         raise ValueError(Errors.EL161.format(lang=lang, known=", ".join(known)))
 
 
 def is_tokenizer_block(block: Any) -> bool:
-    """block (Any): from a file. RETURNS (bool): Whether it names a tokenizer with plain settings,
-    and nothing else of spaCy's registries."""
+    """Whether a value from a file names a tokenizer with plain settings, and nothing else of
+    spaCy's registries."""
     return isinstance(block, dict) and all(
         (key == "@tokenizers" or not key.startswith("@"))
         and (value is None or isinstance(value, (str, int, float)))
@@ -43,14 +43,9 @@ def is_tokenizer_block(block: Any) -> bool:
 
 
 def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
-    """Make the tokenizer that a pipeline with this config has.
-
-    lang (str): language code.
-    block (Dict[str, Any]): [nlp.tokenizer]; empty for the language's default.
-    RETURNS (Any): str -> Doc.
-    RAISES (ValueError): EL161 if there is no such language, EL089 if its tokenizer cannot be
-        made, such as without a package that it needs.
-    """
+    """Make the tokenizer, str -> Doc, that a pipeline with this language and [nlp.tokenizer]
+    (empty: the language's default) has. RAISES (ValueError): EL161 for an unknown language, EL089
+    if the tokenizer cannot be made, such as without a package that it needs."""
     require_language(lang)
     try:
         cls = get_lang_class(lang)
@@ -72,12 +67,8 @@ class StaticVectors(NamedTuple):
 
 
 def read_static_vectors(path: Path) -> StaticVectors:
-    """Read the vectors of a pipeline, as `spacy init vectors` writes it.
-
-    path (Path): a pipeline's folder, or the vocab folder in it.
-    RETURNS (StaticVectors): the table.
-    RAISES (ValueError): EL087 if there are no vectors.
-    """
+    """Read the vectors of a pipeline, as `spacy init vectors` writes it, from its folder or the
+    vocab folder in it. RAISES (ValueError): EL087 without vectors."""
     # Without the pipeline: its components are not needed.
     folder = path / "vocab" if (path / "config.cfg").exists() else path
     try:
@@ -97,9 +88,8 @@ def read_static_vectors(path: Path) -> StaticVectors:
 
 
 def find_rows(vectors: Vectors) -> NDArray:
-    """vectors (Vectors): from a file. RETURNS (NDArray): shape (n_words,), int32, the row of each
-    word. RAISES (ValueError): if one is below 0, which NumPy would count from the end; with the
-    reason alone."""
+    """Read the row of each word, int32, shape (n_words,). A row below 0, which NumPy would count
+    from the end, is a ValueError."""
     rows = np.fromiter(vectors.key2row.values(), dtype=np.int32)
     if rows.size and rows.min() < 0:
         raise ValueError("a row has a number below 0")

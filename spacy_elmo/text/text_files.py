@@ -53,8 +53,7 @@ _SIGNATURES = (
 
 
 def is_hidden(path: Path) -> bool:
-    """path (Path): a file, relative to the folder that is searched. RETURNS (bool): Whether its
-    name, or that of a folder above it, begins with a dot."""
+    """Whether the name of a file, or of a folder above it, begins with a dot."""
     return any(part.startswith(".") for part in path.parts)
 
 
@@ -132,20 +131,15 @@ def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
 
 
 def get_format(path: Path) -> str:
-    """path (Path): a file. RETURNS (str): The ending of its name without the dot and without that
-    of a compression; "txt" if there is none."""
+    """Get the ending of a file's name, without the dot and without that of a compression; "txt"
+    without one."""
     suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
     return suffixes[-1][1:] if suffixes else "txt"
 
 
 def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
-    """Open a file for reading, decompressed by the ending of its name.
-
-    path (Path): the file.
-    raw (Optional[BinaryIO]): its bytes as they are stored, if it is open already.
-    RETURNS (BinaryIO): its bytes.
-    RAISES (ValueError): EL038 for .zst without its package.
-    """
+    """Open a file for reading, decompressed by the ending of its name. `raw` is the file of the
+    stored bytes, if it is open already. RAISES (ValueError): EL038 for .zst without its package."""
     stored = path if raw is None else raw
     if path.suffix == ".gz":
         return cast(BinaryIO, gzip.open(stored, "rb"))
@@ -160,14 +154,8 @@ def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
 
 
 def decode(line: bytes, path: Path, offset: int) -> str:
-    """Decode a part of a file.
-
-    line (bytes): whole characters, if they are in UTF-8.
-    path (Path): the file, for messages.
-    offset (int): of the line in the decompressed file.
-    RETURNS (str): the text.
-    RAISES (ValueError): EL155 if it is not UTF-8, or contains NUL.
-    """
+    """Decode a part of a file that begins at `offset` (in decompressed bytes) and has whole
+    characters. RAISES (ValueError): EL155 if it is not UTF-8, or contains NUL."""
     wrong = line.find(b"\0")
     try:
         text = line.decode("utf-8")
