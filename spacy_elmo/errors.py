@@ -286,16 +286,12 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Language model and pretraining
     EL071 = (
-        "These words start with {found}, and a vocabulary with <S>, </S>, <UNK>, then has each "
-        "word once. Give the vocab.txt of a model."
+        "These words start with {found}. A vocabulary has <S>, </S>, <UNK>, then each word once. "
+        "Give the vocab.txt of a model."
     )
-    EL072 = (
-        "The cutoffs {cutoffs} of the adaptive softmax leave nothing of a vocabulary of "
-        '{n_words} words. Give at least one below that, or take the kind "full".'
-    )
-    EL073 = "[training.softmax] does not describe a softmax: {problem}."
+    EL073 = "[training.softmax] is not possible: {problem}."
     EL074 = (
-        "'{path}' has no softmax, so nothing can be predicted with it. Give a folder with "
+        "'{path}' has no softmax, so it cannot predict words. Give a folder with "
         "softmax.safetensors and vocab.txt, or with an AllenNLP softmax file (.hdf5) and "
         "vocab.txt."
     )
@@ -310,46 +306,34 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL090 = "[{section}] has no '{key}', only: {known}."
     EL091 = "[{section}] {key} = {value} is not possible, expected {expected}."
-    EL092 = "[training.optimizer] has settings that {name} does not take: {error}."
     EL093 = (
-        "No finite gradient in {n_steps} steps in a row, up to step {step}. The last "
-        "checkpoint is untouched: resume from it with `--resume` and a lower "
-        "`--training.learn_rate`, or a lower `--training.clip`."
+        "Training diverged, up to step {step}: {problem}. The last checkpoint is unchanged: resume "
+        "from it with `--resume` and a lower `--training.learn_rate`, or a lower "
+        "`--training.clip`."
     )
-    EL095 = "'{path}' holds a run already. Resume it with `--resume`, or give another folder."
+    EL095 = (
+        "'{path}' holds a run already, or a vocab.txt of something else. Resume the run with "
+        "`--resume`, or give an empty folder."
+    )
     EL096 = (
         "No checkpoint in '{path}' can be resumed from; see the warnings above. Restore one, "
-        "undo the changes to the config, or start in another folder, if you like from the "
+        "undo the changes to the config, or start in another folder, perhaps from the "
         "weights alone with `--paths.init FOLDER`."
     )
     EL097 = (
-        "The weights in '{path}' are of another shape than [bilm]. Configured and found: "
+        "The weights in '{path}' have another shape than [bilm]. Configured and found: "
         "{differences}. Set the found values in [bilm]."
     )
-    EL098 = "'{path}' is no pretraining config: {error}. Its sections are {known}."
-    EL099 = (
-        "Sequences into which the text is cut before it is shuffled: {n_sequences}, fewer than the "
-        "{n_shares} shares of the processes. Raise [corpus] buffer_tokens, or start fewer."
-    )
+    EL098 = "'{path}' is not a pretraining config: {error}. Its sections are {known}."
     EL160 = (
         "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
         "gradients and the state of the optimizer, and this machine has {total:.0f} GB. Lower "
         "the sizes in [bilm], or the size of the vocabulary in [corpus]."
     )
-    EL163 = (
-        "At step {step} some weights are infinite, or no numbers at all, so they are not saved. "
-        "The last checkpoint is untouched: resume from it with `--resume` and a lower "
-        "`--training.learn_rate`, or a lower `--training.clip`."
-    )
     EL169 = (
         "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
     )
-    EL180 = (
-        "[training.teachers.{name}] is {found}, expected a block with a kind, one of: {known}; and "
-        "a name of letters, numbers and underscores, such as words, that torch does not use itself "
-        "(as values)."
-    )
-    EL181 = "A teacher of the kind '{kind}' in [training.teachers] cannot be made: {problem}."
+    EL181 = "[training.teachers] has an impossible teacher of the kind '{kind}': {problem}."
     EL182 = (
         "There are no static vectors to learn from in '{path}': {problem}. Give the folder of a "
         "pipeline in which each word has its vector, as `python -m spacy init vectors` writes it."
@@ -361,28 +345,6 @@ class Errors(metaclass=ErrorsWithCodes):
     EL184 = (
         "There is no transformer to learn from in '{path}': {problem}. Give the folder of a "
         "Hugging Face encoder with config.json, model.safetensors and tokenizer.json."
-    )
-    EL185 = (
-        "A teacher of the kind '{kind}' needs whole sequences, and [training] state_steps = "
-        "{state_steps} cuts them. Set state_steps = 0, or leave the teacher out."
-    )
-    EL257 = (
-        "The training state in '{folder}' is not of this run: {error}. It was changed after it was "
-        "written. Remove this folder to resume from the checkpoint before it."
-    )
-    EL330 = (
-        "'{path}' has no softmax row for each word to predict (missing: {n_missing} of {n_words}), "
-        'and with [training] train_part = "lstms" none is learned. Predict the words that it has: '
-        "`--corpus.vocabulary` with its vocab.txt."
-    )
-    EL333 = (
-        "'{path}' was there before, and no run has written it, so it is not replaced. Give a new "
-        "or empty folder for the run, or move the file."
-    )
-    EL336 = (
-        "[training] batch_tokens = {batch_tokens} and state_steps = {state_steps} make rows of a "
-        "step: {n_rows}. Their {n_shares} shares, {accumulate} of each process (accumulate), would "
-        "be empty. Raise batch_tokens, or lower state_steps, accumulate or the number of processes."
     )
     # Tasks
     EL190 = (
@@ -749,7 +711,6 @@ class Warnings(metaclass=ErrorsWithCodes):
         "There are more than {max_types} distinct words: those with a "
         "count of at most {n_times} were dropped while counting."
     )
-    WL027 = "'{path}' is damaged ({problem}) and is created again."
     WL028 = (
         "The learning rate rises for {warmup_steps} steps ([training] warmup_steps), but the run "
         "has only {total_steps}: it comes to {share:.0%} of learn_rate. Train longer, lower "
@@ -760,24 +721,20 @@ class Warnings(metaclass=ErrorsWithCodes):
         "one step ([training] batch_tokens): each step reads the same text, more than once. "
         "Lower batch_tokens, or give more text."
     )
-    WL030 = (
-        "'{path}' has a model, but no checkpoint to resume from: the run starts over. The model "
-        "is kept as '{kept}'."
-    )
     WL062 = (
-        "The held-out text, '{path}', is another than before: its perplexity is not compared with "
-        "the best so far, and the next one is the best. `model-best` is kept until then."
+        "The held-out text '{path}' has changed, so its perplexity is not compared with the best "
+        "so far. The next one counts as the best; `model-best` is kept until then."
     )
     WL068 = (
-        "The transformer that teaches knows {n_known} of the {n_words} most frequent words; the "
-        "others have a piece that it does not know, and are not taught. Give one of the text's "
-        "language."
+        "The transformer of [training.teachers] knows {n_known} of the {n_words} most frequent "
+        "words; the others have an unknown piece and are left out. Give a transformer for the "
+        "text's language."
     )
     WL070 = (
-        "Of the tokens {share} are longer than {n_bytes} bytes: this is text without spaces "
-        "between words, of which a biLM learns nothing. Remove [nlp.tokenizer] from the config, so "
-        "that the language's own tokenizer cuts it (it may need a package, see spaCy's page of "
-        "the language), or give text whose words are separated."
+        "{share} of the tokens are longer than {n_bytes} bytes, so this seems to be text without "
+        "spaces between words, from which a biLM learns nothing. Remove [nlp.tokenizer] from the "
+        "config, so that the language's own tokenizer cuts it (it may need a package, see spaCy's "
+        "page of the language), or give text whose words are separated."
     )
     # Tasks
     WL034 = "The training data has arguments that {problem}."

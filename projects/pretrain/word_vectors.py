@@ -29,7 +29,7 @@ def main(
 ) -> None:
     """Write a pipeline with the vectors."""
     words = count_words(text, size, every)
-    encoder = load_encoder("transformer", str(transformer), layer)
+    encoder = load_encoder(str(transformer), layer)
     # Words of like length together: less padding.
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
     table = np.zeros((len(words), encoder.width), dtype="float32")

@@ -175,11 +175,11 @@ def _find_tokenizer(
     lang: str, options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[str, Optional[Dict[str, Any]]]:
     """Language and tokenizer of the config: those that the weights have learned, if they say so."""
-    from ..language_model.evaluation import find_said_tokenizer
+    from ..language_model.evaluation import find_recorded_tokenizer
 
     if weights is None or options is not None:
         return lang or "en", None
-    return find_said_tokenizer(str(weights), lang)
+    return find_recorded_tokenizer(str(weights), lang)
 
 
 def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[BiLMConfig]":

@@ -3,13 +3,14 @@
 import math
 import signal
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Iterator
 
 import typer
 
 from ..errors import Warnings
+from ..utils import count_things
 from .common import (
     INTERRUPTED,
     MOST_THREADS,
@@ -19,10 +20,13 @@ from .common import (
     read_pretraining_config,
     set_log_level,
 )
-from .run_lines import RunLines
 
 if TYPE_CHECKING:
     from ..pretraining.log import Report
+
+_HEADER = "    step    done    tokens  train loss   grad     rate   tok/s      left"
+# Lines between two headers.
+_N_LINES = 40
 
 
 def pretrain(
@@ -54,15 +58,18 @@ def pretrain(
         lines(news, total_steps)
         log(news, total_steps)
 
+    if math.isnan(max_minutes):
+        raise typer.BadParameter("--max-minutes: expected a number")
     log = RunLog(output)
     is_quiet = quiet or not log.is_first
     set_log_level(is_quiet)
     keep_memory()
     if threads:
         torch.set_num_threads(threads)
-    with exit_on_error(is_quiet) as console, closing(RunLines(console)) as lines:
+    with exit_on_error(is_quiet) as console, closing(_Lines(console)) as lines:
         settings = read_pretraining_config(config, ctx.args)
-        with _Stopper(max_minutes, console) as stopper:
+        stopper = Stopper(max_minutes)
+        with stopper.listening(console):
             progress = run(
                 settings,
                 output,
@@ -72,52 +79,23 @@ def pretrain(
                 should_stop=stopper,
             )
         is_stopped = stopper.is_over and progress.step < log.total_steps
-        rest = f" of {log.total_steps}, stopped: continue with `--resume`" if is_stopped else ""
+        rest = f" of {log.total_steps}, stopped: resume with `--resume`" if is_stopped else ""
         console.finish(output / "model-last", summary=f"Step {progress.step}{rest}")
     if stopper.signal == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
 
 
-class _Stopper:
-    """Whether training should stop, asked after every step: after a signal, or when the time is
-    up. A signal before the first step ends the command at once: there is nothing to save.
-    Signals are heard while its context is open.
+class Stopper:
+    """Whether training should stop, asked after every step: after Ctrl-C, SIGTERM, or when the
+    time is up. A second signal, or one before the first step, ends the command at once.
 
     max_minutes (float): from now; 0 for no end.
-    console (Console): of the command.
     """
 
-    def __init__(self, max_minutes: float, console: Console) -> None:
-        if math.isnan(max_minutes):
-            raise typer.BadParameter("--max-minutes: expected a number")
-        self.ends = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
-        self.console = console
+    def __init__(self, max_minutes: float) -> None:
+        self.ends = time.monotonic() + 60 * max_minutes if max_minutes else math.inf
         self.signal = 0
         self.has_trained = False
-        self.handlers: Dict[int, Any] = {}
-
-    def __enter__(self) -> "_Stopper":
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self.handlers[number] = signal.signal(number, self._listen)
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        is_early = bool(self.signal) and not self.has_trained and error is not None
-        if is_early:
-            self.console.fail(Warnings.WL010)
-        for number, handler in self.handlers.items():
-            # Python does not know a handler of another language's.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if is_early and not isinstance(error, SystemExit):
-            # The signal ended code that then failed while it cleaned up: torch's stack of modes
-            # is left short if an exception comes between its taking off and putting back.
-            raise SystemExit(128 + self.signal) from error
-
-    def _listen(self, number: int, frame: Any) -> None:
-        # Nothing is printed here: a stream that is being written to cannot be written to.
-        self.signal = number
-        if not self.has_trained:
-            raise SystemExit(128 + number)
 
     def __call__(self) -> bool:
         self.has_trained = True
@@ -125,4 +103,75 @@ class _Stopper:
 
     @property
     def is_over(self) -> bool:
+        """RETURNS (bool): Whether a signal came or the time is up."""
         return bool(self.signal) or time.monotonic() >= self.ends
+
+    @contextmanager
+    def listening(self, console: Console) -> Iterator[None]:
+        """Handle signals until the context ends.
+
+        console (Console): prints WL010 if nothing was trained.
+        """
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        handlers = [signal.signal(number, self._handle) for number in numbers]
+        try:
+            yield
+        except BaseException as err:
+            if not self.signal or self.has_trained:
+                raise
+            console.fail(Warnings.WL010)
+            # Code that the signal interrupted may have failed while it cleaned up.
+            raise SystemExit(128 + self.signal) from err
+        finally:
+            for number, handler in zip(numbers, handlers):
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        # Nothing is printed here, since a stream may be in the middle of a write.
+        is_second = bool(self.signal)
+        self.signal = number
+        if is_second or not self.has_trained:
+            raise SystemExit(128 + number)
+
+
+class _Lines:
+    """A line for each report, and a bar below them on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._n_lines = 0
+        self._bar: Any = None
+
+    def __call__(self, report: "Report", total_steps: int) -> None:
+        if self._bar is None:
+            self._bar = self.console.track(total=total_steps, initial=report.step, unit="steps")
+        self._bar.update(report.step - self._bar.n)
+        self._bar.set_postfix_str(f"{report.tokens_per_second:.0f} tokens/s", refresh=False)
+        if self._n_lines % _N_LINES == 0:
+            self.console.tell(_HEADER)
+        self._n_lines += 1
+        self.console.tell(_format(report, total_steps))
+        if report.dev is not None:
+            forward, backward, mean = report.dev.perplexities
+            self.console.inform(
+                f"Exact held-out perplexity {mean:.2f} (forward {forward:.2f}, backward "
+                f"{backward:.2f}; {count_things(report.dev.n_sequences, 'sequence')}, "
+                f"{count_things(report.dev.n_targets, 'prediction')})"
+                + (", the best so far" if report.is_best else "")
+            )
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _format(report: "Report", total_steps: int) -> str:
+    done = report.step / total_steps
+    each = report.n_tokens / report.step
+    left = (total_steps - report.step) * each / report.tokens_per_second
+    return (
+        f"{report.step:8d} {done:7.1%} {report.n_tokens / 1e6:8.2f}M {report.loss:11.4f} "
+        f"{report.gradient_norm:6.2f} {report.learn_rate:8.5f} {report.tokens_per_second:7.0f} "
+        f"{int(left // 3600):3d}h {int(left % 3600 // 60):02d}m"
+    )

@@ -23,8 +23,10 @@ from .objective import LanguageModel
 from .readings import LMBatch, make_lm_batch, make_stream_batches
 from .vocabulary import UNK_WORD, Vocabulary
 
-# Rows whose probabilities over the vocabulary are held at a time.
+# Rows whose probabilities over the vocabulary are in memory at a time.
 _ROWS = 512
+# Tokens of a pass; steps, if the state is carried from one sequence to the next.
+_BATCH_TOKENS = 4096
 
 
 @dataclass
@@ -104,7 +106,7 @@ def measure(
     sequences: Sequence[Sequence[str]],
     *,
     stream: bool = False,
-    batch_tokens: int,
+    batch_tokens: int = _BATCH_TOKENS,
 ) -> Perplexity:
     """Score a text.
 
@@ -147,9 +149,13 @@ def _batches(
 
 
 def read_settings(checkpoint: Path) -> Dict[str, Any]:
-    """checkpoint (Path): a folder. RETURNS (Dict[str, Any]): how the run read and measured text
-    that made it, by its meta.json, which may be a stranger's; else what is usual. RAISES
-    (ValueError): EL169 for impossible values."""
+    """Read how the run that made a checkpoint read and measured text.
+
+    checkpoint (Path): a folder; its meta.json may come from a stranger.
+    RETURNS (Dict[str, Any]): "cut", "max_tokens", "limit", "stream", "lang" and "tokenizer";
+        the usual values where meta.json does not have them.
+    RAISES (ValueError): EL169 for impossible values.
+    """
     meta = read_meta(checkpoint)
     block = meta.get("evaluation") or {}
     values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
@@ -166,22 +172,19 @@ def read_settings(checkpoint: Path) -> Dict[str, Any]:
     for key, (default, is_possible, expected) in checks.items():
         value = values.get(key)
         if value is not None and not is_possible(value):
-            shown = shorten(repr(value), 100)
-            raise ValueError(
-                Errors.EL169.format(
-                    path=checkpoint / META_FILE, key=key, value=shown, expected=expected
-                )
-            )
+            path, shown = checkpoint / META_FILE, shorten(repr(value), 100)
+            text = Errors.EL169.format(path=path, key=key, value=shown, expected=expected)
+            raise ValueError(text)
         # {} is the tokenizer of the language.
         settings[key] = default if value is None else value
     return settings
 
 
 def find_tokenizer(weights: str, lang: str = "") -> Tuple[str, Dict[str, Any]]:
-    """Find what cuts text into the words that a biLM has learned.
+    """Find the language and tokenizer that a biLM was trained with.
 
     weights (str): its folder or name; "" for the bundled one.
-    lang (str): a language that was asked for; "" for that of the weights.
+    lang (str): another language; "" for the one of the weights.
     RETURNS (Tuple[str, Dict[str, Any]]): language code and block of the tokenizer, for
         `make_tokenizer`.
     RAISES (ValueError): as `read_settings`.
@@ -190,21 +193,11 @@ def find_tokenizer(weights: str, lang: str = "") -> Tuple[str, Dict[str, Any]]:
     return lang or settings["lang"], settings["tokenizer"]
 
 
-def find_said_tokenizer(weights: str, lang: str = "") -> Tuple[str, Optional[Dict[str, Any]]]:
-    """As `find_tokenizer`, for a config: what the weights do not say is left to that.
-
-    weights (str), lang (str): as for `find_tokenizer`.
-    RETURNS (Tuple[str, Optional[Dict[str, Any]]]): language code, and block of the tokenizer: None
-        if they do not say it, {} for that of the language.
-    RAISES (ValueError): as `read_settings`.
-    """
+def find_recorded_tokenizer(weights: str, lang: str = "") -> Tuple[str, Optional[Dict[str, Any]]]:
+    """As `find_tokenizer`, with None for the tokenizer if the weights do not record it."""
     lang, tokenizer = find_tokenizer(weights, lang)
-    is_said = read_meta(CheckpointFiles.of(weights).path).get("tokenizer") is not None
-    return lang, tokenizer if is_said else None
-
-
-# Tokens of a pass; in a stream, steps of it.
-_BATCH_TOKENS = 4096
+    is_recorded = read_meta(CheckpointFiles.of(weights).path).get("tokenizer") is not None
+    return lang, tokenizer if is_recorded else None
 
 
 def evaluate_checkpoint(
@@ -218,8 +211,7 @@ def evaluate_checkpoint(
     limit: Optional[int] = None,
     lang: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """Measure the exact perplexity of a text, per token, the end of each sequence
-    counted.
+    """Measure the exact perplexity of a text, per token and end of sequence.
 
     checkpoint (Path): folder of any known format, with a softmax.
     text (str): file, folder or glob.
@@ -248,7 +240,6 @@ def evaluate_checkpoint(
     require_least("limit", limit, 0)
     lang = before["lang"] if lang is None else lang
     make_cutter = cutter_maker(lang, before["tokenizer"], max_tokens=max_tokens, cut=cut)
-    # What is wrong with the text is known before a model is loaded.
     of_text = read_all_sequences(text, make_cutter)
     model, vocabulary, _ = load_language_model(files)
     restrict = None if vocab is None else _read_restriction(vocab, vocabulary)
@@ -256,7 +247,7 @@ def evaluate_checkpoint(
     if not sequences:
         raise ValueError(Errors.EL094.format(path=text))
     scorer = Scorer(model, vocabulary, restrict)
-    result = measure(scorer, sequences, stream=stream, batch_tokens=_BATCH_TOKENS)
+    result = measure(scorer, sequences, stream=stream)
     forward, backward, mean = result.perplexities
     return {
         "forward": forward,
@@ -275,14 +266,8 @@ def evaluate_checkpoint(
 
 
 def sample(sequences: List[List[str]], limit: int, *, in_order: bool = False) -> List[List[str]]:
-    """Take some of a text's sequences, always the same ones.
-
-    sequences (List[List[str]]): any number.
-    limit (int): most of them; 0 for all.
-    in_order (bool): whether the state is carried from one to the next, so that none
-        between them may be missing.
-    RETURNS (List[List[str]]): so many, from all over the list or its first ones.
-    """
+    """Choose at most `limit` sequences (0: all), always the same ones, evenly from the whole list,
+    or its first ones if `in_order`, where the state is carried from one to the next."""
     if not limit or len(sequences) <= limit:
         return sequences
     if in_order:

@@ -12,10 +12,10 @@ from .softmax import SoftmaxModule
 
 
 class Lesson(NamedTuple):
-    """What a biLM made of a batch.
+    """Outputs of a biLM for a batch, which teachers read.
 
-    batch (LMBatch): what it read.
-    vectors (Tensor): of the batch's distinct words, shape (n_words, width // 2).
+    batch (LMBatch): the words that were read.
+    vectors (Tensor): word vectors of the distinct words, shape (n_words, width // 2).
     forward, backward (List[Tensor]): outputs of each LSTM layer in the order of the readings,
         each (n_targets, width // 2).
     """
@@ -27,18 +27,21 @@ class Lesson(NamedTuple):
 
 
 class Teacher(nn.Module):
-    """What every teacher can do. Its parameters are the head's."""
+    """Base class of teachers: further losses of pretraining. The parameters are those of the
+    head, which is trained with the biLM and not written to the models of a run."""
 
     def loss(self, lesson: Lesson) -> Tensor:
-        """lesson (Lesson): what the biLM made. RETURNS (Tensor): a scalar, in float32,
-        summed over what both directions read, as the loss of the language model is: so
-        it does not matter how a step is shared out. It has a gradient for every
-        parameter, also where there is nothing to learn."""
+        """Compute the loss of a batch, with a gradient for every parameter, also in batches
+        without anything to learn.
+
+        lesson (Lesson): outputs of the biLM.
+        RETURNS (Tensor): a scalar, float32, summed over both directions. It may not depend on
+            how a step is divided among processes.
+        """
         raise NotImplementedError
 
     def describe(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): what has to be the same when a run is resumed, in JSON's
-        types."""
+        """RETURNS (Dict[str, Any]): what must not change when a run is resumed, in JSON types."""
         raise NotImplementedError
 
 
@@ -47,10 +50,10 @@ class LanguageModel(nn.Module):
     after it. The directions share the word vectors and the softmax, nothing else.
 
     bilm (BiLM): the network.
-    softmax (SoftmaxModule): what both directions predict with.
-    dropout (float): chance that a number is dropped: of the word vectors, and of each
-        LSTM layer's output; between 0 and 1.
-    teachers (Optional[Mapping[str, Teacher]]): what else the biLM learns from, by name.
+    softmax (SoftmaxModule): the softmax of both directions.
+    dropout (float): probability of dropping a number of the word vectors and of the output of
+        each LSTM layer, in [0, 1).
+    teachers (Optional[Mapping[str, Teacher]]): further losses, by name.
 
     Source: Peters et al. 2018, section 3.1; dropout as bilm-tf `training.py`.
     """
@@ -68,22 +71,15 @@ class LanguageModel(nn.Module):
         self.teachers = nn.ModuleDict(teachers or {})
         self.dropout = nn.Dropout(dropout)
 
-    def train_lstms_alone(self) -> None:
-        """Leave the word encoder and the softmax as they are: no gradient is computed for
-        them."""
-        self.requires_grad_(False)
-        for trained in (self.bilm.forward_lstm, self.bilm.backward_lstm, self.teachers):
-            trained.requires_grad_(True)
-
     def forward(
         self, batch: LMBatch, state: Optional[BiLMState] = None
     ) -> Tuple[Tensor, BiLMState]:
         """Compute the losses of a batch.
 
-        batch (LMBatch): what to read and to predict.
+        batch (LMBatch): inputs and targets.
         state (Optional[BiLMState]): before the first step; None for zeros.
         RETURNS (Tuple[Tensor, BiLMState]): the training loss in nats, summed over both
-            directions, and that of each teacher, shape (1 + n_teachers,); and the state
+            directions, then the loss of each teacher, shape (1 + n_teachers,); and the state
             after the batch, detached.
         """
         lesson, after = self._read_all(batch, state)
@@ -98,9 +94,9 @@ class LanguageModel(nn.Module):
     def read(
         self, batch: LMBatch, state: Optional[BiLMState] = None
     ) -> Tuple[List[Tensor], BiLMState]:
-        """Compute what the softmax reads.
+        """Compute the inputs of the softmax.
 
-        batch (LMBatch): what to read.
+        batch (LMBatch): inputs.
         state (Optional[BiLMState]): before the first step; None for zeros.
         RETURNS (Tuple[List[Tensor], BiLMState]): the top layer of the forward and of the
             backward direction, each (n_targets, width // 2), in the order of the
@@ -129,8 +125,8 @@ class LanguageModel(nn.Module):
         state: BiLMState,
         direction: int,
     ) -> Tuple[List[Tensor], List[LayerState]]:
-        """RETURNS (Tuple[List[Tensor], List[LayerState]]): outputs of each layer, its last
-        with dropout; and the last states."""
+        """Run the LSTMs of one direction: outputs of each layer, with dropout on the last, and
+        final states."""
         stack = (self.bilm.forward_lstm, self.bilm.backward_lstm)[direction]
         X = vectors[torch.from_numpy(reading.inputs).to(vectors.device)]
         before = list(zip(state.hidden[:, direction], state.cell[:, direction]))

@@ -1,4 +1,4 @@
-"""`LMBatch`: what each direction reads of a batch, and what it has to predict."""
+"""`LMBatch`: inputs and targets of both directions."""
 
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Sequence, Tuple
@@ -24,7 +24,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class LMBatch:
-    """Sequences to learn from. Both directions have as many rows at each step.
+    """Sequences to learn from. Both directions have equally many rows at each step.
 
     words (List[str]): Distinct words.
     batch_sizes (List[int]): Rows of each step, never growing.
@@ -72,9 +72,9 @@ def make_stream_batches(
     vocabulary: Vocabulary,
     skip: int = 0,
 ) -> Iterator[LMBatch]:
-    """Make batches that each start from the state after the one before. The backward
-    direction reads the sequences of a row in the opposite order, so that what it carries
-    over is what really comes after.
+    """Make batches that each start from the state after the previous batch. The backward
+    direction reads the sequences of a row in reverse order, so that its state comes from the
+    text that follows.
 
     rows (Sequence[Sequence[Sequence[str]]]): for each row, its sequences in order.
     n_steps (int): steps of a batch; the last one's are fewer.
@@ -104,7 +104,7 @@ def make_stream_batches(
 def _stream(
     sequences: Sequence[Sequence[str]], vocabulary: Vocabulary, *, reverse: bool
 ) -> Tuple[List[str], NDArray]:
-    """What one direction reads of a row, word by word, and what it predicts."""
+    """Inputs and targets of one direction of a row, word by word."""
     first, last = vocabulary.words[:2]
     words: List[str] = []
     targets: List[str] = []

@@ -12,14 +12,10 @@ from torch.nn import functional as F
 
 from ..errors import Errors
 from ..registry import softmaxes
-from ..utils import require_least
-
-# Of a step: more than a vocabulary has words.
-_MOST_SAMPLES = 100_000_000
 
 
 class SoftmaxModule(nn.Module):
-    """What every softmax can do. See `Softmax` for the shapes.
+    """Base class. See `Softmax` for the shapes.
 
     kind (str): its registered name.
     """
@@ -83,10 +79,9 @@ class SampledSoftmax(Softmax):
 
     def __init__(self, width: int, n_words: int, n_samples: int = 4096) -> None:
         super().__init__(width, n_words)
-        if type(n_samples) is not int or n_samples > _MOST_SAMPLES:
-            problem = f"n_samples = {n_samples}, expected a whole number, at most {_MOST_SAMPLES}"
+        if type(n_samples) is not int or n_samples < 1:
+            problem = f"n_samples = {n_samples!r}, expected a whole number, at least 1"
             raise ValueError(Errors.EL073.format(problem=problem))
-        require_least("n_samples", n_samples, 1)
         self.n_samples = n_samples
         ranks = torch.arange(n_words, dtype=torch.float64)
         share = torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1)
@@ -111,7 +106,7 @@ class SampledSoftmax(Softmax):
 
 
 def _true_logits(hidden: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
-    """Logit of each row with a weight of its own, shape (n_rows,)."""
+    """Logit of the true word of each row, shape (n_rows,)."""
     return (hidden.float() * weight.float()).sum(dim=1) + offsets
 
 
@@ -141,7 +136,8 @@ class AdaptiveSoftmax(SoftmaxModule):
         super().__init__()
         within = [cutoff for cutoff in cutoffs if 0 < cutoff < n_words]
         if not within:
-            raise ValueError(Errors.EL072.format(cutoffs=list(cutoffs), n_words=n_words))
+            problem = f"cutoffs = {list(cutoffs)}, expected one below the {n_words} words"
+            raise ValueError(Errors.EL073.format(problem=problem))
         self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
             width, n_words, within, div_value=div_value, head_bias=True
         )
@@ -150,8 +146,7 @@ class AdaptiveSoftmax(SoftmaxModule):
         """As `Softmax.loss`."""
         with torch.autocast(hidden.device.type, enabled=False):
             loss = -self.softmax(hidden.float(), targets).output.sum()
-        # A cluster without a word in this batch has a gradient too: several processes
-        # exchange all of them.
+        # Clusters without a word in this batch need a gradient, since DDP exchanges all.
         return loss + 0.0 * sum(weight.sum() for weight in self.parameters())
 
     def log_probs(self, hidden: Tensor) -> Tensor:
@@ -167,7 +162,7 @@ def make_softmax(kind: str, width: int, n_words: int, **settings: Any) -> Softma
     n_words (int): words of the vocabulary.
     settings (Any): further arguments of that softmax.
     RETURNS (SoftmaxModule): with random weights.
-    RAISES (ValueError): EL073 for an unknown name or a setting that it does not have.
+    RAISES (ValueError): EL073 for an unknown name or impossible settings.
     """
     makers: Dict[str, Callable[..., SoftmaxModule]] = softmaxes.get_all()
     if not isinstance(kind, str) or kind not in makers:
@@ -176,15 +171,14 @@ def make_softmax(kind: str, width: int, n_words: int, **settings: Any) -> Softma
     try:
         return makers[kind](width, n_words, **settings)
     except (TypeError, ValueError, ArithmeticError, RuntimeError) as err:
-        if str(err).startswith("[EL"):  # ours already
+        if str(err).startswith("[EL"):
             raise
         raise ValueError(Errors.EL073.format(problem=err)) from err
 
 
 def split_softmax(block: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
-    """block (Dict[str, Any]): [training.softmax]. RETURNS (Tuple[str, Dict[str, Any]]):
-    its kind, and the other settings. RAISES (ValueError): EL073 for one that follows from
-    model and text."""
+    """Split [training.softmax] into its kind and the other settings (EL073 for those that follow
+    from model and text)."""
     settings = dict(block)
     for key in ("width", "n_words"):
         if key in settings:
@@ -201,8 +195,7 @@ _GPU_ROWS = 4096
 
 
 class _Gradients(NamedTuple):
-    """Of the loss, each in the shape of its argument of `softmax_loss`; None where the words are
-    not trained."""
+    """Gradients in the shapes of the arguments of `softmax_loss`; None if not needed."""
 
     hidden: Tensor
     weight: Optional[Tensor]
@@ -262,9 +255,7 @@ def _rows_at_a_time(n_words: int, device: torch.device) -> int:
 
 
 def _compute_logits(h: Tensor, W_t: Tensor, offsets: Tensor, product: Tensor, out: Tensor) -> None:
-    """h (Tensor): (n, width). W_t (Tensor): (width, n_words). offsets (Tensor): (n_words,).
-    product (Tensor): scratch in the type of h, (n, n_words). out (Tensor): gets the logits,
-    (n, n_words)."""
+    """Write h W_t + offsets into `out`, (n, n_words). product: scratch in the type of h."""
     if h.dtype == out.dtype:
         torch.addmm(offsets, h, W_t, out=out)
     else:
@@ -273,9 +264,8 @@ def _compute_logits(h: Tensor, W_t: Tensor, offsets: Tensor, product: Tensor, ou
 
 
 def _exponentiate(logits: Tensor, true: Tensor, hits: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """logits (Tensor): (n, n_words), replaced by exp(logit - top). true, hits (Tensor): (n,).
-    RETURNS top, the highest logit of each row; exp(true - top); and the sum of both
-    exponentials: each (n,)."""
+    """Replace logits by exp(logit - top). Return top, the highest logit of each row,
+    exp(true - top), and the sum of all exponentials, each (n,)."""
     # The true word is counted through `true` alone.
     is_hit = torch.nonzero(hits >= 0)[:, 0]  # (n_hits,)
     logits[is_hit, hits[is_hit]] = -torch.inf
@@ -294,9 +284,8 @@ def _add_gradients(
     product: Tensor,
     factor: Tensor,
 ) -> None:
-    """h (Tensor): (n, width). W (Tensor): (n_words, width). exps (Tensor): from
-    `_exponentiate`, (n, n_words); overwritten. product (Tensor): scratch in the type of h,
-    (n, n_words). factor (Tensor): exps * factor are probabilities, (n, 1)."""
+    """exps (Tensor): from `_exponentiate`, (n, n_words); overwritten. product (Tensor): scratch
+    in the type of h. factor (Tensor): exps * factor are probabilities, (n, 1)."""
     d_weight, d_offsets = gradients.weight, gradients.offsets
     if h.dtype == exps.dtype and (d_weight is None or h.dtype == d_weight.dtype):
         # Scaling what is narrow saves a pass over the logits.
@@ -324,7 +313,7 @@ def softmax_loss(
     weight (Tensor): words to tell the true one from, shape (n_words, width).
     offsets (Tensor): added to their logits, shape (n_words,).
     true (Tensor): logit of the true word, shape (n_rows,).
-    hits (Tensor): row of `weight` that is the true word, -1 if none; int64, (n_rows,).
+    hits (Tensor): row of `weight` with the true word, or -1; int64, (n_rows,).
     RETURNS (Tensor): the loss in nats, a scalar, with gradients for the first four.
     """
     device = hidden.device.type

@@ -37,13 +37,13 @@ class Vocabulary:
         return isinstance(other, Vocabulary) and self.words == other.words
 
     def knows(self, word: str) -> bool:
-        """word (str): any word. RETURNS (bool): whether it has a row of its own; those of
-        boundaries and of unknown words are no word's."""
+        """word (str): any word. RETURNS (bool): whether it has its own row; the special words
+        have not."""
         return self.ids.get(word, -1) >= len(SPECIAL_WORDS)
 
     def encode(self, words: Iterable[str]) -> NDArray:
-        """words (Iterable[str]): any words. RETURNS (NDArray): their rows, that of
-        `<UNK>` for those outside, int64."""
+        """words (Iterable[str]): any words. RETURNS (NDArray): their rows, int64; the row of
+        `<UNK>` for unknown words."""
         unknown = self.ids[UNK_WORD]
         return np.array([self.ids.get(word, unknown) for word in words], dtype=np.int64)
 
@@ -60,7 +60,7 @@ class WordCounter:
         self.lengths: Counter[int] = Counter()
         self.n_tokens = 0
         self.n_sequences = 0
-        # Words with at most so many occurrences were forgotten at some time.
+        # Words with at most this count were forgotten at some time.
         self.pruned_below = 0
 
     def add(self, sequences: Iterable[Sequence[str]]) -> None:
@@ -78,11 +78,10 @@ class WordCounter:
     def make_vocabulary(self, size: int, min_count: int, include: Iterable[str] = ()) -> Vocabulary:
         """Choose the words to predict.
 
-        size (int): most words, the special ones counted; 0 for no limit. Words to
-            include come on top.
+        size (int): most words, with the special ones; 0 for no limit. Included words are added.
         min_count (int): least occurrences of a word.
         include (Iterable[str]): words that must be in it.
-        RETURNS (Vocabulary): by frequency; words of one count in the order of their text.
+        RETURNS (Vocabulary): by frequency, then by the alphabet.
         """
         for word in SPECIAL_WORDS:
             del self.counts[word]
@@ -94,14 +93,14 @@ class WordCounter:
         return Vocabulary([*SPECIAL_WORDS, *chosen])
 
     def count_long(self, n_bytes: int) -> int:
-        """n_bytes (int): of a word in UTF-8. RETURNS (int): how many tokens have more."""
+        """RETURNS (int): Tokens with more than n_bytes bytes in UTF-8."""
         return sum(n for word, n in self.counts.items() if count_bytes(word) > n_bytes)
 
     def count_known(self, vocabulary: Vocabulary) -> int:
-        """vocabulary (Vocabulary): words. RETURNS (int): how many tokens it covers."""
+        """RETURNS (int): Tokens that are in the vocabulary."""
         return sum(self.counts[word] for word in vocabulary.words)
 
 
 def _is_line(word: str) -> bool:
-    """Whether a word can be a line of vocab.txt."""
+    """Whether vocab.txt can hold the word in a line."""
     return bool(word) and "\n" not in word and not word.endswith("\r")

@@ -15,72 +15,54 @@ from .config import check_keys
 
 PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
-# More is no config.
 _MOST_BYTES = 10_000_000
+_CONFIG_ERRORS = (
+    ConfigValidationError,
+    configparser.Error,
+    ValueError,
+    KeyError,
+    RecursionError,
+)
+# Languages whose words no space separates: they need their own tokenizers.
+_WITHOUT_SPACES = ("ja", "th", "zh")
 
 
 def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-    """Read a config. What it leaves out is taken from the template; the blocks
-    [nlp.tokenizer], [training.optimizer] and [training.softmax] are taken whole. An [nlp] without a
-    tokenizer has the language's own.
+    """Read a config. Missing keys are taken from the template; the blocks [nlp.tokenizer],
+    [training.optimizer] and [training.softmax] are replaced as a whole. Without a tokenizer,
+    [nlp] has the one of the language.
 
     path (Path): the file.
     overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
-        than the file's comes without the settings of that one.
+        than in the file starts without the settings of that one.
     RETURNS (Dict[str, Any]): the sections, interpolated.
-    RAISES (ValueError): EL098 if it is no config or has another section, EL090 for a path
-        that nothing uses, EL100 to EL103 if it cannot be read.
+    RAISES (ValueError): EL098 if it is not a config or has another section, EL090 for an
+        unused path, EL100 to EL103 if it cannot be read.
     """
-    given = _parse(path, _decode(path), interpolate=False)
-    for section in given:
-        if section not in _SECTIONS:
-            raise _no_config(path, f"[{section}]")
-    config = read_template("pretrain")
-    known_paths = tuple(config["paths"])
-    _overlay(config, given)
-    if "nlp" in given and "tokenizer" not in given["nlp"]:
-        del config["nlp"]["tokenizer"]
-    kind = (overrides or {}).get("training.softmax.kind")
-    if kind is not None and kind != config["training"]["softmax"].get("kind"):
-        config["training"]["softmax"] = {"kind": kind}
-    text = _write(path, config)
-    loaded = dict(_parse(path, text, overrides=dict(overrides or {})))
+    overrides = dict(overrides or {})
+    try:
+        given = Config().from_str(read_file(path, _MOST_BYTES).decode("utf-8"), interpolate=False)
+        unknown = [section for section in given if section not in _SECTIONS]
+        if unknown:
+            raise configparser.Error(f"[{unknown[0]}]")
+        config = read_template("pretrain")
+        known_paths = tuple(config["paths"])
+        _overlay(config, given)
+        if "nlp" in given and "tokenizer" not in given["nlp"]:
+            del config["nlp"]["tokenizer"]
+        kind = overrides.get("training.softmax.kind", config["training"]["softmax"].get("kind"))
+        if kind != config["training"]["softmax"].get("kind"):
+            config["training"]["softmax"] = {"kind": kind}
+        text = config.to_str()
+        loaded = dict(Config().from_str(text, overrides=overrides))
+    except _CONFIG_ERRORS as err:
+        if str(err).startswith("[EL"):
+            raise
+        known = ", ".join(_SECTIONS)
+        raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
     unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
     check_keys(unused, known_paths, "paths")
     return loaded
-
-
-def _decode(path: Path) -> str:
-    try:
-        return read_file(path, _MOST_BYTES).decode("utf-8")
-    except UnicodeDecodeError as err:
-        raise _no_config(path, err) from err
-
-
-def _parse(path: Path, text: str, **settings: Any) -> Config:
-    """Read what the file says, or what it says over the template."""
-    try:
-        return Config().from_str(text, **settings)
-    # What configparser finds wrong comes as it is, what confection does not expect, too.
-    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
-        raise _no_config(path, err) from err
-
-
-def _write(path: Path, config: Config) -> str:
-    """Interpolate what the file says and the template."""
-    try:
-        return config.to_str()
-    # A "${" that is no reference is found here only.
-    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
-        raise _no_config(path, err) from err
-
-
-def _no_config(path: Path, error: object) -> ValueError:
-    return ValueError(Errors.EL098.format(path=path, error=error, known=", ".join(_SECTIONS)))
-
-
-# Languages whose words no space separates: their own tokenizers are needed.
-_WITHOUT_SPACES = ("ja", "th", "zh")
 
 
 def make_pretraining_config(

@@ -1,4 +1,4 @@
-"""What a pretraining run would be trained on, before it is."""
+"""`describe_corpus`: the text of a pretraining run, its words, and the time a run takes here."""
 
 import time
 from pathlib import Path
@@ -11,25 +11,17 @@ from ..language_model.objective import LanguageModel
 from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
 from ..utils import read_peak_memory, show_name
-from .config import RunConfig, make_optimizer
-from .prepare import find_init, make_model, make_shape
+from .config import RunConfig, make_shape
+from .prepare import find_init, make_model
 from .stream import BatchStream
-from .words import (
-    choose_vocabulary,
-    count_words,
-    open_corpus,
-    read_dev,
-    read_given_words,
-    read_vectors,
-)
+from .words import choose_vocabulary, count_words, open_corpus, read_dev, read_vectors
+
+# Steps that are timed, after one that is not.
+_N_STEPS = 3
 
 
 class Share(float):
     """A part of a whole, shown in percent."""
-
-
-# Steps that are timed, after one that is not.
-_N_STEPS = 3
 
 
 def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
@@ -37,23 +29,28 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
 
     config (RunConfig): the run.
     folder (Path): where the standard input is saved.
-    RETURNS (Dict[str, Any]): figures by their names. Warnings WL028 and WL029 tell of a run
-        that is shorter than its warm-up, and of a text that is less than a step.
+    RETURNS (Dict[str, Any]): figures by their names. Warns of a run that is shorter than its
+        warm-up (WL028), and of a text that is shorter than a step (WL029).
     RAISES (ValueError): as a run that starts.
     """
     corpus = open_corpus(config, folder)
     read_dev(config)
-    find_init(config.paths, config.bilm, config.training.init_part)
-    given = read_given_words(config.corpus)
+    find_init(config)
     vectors = read_vectors(config)
+    if config.corpus.vocabulary:
+        choose_vocabulary(None, config.corpus)  # raises its errors before the text is counted
     counter = count_words(corpus)
-    vocabulary = choose_vocabulary(counter, config.corpus, given)
+    vocabulary = choose_vocabulary(counter, config.corpus)
     shape = make_shape(config.bilm, len(vocabulary), vectors)
     model = make_model(config.training, shape, vocabulary, vectors)
     rate = _time_steps(model, config, corpus, vocabulary)
     memory = read_peak_memory() / 1e6
     n_targets = counter.n_tokens + counter.n_sequences
     config.warn_of_length(n_targets)
+    n_steps = config.count_steps(n_targets)
+    n_total = n_targets * config.training.max_epochs
+    if config.training.max_steps:
+        n_total = n_steps * config.training.batch_tokens
     return {
         "files": sum(len(source.files) for source in corpus.sources.values()),
         "bytes, as stored": sum(source.n_bytes for source in corpus.sources.values()),
@@ -61,7 +58,9 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
         "parameters, softmax included": sum(p.numel() for p in model.parameters()),
         "memory of one process after these steps, without the shuffled text, MB": memory,
         "tokens per second here": round(rate),
-        **_describe_length(config, n_targets, rate),
+        "steps of the whole run": n_steps,
+        "tokens of the whole run": round(n_total),
+        "hours of the whole run, about": n_total / rate / 3600,
     }
 
 
@@ -84,31 +83,19 @@ def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int
 
 
 def find_quantile(counts: Mapping[int, int], share: float) -> int:
-    """counts (Mapping[int, int]): how often there is each value. share (float): from 0 to 1.
-    RETURNS (int): The value that this share of all do not exceed."""
+    """Find the least value that at least a share of all values does not exceed, from the count of
+    each value."""
     values = sorted(counts)
     n_seen = np.cumsum([counts[value] for value in values])
     return values[int(np.searchsorted(n_seen, share * n_seen[-1]))]
 
 
-def _describe_length(config: RunConfig, n_targets: int, rate: float) -> Dict[str, Any]:
-    n_steps = config.count_steps(n_targets)
-    n_total = n_targets * config.training.max_epochs
-    if config.training.max_steps:
-        n_total = n_steps * config.training.batch_tokens
-    return {
-        "steps of the whole run": n_steps,
-        "tokens of the whole run": round(n_total),
-        "hours of the whole run, about": n_total / rate / 3600,
-    }
-
-
 def _time_steps(
     model: LanguageModel, config: RunConfig, corpus: Corpus, vocabulary: Vocabulary
 ) -> float:
-    """Predictions of a direction per second: forward, back and the optimizer."""
+    """Measure predictions of a direction per second, in whole training steps."""
     t = config.training
-    optimizer = make_optimizer(model, t.optimizer)
+    optimizer = t.make_optimizer(model)
     # Enough text for the steps, not a whole buffer.
     stream = BatchStream(
         corpus.read,

@@ -16,10 +16,10 @@ _START_TIMEOUT = timedelta(minutes=10)
 
 
 class Processes(NamedTuple):
-    """Who this process is.
+    """This process among those of a run.
 
     rank (int): its number; 0 writes files and prints.
-    n_ranks (int): how many there are.
+    n_ranks (int): number of processes.
     device (torch.device): where it computes.
     """
 
@@ -33,8 +33,7 @@ class Processes(NamedTuple):
         return self.rank == 0
 
     def sum(self, values: List[float]) -> List[float]:
-        """values (List[float]): numbers of this process.
-        RETURNS (List[float]): their sums over all processes."""
+        """RETURNS (List[float]): Sums of values over all processes."""
         if self.n_ranks == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -47,8 +46,7 @@ class Processes(NamedTuple):
             dist.barrier()
 
     def gather(self, tensors: List[Tensor]) -> List[Tensor]:
-        """tensors (List[Tensor]): of this process, on the CPU.
-        RETURNS (List[Tensor]): those of all processes, by rank."""
+        """RETURNS (List[Tensor]): CPU tensors of all processes, by rank."""
         if self.n_ranks == 1:
             return tensors
         parts: List[Any] = [None] * self.n_ranks
@@ -61,7 +59,7 @@ def join_processes(device: str) -> Iterator[Processes]:
     """Join the processes that `torchrun` started, if it did.
 
     device (str): "cpu" or "cuda".
-    YIELDS (Processes): who this one is; left again at the end.
+    YIELDS (Processes): this process.
     """
     n_ranks = int(os.environ.get("WORLD_SIZE", 1))
     rank = int(os.environ.get("RANK", 0))
@@ -85,8 +83,8 @@ def join_processes(device: str) -> Iterator[Processes]:
 
 
 def _meet(rank: int, n_ranks: int) -> dist.Store:
-    """Wait for all processes at torchrun's store, in a place of its own for each restart: it
-    still has the addresses of the dead."""
+    """Wait for all processes at torchrun's store, with another prefix for each restart: the store
+    still has the addresses of processes that ended."""
     store, _, _ = next(dist.rendezvous("env://", rank, n_ranks, timeout=_TIMEOUT))
     n_restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = dist.PrefixStore(f"start_{n_restarts}", store)
@@ -97,8 +95,7 @@ def _meet(rank: int, n_ranks: int) -> dist.Store:
 
 @contextmanager
 def deterministic(is_wanted: bool) -> Iterator[None]:
-    """is_wanted (bool): whether torch may use only operations that always give the same
-    bits, which matters on a GPU. YIELDS (None): while that holds."""
+    """If wanted, let torch use only operations that always give the same bits on a GPU."""
     before = torch.are_deterministic_algorithms_enabled()
     if is_wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

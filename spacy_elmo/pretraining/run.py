@@ -1,101 +1,40 @@
-"""`pretrain`: a config and a folder -> a trained biLM."""
+"""`pretrain`: a config and a folder -> a trained biLM.
 
+Each step is a function of its number, the weights and the state of optimizer and LSTMs, so that
+a run resumes exactly where it stopped.
+"""
+
+import logging
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from torch import Tensor
 
 from ..checkpoints.formats import SoftmaxWeights
 from ..checkpoints.native import write_native
-from ..files import lock_folder, write_digests
-from ..language_model.evaluation import Perplexity
+from ..errors import Errors, Warnings
+from ..files import digest, lock_folder, write_digests
+from ..language_model.evaluation import Perplexity, Scorer, measure
 from ..language_model.loading import collect_softmax
+from ..language_model.readings import make_lm_batch
 from ..language_model.softmax import split_softmax
-from .checkpoints import BEST, LAST
+from ..language_model.vocabulary import UNK_WORD
 from .config import RunConfig
-from .log import Progress, Report
-from .loop import Callbacks, train
-from .prepare import PretrainingRun, prepare
+from .log import Progress, Report, ReportWindow
+from .prepare import BEST, LAST, PretrainingRun, prepare
 from .processes import deterministic, join_processes
+from .stream import BatchStream
+from .trainer import States, StepResult, Trainer
 
+logger = logging.getLogger("spacy_elmo")
 
-def save_checkpoint(run: PretrainingRun, state: Dict[str, Any], tensors: Dict[str, Tensor]) -> None:
-    """Write a checkpoint, in the first process; the others wait.
-
-    run (PretrainingRun): with the weights.
-    state (Dict[str, Any]): progress, in JSON's types, with "step" and "n_tokens".
-    tensors (Dict[str, Tensor]): from `Trainer.get_tensors`.
-    """
-    if run.processes.is_first:
-        meta = describe_run(run, state["n_tokens"])
-        run.folder.save(run.model.bilm, _pack_softmax(run), state, tensors, meta)
-    run.processes.wait()  # none is ahead of a checkpoint
-
-
-def save_model(
-    run: PretrainingRun, name: str, n_tokens: int, dev: Optional[Perplexity] = None
-) -> None:
-    """Write a model, in the first process.
-
-    run (PretrainingRun): with the weights.
-    name (str): of the folder in the run's.
-    n_tokens (int): predictions of one direction that it was trained on.
-    dev (Optional[Perplexity]): of the held-out text.
-    """
-    if run.processes.is_first:
-        write_native(
-            run.model.bilm,
-            run.output / name,
-            softmax=_pack_softmax(run),
-            meta=describe_run(run, n_tokens, dev),
-            write_more=write_digests,
-        )
-
-
-def describe_run(
-    run: PretrainingRun, n_tokens: int, dev: Optional[Perplexity] = None
-) -> Dict[str, Any]:
-    """run (PretrainingRun): the run. n_tokens, dev: as for `save_model`. RETURNS (Dict[str,
-    Any]): for meta.json."""
-    config = run.config
-    meta: Dict[str, Any] = {
-        "lang": config.nlp["lang"],
-        "tokenizer": config.nlp.get("tokenizer") or {},
-        "spacy_elmo_version": version("spacy-elmo"),
-        "n_tokens_trained": n_tokens,
-        "n_tokens_trained_before": run.n_tokens_before,
-        "n_tokens_of_text": run.counts.get("n_tokens"),
-        "training": {**asdict(config.training), "teachers": config.teachers},
-        # What `evaluate` takes by default.
-        "evaluation": {
-            "cut": config.corpus.cut,
-            "max_tokens": config.corpus.max_tokens,
-            "limit": config.training.eval_sequences,
-            "stream": config.training.state_steps > 0,
-        },
-    }
-    return meta if dev is None else {**meta, "dev_perplexity": _describe_perplexity(dev)}
-
-
-def _describe_perplexity(dev: Perplexity) -> Dict[str, Any]:
-    forward, backward, mean = dev.perplexities
-    return {
-        "kind": "exact",
-        "forward": forward,
-        "backward": backward,
-        "geometric_mean": mean,
-        "n_sequences": dev.n_sequences,
-        "n_predictions": dev.n_targets,
-    }
-
-
-def _pack_softmax(run: PretrainingRun) -> SoftmaxWeights:
-    kind, arguments = split_softmax(run.config.training.softmax)
-    return collect_softmax(run.model.softmax, kind, arguments, run.vocabulary.words)
+# A run ends after this many steps in a row without a finite gradient.
+_MAX_BAD_STEPS = 10
 
 
 def pretrain(
@@ -113,14 +52,14 @@ def pretrain(
     config (Dict[str, Any]): see `configs/pretrain.cfg`, interpolated.
     output (Path): folder for checkpoints and models.
     resume (bool): resume the run that the folder holds, if it holds one; always so when
-        `torchrun` starts over after a failure.
+        `torchrun` starts again after a failure.
     device (str): "cpu" or "cuda".
     on_report (Callable[[Report, int], None]): called with each report and the length of the
         run in steps, in every process.
     should_stop (Callable[[], bool]): called after every step.
     RETURNS (Progress): where it ended.
-    RAISES (ValueError): as `RunConfig.check`, `prepare` and `train`, EL143 if another process
-        trains in the folder.
+    RAISES (ValueError): as `RunConfig.check` and `prepare`; EL093 if training diverges, EL094
+        if the text ends, EL143 if another process trains in the folder.
     """
     checked = RunConfig.check(config)
     checked.require_device(device)
@@ -133,12 +72,211 @@ def pretrain(
             stack.enter_context(lock_folder(output, wait=False))
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
         run = prepare(checked, output, resume=resume, processes=processes)
-        callbacks = Callbacks(
-            on_best=lambda report: save_model(run, BEST, report.n_tokens, report.dev),
-            on_report=lambda report: on_report(report, run.total_steps),
-            on_checkpoint=lambda progress, tensors: save_checkpoint(run, asdict(progress), tensors),
-            should_stop=should_stop,
-        )
-        progress = train(run, callbacks)
+        progress = train(run, on_report, should_stop)
         save_model(run, LAST, progress.n_tokens)
         return progress
+
+
+def train(
+    run: PretrainingRun,
+    on_report: Callable[[Report, int], None],
+    should_stop: Callable[[], bool],
+) -> Progress:
+    """Train until the last step, until a stop is requested, or until the held-out perplexity
+    has not improved for `patience` steps; save checkpoints and the best model.
+
+    run (PretrainingRun): from `prepare`; its model is trained in place.
+    on_report, should_stop: as for `pretrain`.
+    RETURNS (Progress): where it ended; saved.
+    RAISES (ValueError): EL093 if training diverges, EL094 if the text ends.
+    """
+    settings, total_steps = run.config.training, run.total_steps
+    stream, trainer = _make_stream(run), _make_trainer(run)
+    progress, states = _start(run, stream, trainer)
+    if _has_ended(run, progress):
+        return progress
+    window = ReportWindow(run.model.teachers)
+    for step in stream.steps(progress.position):
+        rate = settings.learn_rate * settings.learn_rate_factor(progress.step, total_steps)
+        result = trainer.step(step, progress.step, rate, states)
+        states = result.states
+        # One exchange for all that the processes have to agree on.
+        *losses, n_stopped = run.processes.sum([*result.losses, float(should_stop())])
+        window.add(losses, step.n_targets)
+        _check_gradient(progress, result)
+        progress.step += 1
+        progress.n_tokens += step.n_targets
+        progress.position = step.position
+        progress.scaler = trainer.scaler.state_dict()
+        # A stop is no reason for an evaluation, so that a resumed run ends with the same bits.
+        is_last = progress.step >= total_steps or n_stopped > 0
+        is_evaluated = _is_evaluated(run, progress.step)
+        if is_evaluated or is_last or progress.step % settings.log_frequency == 0:
+            report = window.make_report(progress, rate, result.gradient_norm)
+            if is_evaluated:
+                _evaluate(run, progress, report)
+                is_last = is_last or progress.is_out_of_patience(settings.patience)
+            on_report(report, total_steps)
+            window.restart()
+        if is_last or progress.step % settings.save_frequency == 0:
+            save_checkpoint(run, progress, trainer.get_tensors(states))
+        if is_last:
+            return progress
+    raise ValueError(Errors.EL094.format(path="[corpus]"))
+
+
+def _make_stream(run: PretrainingRun) -> BatchStream:
+    settings, corpus = run.config.training, run.config.corpus
+    return BatchStream(
+        run.text.corpus.read,
+        run.vocabulary,
+        batch_tokens=settings.batch_tokens,
+        buffer_tokens=corpus.buffer_tokens,
+        seed=settings.seed,
+        rank=run.processes.rank,
+        n_ranks=run.processes.n_ranks,
+        n_pieces=settings.accumulate,
+        n_steps=settings.state_steps,
+        prefetch=corpus.n_workers > 0,
+    )
+
+
+def _make_trainer(run: PretrainingRun) -> Trainer:
+    settings = run.config.training
+    optimizer = settings.make_optimizer(run.model)
+    idle = make_lm_batch([[UNK_WORD]], run.vocabulary)
+    return Trainer(run.model, optimizer, settings, run.processes, idle)
+
+
+def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[Progress, States]:
+    """Start, or restore the state of the checkpoint; its weights are loaded already."""
+    held_out = _digest_sequences(run.text.dev)
+    if run.checkpoint is None:
+        return Progress(stream.start(run.text.corpus.start()), held_out=held_out), None
+    progress = Progress(**run.checkpoint.state)
+    if held_out and held_out != progress.held_out:
+        if progress.best is not None:
+            # Perplexities of two texts cannot be compared.
+            logger.warning(Warnings.WL062.format(path=run.config.corpus.dev))
+            progress.best, progress.best_step = None, progress.step
+        progress.held_out = held_out
+    if progress.scaler:
+        trainer.scaler.load_state_dict(progress.scaler)
+    return progress, trainer.set_tensors(run.checkpoint.tensors)
+
+
+def _digest_sequences(sequences: List[List[str]]) -> str:
+    text = "\n".join(" ".join(words) for words in sequences)
+    return digest(text.encode("utf-8", "surrogatepass")) if sequences else ""
+
+
+def _is_evaluated(run: PretrainingRun, step: int) -> bool:
+    is_due = step % run.config.training.eval_frequency == 0 or step >= run.total_steps
+    return bool(run.text.dev) and is_due
+
+
+def _has_ended(run: PretrainingRun, progress: Progress) -> bool:
+    """Whether a resumed run had come to its end."""
+    is_evaluated = progress.step > 0 and _is_evaluated(run, progress.step)
+    is_given_up = is_evaluated and progress.is_out_of_patience(run.config.training.patience)
+    return is_given_up or progress.step >= run.total_steps
+
+
+def _check_gradient(progress: Progress, result: StepResult) -> None:
+    norm = result.gradient_norm
+    progress.n_bad_steps = 0 if math.isfinite(norm) else progress.n_bad_steps + 1
+    if progress.n_bad_steps:
+        logger.warning(Warnings.WL005.format(step=progress.step, norm=norm))
+    if progress.n_bad_steps >= _MAX_BAD_STEPS:
+        problem = f"{_MAX_BAD_STEPS} steps in a row had no finite gradient"
+        raise ValueError(Errors.EL093.format(step=progress.step, problem=problem))
+
+
+def _evaluate(run: PretrainingRun, progress: Progress, report: Report) -> None:
+    """Add the perplexity of the held-out text to a report, and save the model if it is the best."""
+    scorer, dev, processes = Scorer(run.model, run.vocabulary), run.text.dev, run.processes
+    if run.config.training.state_steps:  # in order, so it cannot be divided
+        report.dev = measure(scorer, dev, stream=True)
+    else:
+        share = measure(scorer, dev[processes.rank :: processes.n_ranks])
+        forward, backward, *counts = processes.sum([float(n) for n in asdict(share).values()])
+        report.dev = Perplexity(forward, backward, *map(int, counts))
+    report.is_best = progress.update_best(report.dev.perplexities[2])
+    if report.is_best:
+        save_model(run, BEST, progress.n_tokens, report.dev)
+
+
+def save_checkpoint(run: PretrainingRun, progress: Progress, tensors: Dict[str, Tensor]) -> None:
+    """Write a checkpoint, in the first process, while the others wait.
+
+    run (PretrainingRun): with the weights.
+    progress (Progress): where the run is.
+    tensors (Dict[str, Tensor]): from `Trainer.get_tensors`.
+    RAISES (ValueError): EL093 for weights that are not finite.
+    """
+    if not all(weight.isfinite().all() for weight in run.model.parameters()):
+        problem = "some weights are not finite numbers, so they are not saved"
+        raise ValueError(Errors.EL093.format(step=progress.step, problem=problem))
+    if run.processes.is_first:
+        meta = _describe_run(run, progress.n_tokens)
+        run.folder.save(run.model.bilm, _pack_softmax(run), asdict(progress), tensors, meta)
+    run.processes.wait()
+
+
+def save_model(
+    run: PretrainingRun, name: str, n_tokens: int, dev: Optional[Perplexity] = None
+) -> None:
+    """Write a model, in the first process.
+
+    run (PretrainingRun): with the weights.
+    name (str): `BEST` or `LAST`.
+    n_tokens (int): predictions of one direction that it was trained on.
+    dev (Optional[Perplexity]): of the held-out text.
+    """
+    if run.processes.is_first:
+        write_native(
+            run.model.bilm,
+            run.output / name,
+            softmax=_pack_softmax(run),
+            meta=_describe_run(run, n_tokens, dev),
+            write_more=write_digests,
+        )
+
+
+def _describe_run(
+    run: PretrainingRun, n_tokens: int, dev: Optional[Perplexity] = None
+) -> Dict[str, Any]:
+    """Make the content of meta.json."""
+    config = run.config
+    meta: Dict[str, Any] = {
+        "lang": config.nlp["lang"],
+        "tokenizer": config.nlp.get("tokenizer") or {},
+        "spacy_elmo_version": version("spacy-elmo"),
+        "n_tokens_trained": n_tokens,
+        "n_tokens_trained_before": run.n_tokens_before,
+        "n_tokens_of_text": run.counts.get("n_tokens"),
+        "training": {**asdict(config.training), "teachers": config.teachers},
+        # Defaults of `evaluate`.
+        "evaluation": {
+            "cut": config.corpus.cut,
+            "max_tokens": config.corpus.max_tokens,
+            "limit": config.training.eval_sequences,
+            "stream": config.training.state_steps > 0,
+        },
+    }
+    if dev is not None:
+        forward, backward, mean = dev.perplexities
+        meta["dev_perplexity"] = {
+            "kind": "exact",
+            "forward": forward,
+            "backward": backward,
+            "geometric_mean": mean,
+            "n_sequences": dev.n_sequences,
+            "n_predictions": dev.n_targets,
+        }
+    return meta
+
+
+def _pack_softmax(run: PretrainingRun) -> SoftmaxWeights:
+    kind, arguments = split_softmax(run.config.training.softmax)
+    return collect_softmax(run.model.softmax, kind, arguments, run.vocabulary.words)

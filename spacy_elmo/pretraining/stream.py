@@ -1,7 +1,7 @@
-"""`BatchStream`: sequences -> the batches of each step, shuffled, resumable anywhere.
+"""`BatchStream`: sequences -> the batches of each step, shuffled, resumable at any step.
 
-Sequences are taken in buffers. A buffer is shuffled by a seed of its own, so nothing of
-it has to be stored: to resume, its buffer is read and shuffled once more.
+Sequences are read into buffers. Each buffer has its own seed of shuffling, so that nothing of it
+has to be stored: to resume, the buffer is read and shuffled again.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -11,22 +11,22 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 import numpy as np
 
 from ..bilm.batch import plan_batches
-from ..errors import Errors
 from ..language_model.readings import LMBatch, make_lm_batch, make_stream_batches
 from ..language_model.vocabulary import Vocabulary
+from .config import invalid
 
 Item = TypeVar("Item")
-# From a position on: sequences of words, each time with the position after them.
+# Reads sequences of words from a position on, some at a time, with the position after them.
 SequenceReader = Callable[[Dict[str, Any]], Iterator[Tuple[List[List[str]], Dict[str, Any]]]]
 
 
 class Step(NamedTuple):
-    """What one process does in a step.
+    """The share of one process in a step.
 
-    batches (List[LMBatch]): its pieces; none if there were too few sequences.
+    batches (List[LMBatch]): its pieces; empty if there were too few sequences.
     n_targets (int): predictions of one direction, over all processes and pieces.
-    continues (bool): whether the pieces start from the state after the last step's.
-    position (Dict[str, Any]): of the stream after the step, in JSON's types.
+    continues (bool): whether the pieces continue from the state after the last step's.
+    position (Dict[str, Any]): of the stream after the step, in JSON types.
     """
 
     batches: List[LMBatch]
@@ -36,8 +36,8 @@ class Step(NamedTuple):
 
 
 class BatchStream:
-    """Cut a stream of sequences into steps. A step is the same whatever the number of
-    processes and pieces: they only share it out.
+    """Cut a stream of sequences into steps. The number of processes and pieces does not change
+    the steps, only how each is divided.
 
     read (SequenceReader): reads sequences from a position on.
     vocabulary (Vocabulary): the words to predict.
@@ -137,11 +137,12 @@ class BatchStream:
     def _streamed(
         self, sequences: List[List[str]], number: int, skip: int
     ) -> Iterator[Tuple[List[LMBatch], int]]:
-        # No row may be empty, however short the text.
+        # No row may be empty.
         n_rows = min(len(sequences), max(1, self.batch_tokens // self.n_steps))
         if n_rows < self.n_shares:
-            text = Errors.EL099.format(n_sequences=len(sequences), n_shares=self.n_shares)
-            raise ValueError(text)
+            found = f"one for each piece (found: {len(sequences)})"
+            expected = f"enough for {self.n_shares} sequences, {found}"
+            raise invalid("corpus", "buffer_tokens", self.buffer_tokens, expected)
         rows = _split_evenly(sequences, n_rows)
         shares = [rows[share :: self.n_shares] for share in self.shares]
         length = min(sum(len(words) + 1 for words in row) for row in rows)
@@ -155,11 +156,7 @@ class BatchStream:
 
 
 def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Compute the next item in a thread while one is used.
-
-    items (Iterator[Item]): anything.
-    YIELDS (Item): the same items; what their computation raises is raised here.
-    """
+    """Compute the next item in a thread while the last one is used; errors are raised here."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(next, items, None)
         while (item := future.result()) is not None:
@@ -168,13 +165,9 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def _split_evenly(sequences: Sequence[List[str]], n_rows: int) -> List[List[List[str]]]:
-    """Cut a list into rows of as many predictions, one more or less, but for the last, which is no
-    shorter: a sequence that would end in the next row is cut in two. Rows are read as far as the
-    shortest goes, so of each buffer a prediction or two of a row are left out.
-
-    sequences (Sequence[List[str]]): each with a prediction for each word, and its end.
-    n_rows (int): at most `len(sequences)`.
-    """
+    """Cut sequences into at most `len(sequences)` rows of equally many predictions (of words and
+    ends), with a difference of one or two; the last row may be longer. A sequence that would end
+    in the next row is cut in two. Rows are read up to the end of the shortest."""
     n_targets = sum(len(words) + 1 for words in sequences) // n_rows
     rows: List[List[List[str]]] = [[]]
     n_left = n_targets

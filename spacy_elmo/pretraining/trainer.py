@@ -9,115 +9,26 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.config import BiLMConfig
 from ..bilm.lstm import BiLMState
 from ..language_model.objective import LanguageModel
 from ..language_model.readings import LMBatch
-from ..pretraining.teachers import PREFIX, get_teacher_tensors, set_teacher_tensors
 from .config import TrainingSettings
 from .processes import Processes
 from .stream import Step
+from .teachers import PREFIX
 
-_STATE = {"step", "exp_avg", "exp_avg_sq"}
-
-
-_AMSGRAD_STATE = _STATE | {"max_exp_avg_sq"}
-
-
-def get_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
-    """optimizer (torch.optim.Optimizer): after any number of steps. RETURNS (Dict[str,
-    Tensor]): its state, as "number of the weight.name"."""
-    return {
-        f"{i}.{name}": value.detach().cpu()
-        for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
-        for name, value in optimizer.state[weight].items()
-        if isinstance(value, Tensor)
-    }
-
-
-def set_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
-    """Restore the state that `get_tensors` returned.
-
-    optimizer (torch.optim.Optimizer): for the same weights.
-    tensors (Dict[str, Tensor]): the state.
-    RAISES (ValueError): if it is not of these weights.
-    """
-    groups = optimizer.state_dict()["param_groups"]
-    names = _AMSGRAD_STATE if groups[0]["amsgrad"] else _STATE
-    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-    shapes = {str(i): weight.shape for i, weight in enumerate(weights)}
-    state: Dict[int, Dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        number, _, name = key.partition(".")
-        if number not in shapes or name not in names:
-            raise ValueError(f"'{key}' is no part of the optimizer's state")
-        shape = torch.Size() if name == "step" else shapes[number]
-        if value.shape != shape or not torch.isfinite(value).all():
-            raise ValueError(f"'{key}' has no finite numbers of shape {tuple(shape)}")
-        state.setdefault(int(number), {})[name] = value.clone()
-    for i, found in state.items():
-        if found.keys() != names:
-            raise ValueError(f"weight {i} lacks {sorted(names - found.keys())}")
-    # torch's own method moves each tensor to the device of its weight.
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-STATE_PREFIX = "state."
-
-
-def gather_state(states: Optional[List[BiLMState]], processes: Processes) -> Dict[str, Tensor]:
-    """states (Optional[List[BiLMState]]): after each piece of this process. processes
-    (Processes): all of them. RETURNS (Dict[str, Tensor]): the state of all rows, in the
-    order of the rows, by names for a checkpoint; empty without states."""
-    if states is None:
-        return {}
-    names = BiLMState._fields
-    parts = [processes.gather([state[i].cpu() for state in states]) for i in range(len(names))]
-    return {f"{STATE_PREFIX}{name}": _join_rows(shares) for name, shares in zip(names, parts)}
-
-
-def _join_rows(shares: List[Tensor]) -> Tensor:
-    """Row r of all is in share r % n_shares."""
-    n_rows = sum(share.size(2) for share in shares)
-    joined = shares[0].new_empty(*shares[0].shape[:2], n_rows, shares[0].size(3))
-    for k, share in enumerate(shares):
-        joined[:, :, k :: len(shares)] = share  # (depth, 2, n_rows of the share, width)
-    return joined
-
-
-def share_state(
-    tensors: Dict[str, Tensor], shape: BiLMConfig, n_pieces: int, processes: Processes
-) -> Optional[List[BiLMState]]:
-    """tensors (Dict[str, Tensor]): of a checkpoint. shape (BiLMConfig): of the biLM. n_pieces
-    (int): of each process. processes (Processes): which one this is. RETURNS
-    (Optional[List[BiLMState]]): the state of the rows of each of its pieces; None if no state was
-    carried. RAISES (ValueError): if it is not of this biLM."""
-    names = [f"{STATE_PREFIX}{name}" for name in BiLMState._fields]
-    if names[0] not in tensors:
-        return None
-    n_rows = tensors[names[0]].shape[2:3]
-    for name, width in zip(names, (shape.width // 2, shape.cell_width)):
-        expected = (shape.depth, 2, *n_rows, width)
-        if tensors[name].shape != expected:
-            found = tuple(tensors[name].shape)
-            raise ValueError(f"'{name}' has shape {found}, expected {expected}")
-    n_shares, first = processes.n_ranks * n_pieces, processes.rank * n_pieces
-    return [
-        BiLMState(*(tensors[name][:, :, k::n_shares].to(processes.device) for name in names))
-        for k in range(first, first + n_pieces)
-    ]
-
-
-# Of the state of each piece of a process: after a step, before the next one.
+# Before the names of the carried state in a checkpoint.
+_STATE_PREFIX = "state."
+# State after each piece of a process's step, from which the next step continues.
 States = Optional[List[BiLMState]]
 
 
 class StepResult(NamedTuple):
-    """What a step computed.
+    """Results of a step.
 
     losses (List[float]): of this process, summed: the language model's, then each teacher's.
-    gradient_norm (float): over all processes, before clipping. Weights and state stay as they
-        were if it is not finite.
+    gradient_norm (float): over all processes, before clipping. If it is not finite, the step
+        changed nothing.
     states (States): after each piece if the next step may continue from it, else None.
     """
 
@@ -132,8 +43,8 @@ class Trainer:
     model (LanguageModel): what to train, in place.
     optimizer (torch.optim.Optimizer): for its weights.
     settings (TrainingSettings): how.
-    processes (Processes): who shares the work.
-    idle (LMBatch): any batch, for a process that has none of its own.
+    processes (Processes): all processes of the run.
+    idle (LMBatch): any batch, for a process without sequences in a step.
     """
 
     def __init__(
@@ -165,41 +76,78 @@ class Trainer:
         states (States): after each piece of the last step.
         RETURNS (StepResult): losses, gradient norm and states.
         """
-        # Dropout and samples depend on the step alone: no generator's state to keep.
+        # Dropout and samples depend on the step alone, so no generator's state is stored.
         seed = np.random.SeedSequence([self.settings.seed, number, self.processes.rank])
         torch.manual_seed(int(seed.generate_state(1)[0]))
         self.module.train()
         losses, after = self._backward(step, states if step.continues else None)
         norm = self._update(rate)
-        # The state of a step that was left out may be as bad as its gradient.
+        # Without a finite gradient the state may not be finite, either.
         is_kept = self.settings.state_steps and math.isfinite(norm)
         return StepResult(losses, norm, after if is_kept else None)
 
     def get_tensors(self, states: States) -> Dict[str, Tensor]:
-        """states (States): after the last step. RETURNS (Dict[str, Tensor]): all that the
-        next step depends on besides the weights of the model, by names for a checkpoint."""
+        """states (States): after the last step. RETURNS (Dict[str, Tensor]): The state of
+        optimizer, LSTMs and teachers, by names for a checkpoint."""
         return {
-            **get_tensors(self.optimizer),
-            **gather_state(states, self.processes),
-            **get_teacher_tensors(self.model.teachers),
+            **get_optimizer_tensors(self.optimizer),
+            **self._gather_states(states),
+            **{
+                f"{PREFIX}{name}": tensor.detach().cpu()
+                for name, tensor in self.model.teachers.state_dict().items()
+            },
         }
 
     def set_tensors(self, tensors: Dict[str, Tensor]) -> States:
-        """tensors (Dict[str, Tensor]): from `get_tensors`. RETURNS (States): those of this
-        process. Restores optimizer and teachers. RAISES (ValueError, KeyError, RuntimeError): if
-        they are not of this run."""
-        others = (STATE_PREFIX, PREFIX)
-        own = {name: t for name, t in tensors.items() if not name.startswith(others)}
-        set_tensors(self.optimizer, own)
-        set_teacher_tensors(self.model.teachers, tensors)
-        shape = self.model.bilm.config
-        return share_state(tensors, shape, self.settings.accumulate, self.processes)
+        """Restore optimizer and teachers.
+
+        tensors (Dict[str, Tensor]): from `get_tensors`.
+        RETURNS (States): those of this process.
+        """
+        of_teachers = {
+            name.removeprefix(PREFIX): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(PREFIX)
+        }
+        self.model.teachers.load_state_dict(of_teachers)
+        prefixes = (_STATE_PREFIX, PREFIX)
+        set_optimizer_tensors(
+            self.optimizer,
+            {name: tensor for name, tensor in tensors.items() if not name.startswith(prefixes)},
+        )
+        return self._share_states(tensors)
+
+    def _gather_states(self, states: States) -> Dict[str, Tensor]:
+        """Collect the states of all rows from all processes; row r is in share r % n_shares."""
+        if states is None:
+            return {}
+        tensors = {}
+        for i, name in enumerate(BiLMState._fields):
+            shares = self.processes.gather([state[i].cpu() for state in states])
+            n_rows = sum(share.size(2) for share in shares)
+            joined = shares[0].new_empty(*shares[0].shape[:2], n_rows, shares[0].size(3))
+            for k, share in enumerate(shares):
+                joined[:, :, k :: len(shares)] = share  # (depth, 2, n_rows of the share, width)
+            tensors[f"{_STATE_PREFIX}{name}"] = joined
+        return tensors
+
+    def _share_states(self, tensors: Dict[str, Tensor]) -> States:
+        """Take the rows of this process's pieces."""
+        names = [f"{_STATE_PREFIX}{name}" for name in BiLMState._fields]
+        if names[0] not in tensors:
+            return None
+        n_pieces, device = self.settings.accumulate, self.processes.device
+        n_shares, first = self.processes.n_ranks * n_pieces, self.processes.rank * n_pieces
+        return [
+            BiLMState(*(tensors[name][:, :, k::n_shares].to(device) for name in names))
+            for k in range(first, first + n_pieces)
+        ]
 
     def _backward(self, step: Step, before: States) -> Tuple[List[float], List[BiLMState]]:
-        """Add up the gradients of all pieces. RETURNS the losses, and the state after each."""
+        """Add up the gradients of all pieces. Return their losses and states."""
         after: List[BiLMState] = []
         totals = np.zeros(1 + len(self.model.teachers))
-        # A process without a sequence of its own still has to exchange gradients.
+        # A process without sequences still has to exchange gradients.
         batches = step.batches or [self.idle]
         # Processes average their gradients: their number times the share of each makes
         # the mean over all predictions.
@@ -216,7 +164,7 @@ class Trainer:
         return totals.tolist(), after
 
     def _update(self, rate: float) -> float:
-        """Apply the gradients if they are finite. RETURNS their norm before clipping."""
+        """Apply the gradients if they are finite. Return their norm before clipping."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.scaler.unscale_(self.optimizer)
@@ -229,8 +177,8 @@ class Trainer:
         return norm
 
     def _zero_loss(self) -> Tensor:
-        """A loss whose gradient is 0 for each weight; 0 times that of a batch would not be
-        if the batch has a value that is not finite."""
+        """A loss with gradient 0 for each weight. (0 times the loss of a batch has not, if a value
+        of the batch is not finite.)"""
         return torch.stack([0.0 * weight.sum() for weight in self.model.parameters()]).sum()
 
     def _synchronised(self, is_last: bool) -> ContextManager[Any]:
@@ -238,3 +186,24 @@ class Trainer:
         if self.processes.n_ranks == 1 or is_last:
             return nullcontext()
         return self.module.no_sync()
+
+
+def get_optimizer_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
+    """RETURNS (Dict[str, Tensor]): State of an optimizer, named "number of the weight.name"."""
+    return {
+        f"{i}.{name}": value.detach().cpu()
+        for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
+        for name, value in optimizer.state[weight].items()
+        if isinstance(value, Tensor)
+    }
+
+
+def set_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
+    """Restore what `get_optimizer_tensors` returned for the same weights."""
+    state: Dict[int, Dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        number, _, name = key.partition(".")
+        state.setdefault(int(number), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    # torch's own method moves each tensor to the device of its weight.
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

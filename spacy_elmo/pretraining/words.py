@@ -5,26 +5,24 @@ import logging
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ..checkpoints.formats import read_words, write_words
 from ..errors import Errors, Warnings
-from ..files import (
-    digest,
-    digest_file,
-    digest_pieces,
-    has_digest,
-    read_checked_json,
-    write_checked_json,
-)
+from ..files import digest, digest_pieces, read_json_object, write_json
 from ..language_model.evaluation import sample
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary, WordCounter
 from ..text.corpus import Corpus, cutter_maker, open_sources, read_all_sequences
 from ..text.languages import StaticVectors, read_static_vectors
-from ..text.text_files import get_format
-from .checkpoints import find_words, has_checkpoints
 from .config import CorpusSettings, RunConfig
 from .processes import Processes
+
+logger = logging.getLogger("spacy_elmo")
+
+VOCAB_FILE = "vocab.txt"
+COUNTS_FILE = "counts.json"
+# Many longer tokens suggest text without word boundaries.
+_LONG_BYTES, _MANY = 48, 0.1
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,10 @@ class RunText:
     """All that a run reads.
 
     corpus (Corpus): to train on.
-    dev (List[List[str]]): held-out sequences; none without held-out text.
+    dev (List[List[str]]): held-out sequences; empty without held-out text.
     vectors (Optional[StaticVectors]): the table of `[bilm] input = "vectors"`; None for
         other inputs.
-    description (Dict[str, Any]): what the words and their numbers depend on, in JSON's types.
+    description (Dict[str, Any]): what words and counts depend on, in JSON types.
     """
 
     corpus: Corpus
@@ -45,11 +43,11 @@ class RunText:
 
 
 def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
-    """Open all that a run reads, which may fail, before words are counted for hours.
+    """Open all that a run reads, before words are counted for hours.
 
     config (RunConfig): the run.
-    output (Path): where the standard input is saved.
-    processes (Processes): the first one saves it, the others read what it saved.
+    output (Path): where the standard input is saved, by the first process.
+    processes (Processes): all processes of the run.
     RETURNS (RunText): the text.
     RAISES (ValueError): as `open_corpus`, `read_dev` and `read_vectors`.
     """
@@ -63,23 +61,26 @@ def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
 
 
 def open_corpus(config: RunConfig, output: Path, *, spool: bool = True) -> Corpus:
-    """config (RunConfig): the run. output (Path): where the standard input is saved. spool
-    (bool): whether to save it; if not, it is saved already. RETURNS (Corpus): the text to
-    train on. RAISES (ValueError): EL080, EL081, EL100, EL103, EL155 and EL157 for the text,
-    EL089 for the tokenizer."""
+    """Open the text to train on.
+
+    config (RunConfig): the run.
+    output (Path): where the standard input is saved.
+    spool (bool): whether to save it; if not, it is saved already.
+    RETURNS (Corpus): the text.
+    RAISES (ValueError): EL080, EL081, EL100, EL103, EL155 and EL157 for the text, EL089
+        for the tokenizer.
+    """
     settings = config.corpus
     sources, weights = open_sources(
         settings.train, settings.sources, output, config.training.seed, spool=spool
     )
     make_cutter = _cutter_maker(config, settings.window_share)
-    make_cutter()  # what is wrong with it is said now, not by a worker process
+    make_cutter()  # raises its errors here and not in a worker process
     return Corpus(sources, weights, make_cutter, n_workers=settings.n_workers)
 
 
 def read_dev(config: RunConfig) -> List[List[str]]:
-    """config (RunConfig): the run. RETURNS (List[List[str]]): the held-out sequences to
-    measure on; none without held-out text. RAISES (ValueError): EL080 and EL081 for
-    the path, EL094 for an empty text."""
+    """Read the held-out sequences to measure, if any (EL080, EL081, EL094)."""
     path, training = config.corpus.dev, config.training
     if not path:
         return []
@@ -90,8 +91,7 @@ def read_dev(config: RunConfig) -> List[List[str]]:
 
 
 def read_vectors(config: RunConfig) -> Optional[StaticVectors]:
-    """config (RunConfig): the run. RETURNS (Optional[StaticVectors]): the table of `[bilm]
-    input = "vectors"`; None for other inputs. RAISES (ValueError): EL087 without one."""
+    """Read the table of `[bilm] input = "vectors"` (EL087); None for other inputs."""
     if config.bilm.get("input") != "vectors":
         return None
     path = config.paths.get("vectors")
@@ -101,15 +101,15 @@ def read_vectors(config: RunConfig) -> Optional[StaticVectors]:
 
 
 def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
-    """config (RunConfig): the run. corpus (Corpus): its text. RETURNS (Dict[str, Any]): all
-    that the words and their numbers depend on, in JSON's types: of files what they hold, and not
-    their folders. RAISES (ValueError): EL103 for a list of words that cannot be read. RAISES
-    (OSError): if a text cannot be read."""
+    """Describe all that words and counts depend on, in JSON types: contents of files, and not
+    their folders."""
     settings = asdict(config.corpus)
     for key in ("train", "dev", "n_workers"):
         del settings[key]
     for key in ("vocabulary", "include"):
-        settings[key] = settings[key] and _digest_words(Path(settings[key]))
+        if settings[key]:
+            words = read_words(Path(settings[key]))
+            settings[key] = digest("\n".join(words).encode("utf-8"))
     files = [file for source in corpus.sources.values() for file in source.files]
     description = {
         **settings,
@@ -118,15 +118,7 @@ def describe_text(config: RunConfig, corpus: Corpus) -> Dict[str, Any]:
         "seed": config.training.seed,
         "files": [[file.name, file.stat().st_size, digest_pieces(file)] for file in files],
     }
-    if settings["cut"] == "sentences" and any(get_format(file) != "txt" for file in files):
-        # Sentences of docs end at line breaks, too: once they did not, and then a quotation mark
-        # that opened the next line was taken for the end of the line before.
-        description["breaks"] = 2
     return json.loads(json.dumps(description))
-
-
-def _digest_words(path: Path) -> str:
-    return digest("\n".join(read_words(path)).encode("utf-8"))
 
 
 def _cutter_maker(config: RunConfig, window_share: float) -> Callable[[], Any]:
@@ -140,22 +132,14 @@ def _cutter_maker(config: RunConfig, window_share: float) -> Callable[[], Any]:
     )
 
 
-logger = logging.getLogger("spacy_elmo")
-
-VOCAB_FILE = "vocab.txt"
-COUNTS_FILE = "counts.json"
-# What is longer is hardly a word in any language, but a clause in those without spaces.
-_LONG_BYTES, _MANY = 48, 0.1
-# In counts.json, the digest of vocab.txt.
-_WORDS_KEY = "vocabulary"
-# Of what counts.json has, one at least.
-_COUNTS_KEYS = {"text", "n_tokens", _WORDS_KEY}
-
-
 def count_words(corpus: Corpus) -> WordCounter:
-    """corpus (Corpus): text. RETURNS (WordCounter): its words, each source read once; warnings
-    tell if rare ones were forgotten (WL006), and if many are too long for words (WL070). RAISES
-    (ValueError): EL094 if there are none."""
+    """Count the words of a text, reading each source once.
+
+    corpus (Corpus): text.
+    RETURNS (WordCounter): its words. Warns if rare ones were forgotten (WL006), and if many
+        are too long for words (WL070).
+    RAISES (ValueError): EL094 for a text without words.
+    """
     logger.info("Reading all of the text, to count its words")
     counter = WordCounter()
     started = time.monotonic()
@@ -176,8 +160,7 @@ def count_words(corpus: Corpus) -> WordCounter:
 
 
 def count_targets(corpus: Corpus, most: int) -> int:
-    """corpus (Corpus): text. most (int): where to stop. RETURNS (int): its tokens and ends of
-    sequences, or `most` if there are more. RAISES (ValueError): as `Corpus.read_in_order`."""
+    """Count tokens and ends of sequences, at most `most`."""
     n_targets = 0
     for sequences in corpus.read_in_order():
         n_targets += sum(len(words) + 1 for words in sequences)
@@ -186,170 +169,70 @@ def count_targets(corpus: Corpus, most: int) -> int:
     return n_targets
 
 
-class GivenWords(NamedTuple):
-    """What files say of the words to predict.
+def choose_vocabulary(counter: Optional[WordCounter], settings: CorpusSettings) -> Vocabulary:
+    """Choose the words to predict.
 
-    vocabulary (Optional[Vocabulary]): all of them; None if they are to be counted.
-    include (List[str]): words that must be among the counted ones.
+    counter (Optional[WordCounter]): counted words; not used if the settings name a vocabulary.
+    settings (CorpusSettings): size, least count, and files with words.
+    RETURNS (Vocabulary): the words.
+    RAISES (ValueError): EL103 and EL071 for a file, EL077 if no word is left.
     """
-
-    vocabulary: Optional[Vocabulary]
-    include: List[str]
-
-
-def read_given_words(settings: CorpusSettings) -> GivenWords:
-    """settings (CorpusSettings): with the paths. RETURNS (GivenWords): what the files say, to
-    be read before hours of counting. RAISES (ValueError): EL103 and EL071 if one cannot be
-    used."""
-    if settings.vocabulary:
-        return GivenWords(Vocabulary(read_words(Path(settings.vocabulary))), [])
-    return GivenWords(None, read_words(Path(settings.include)) if settings.include else [])
-
-
-def choose_vocabulary(
-    counter: WordCounter, settings: CorpusSettings, given: GivenWords
-) -> Vocabulary:
-    """counter (WordCounter): counted words. settings (CorpusSettings): size and least count.
-    given (GivenWords): from files. RETURNS (Vocabulary): the words to predict. RAISES
-    (ValueError): EL077 if no word is left."""
-    vocabulary = given.vocabulary or counter.make_vocabulary(
-        settings.size, settings.min_count, given.include
-    )
+    if settings.vocabulary or counter is None:
+        vocabulary = Vocabulary(read_words(Path(settings.vocabulary)))
+    else:
+        include = read_words(Path(settings.include)) if settings.include else []
+        vocabulary = counter.make_vocabulary(settings.size, settings.min_count, include)
     if len(vocabulary) == len(SPECIAL_WORDS):
         raise ValueError(
             Errors.EL077.format(
                 source=settings.vocabulary or "the text",
                 size=settings.size,
                 min_count=settings.min_count,
-                most=max(counter.counts.values(), default=0),
+                most=max(counter.counts.values(), default=0) if counter else 0,
             )
         )
     return vocabulary
 
 
-def prepare_words(config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]) -> None:
-    """Write vocab.txt and counts.json, unless they are there.
+def prepare_words(config: RunConfig, text: RunText, output: Path, *, is_resumed: bool) -> None:
+    """Write vocab.txt and counts.json, unless they are there for this text. The text is counted
+    only if the words or the length of the run follow from it.
 
     config (RunConfig): the run.
-    corpus (Corpus): its text.
+    text (RunText): its text.
     output (Path): the run's folder.
-    text (Dict[str, Any]): from `describe_text`.
-    RAISES (ValueError): as `read_given_words`, `count_words` and `choose_vocabulary`, and what
-        reading a text raises.
+    is_resumed (bool): whether it has a checkpoint, whose words are kept.
+    RAISES (ValueError): as `count_words` and `choose_vocabulary`; EL095 for another vocab.txt.
     """
-    if has_checkpoints(output):
-        counts = _prepare_to_resume(config, corpus, output)
+    counts, path = read_counts(output), output / VOCAB_FILE
+    is_prepared = is_resumed or (counts.get("text") == text.description and path.exists())
+    is_counted = is_prepared and "n_tokens" in counts
+    needs_length = not is_counted and not config.training.max_steps
+    if is_prepared and not needs_length:
+        return
+    words: Optional[List[str]] = None
+    if not is_prepared:
+        counts = {"text": text.description}
+        if config.corpus.vocabulary:
+            words = choose_vocabulary(None, config.corpus).words
+    if needs_length or not (is_prepared or words):
+        counter = count_words(text.corpus)
+        counts.update(n_tokens=counter.n_tokens, n_sequences=counter.n_sequences)
+        if not is_prepared and words is None:
+            words = choose_vocabulary(counter, config.corpus).words
     else:
-        counts = _prepare_to_start(config, corpus, output, text)
-    write_checked_json(output / COUNTS_FILE, counts)
-
-
-def _prepare_to_resume(config: RunConfig, corpus: Corpus, output: Path) -> Dict[str, Any]:
-    """Keep the words of the checkpoints. The text is counted only if the length of the run
-    follows from it and is not known."""
-    counts = _read_whole_counts(output)
-    if "n_tokens" not in counts and not config.training.max_steps:
-        counts.update(_totals(count_words(corpus)))
-    words = find_words(output)
-    if words is not None:
-        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, words, is_trained=True)
-    return counts
-
-
-def _prepare_to_start(
-    config: RunConfig, corpus: Corpus, output: Path, text: Dict[str, Any]
-) -> Dict[str, Any]:
-    """Choose the words. The text is not counted if both they and the number of steps are
-    given; then each file is opened, so that training does not end in the middle at one that
-    is no text."""
-    before = _read_whole_counts(output)
-    is_same = before.get("text") == text and _has_words(output, before)
-    counts: Dict[str, Any] = before if is_same else {"text": text}
-    given = read_given_words(config.corpus)
-    is_given, is_counted = given.vocabulary is not None, "n_tokens" in counts
-    counter = WordCounter()
-    if not is_counted and not (is_given and config.training.max_steps):
-        counter = count_words(corpus)
-        counts.update(_totals(counter))
-    else:
-        for source in corpus.sources.values():
+        for source in text.corpus.sources.values():
             source.require_readable()
-    if is_given or not is_counted:
-        words = choose_vocabulary(counter, config.corpus, given).words
-        _require_own(output / VOCAB_FILE, words, before)
-        counts[_WORDS_KEY] = _write_vocabulary(output / VOCAB_FILE, words, is_trained=False)
-    return counts
-
-
-def _totals(counter: WordCounter) -> Dict[str, Any]:
-    return {"n_tokens": counter.n_tokens, "n_sequences": counter.n_sequences}
-
-
-def read_vocabulary(output: Path) -> Vocabulary:
-    """output (Path): a run's folder. RETURNS (Vocabulary): the words of vocab.txt. RAISES
-    (ValueError): EL103 and EL071 if it cannot be used."""
-    return Vocabulary(read_words(output / VOCAB_FILE))
+    if words is not None:
+        # A run that was killed may have written its words and no counts.
+        if path.exists() and not (output / COUNTS_FILE).exists() and read_words(path) != words:
+            raise ValueError(Errors.EL095.format(path=output))
+        write_words(path, words)
+    write_json(output / COUNTS_FILE, counts)
 
 
 def read_counts(output: Path) -> Dict[str, Any]:
-    """output (Path): a run's folder. RETURNS (Dict[str, Any]): what is known of its text:
-    "text", from `describe_text`; if it was counted, "n_tokens" and "n_sequences"; and the
-    digest of vocab.txt. RAISES (ValueError): EL100 to EL103 and EL142 if it cannot be read."""
-    return read_checked_json(output / COUNTS_FILE)
-
-
-def _require_own(path: Path, words: List[str], counts: Dict[str, Any]) -> None:
-    """RAISES (ValueError): EL333 for a vocab.txt that no run has begun with."""
-    # One that was killed may have written its words and no counts.
-    if path.exists() and not counts and _read_words(path) != words:
-        raise ValueError(Errors.EL333.format(path=path))
-
-
-def _read_whole_counts(output: Path) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): What counts.json says; empty if there is none, or if it is damaged.
-    RAISES (ValueError): EL333 if it is none of ours."""
+    """Read counts.json of a run's folder: "text", from `describe_text`, and if the text was
+    counted, "n_tokens" and "n_sequences". Empty if there is no such file."""
     path = output / COUNTS_FILE
-    if not path.exists():
-        return {}
-    try:
-        counts = read_counts(output)
-    except ValueError as err:
-        if not has_digest(path) and not has_checkpoints(output):
-            raise ValueError(Errors.EL333.format(path=path)) from err
-        logger.warning(Warnings.WL027.format(path=path, problem=err))
-        return {}
-    # Those of older versions have no digest.
-    if not counts.keys() & _COUNTS_KEYS and not has_checkpoints(output):
-        raise ValueError(Errors.EL333.format(path=path))
-    return counts
-
-
-def _has_words(output: Path, counts: Dict[str, Any]) -> bool:
-    """Whether vocab.txt is what was written together with the counts."""
-    path = output / VOCAB_FILE
-    if not path.exists():
-        return False
-    # None by an older version, which did not say.
-    expected = counts.get(_WORDS_KEY)
-    is_whole = expected is None or digest_file(path) == expected
-    if not is_whole:
-        logger.warning(Warnings.WL027.format(path=path, problem="its digest is another"))
-    return is_whole
-
-
-def _write_vocabulary(path: Path, words: List[str], is_trained: bool) -> str:
-    """Write vocab.txt unless it is there. RETURNS (str): its digest."""
-    if _read_words(path) != words:
-        if is_trained:
-            problem = "it is not that of the checkpoints"
-            logger.warning(Warnings.WL027.format(path=path, problem=problem))
-        write_words(path, words)
-    return digest_file(path)
-
-
-def _read_words(path: Path) -> Optional[List[str]]:
-    """RETURNS (Optional[List[str]]): Of vocab.txt; None if there is none, or if it is damaged."""
-    try:
-        return read_words(path) if path.exists() else None
-    except ValueError:
-        return None
+    return read_json_object(path) if path.exists() else {}

@@ -108,7 +108,7 @@ def test_sampling_every_word_is_exact(rows):
 
 def test_draws_are_log_uniform_and_the_correction_knows_it():
     torch.manual_seed(0)
-    n_samples, n_trials = 20, 4000
+    n_samples, n_trials = 20, 1500
     softmax = SampledSoftmax(1, 30, n_samples=n_samples)
     share = np.log((np.arange(30) + 2) / (np.arange(30) + 1)) / np.log(31)
 
@@ -121,7 +121,7 @@ def test_draws_are_log_uniform_and_the_correction_knows_it():
     for _ in range(n_trials):
         (gradient,) = torch.autograd.grad(softmax.loss(hidden, target), softmax.bias)
         seen += gradient.numpy() != 0
-    np.testing.assert_allclose(seen[:29] / n_trials, expected[:29], atol=0.03)
+    np.testing.assert_allclose(seen[:29] / n_trials, expected[:29], atol=0.05)
 
 
 def test_a_sampled_loss_leads_to_the_frequencies_of_the_words():
@@ -141,11 +141,15 @@ def test_a_sampled_loss_leads_to_the_frequencies_of_the_words():
     assert float((learned - truth).abs().max()) < 0.04
 
 
-def test_impossible_softmaxes_are_refused():
-    for kind, settings in (("best", {}), ("full", {"n_samples": 3})):
-        with pytest.raises(ValueError, match="EL073"):
-            make_softmax(kind, WIDTH, N_WORDS, **settings)
-    with pytest.raises(ValueError, match="EL072"):
-        make_softmax("adaptive", WIDTH, N_WORDS, cutoffs=[100])
-    with pytest.raises(ValueError, match="EL012"):
-        make_softmax("sampled", WIDTH, N_WORDS, n_samples=0)
+@pytest.mark.parametrize(
+    "kind, settings, problem",
+    [
+        ("best", {}, "there is no 'best'"),
+        ("full", {"n_samples": 3}, "n_samples"),
+        ("adaptive", {"cutoffs": [100]}, "cutoffs = .100.*below the 50 words"),
+        ("sampled", {"n_samples": 0}, "n_samples = 0"),
+    ],
+)
+def test_impossible_softmaxes_are_refused(kind, settings, problem):
+    with pytest.raises(ValueError, match=f"EL073.*{problem}"):
+        make_softmax(kind, WIDTH, N_WORDS, **settings)

@@ -26,10 +26,11 @@ SMALL = {
         "softmax": {"kind": "sampled", "n_samples": 20},
     },
 }
+TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 
 
 def write_texts(folder):
-    """A folder of text in which what follows what is not chance."""
+    """A folder of text in which words depend on each other."""
     rng = random.Random(0)
     nouns, verbs = ["ham", "eggs", "cheese", "bread"], ["like", "eat", "want"]
     for name, n in (("train/a", 150), ("train/b", 60), ("dev/c", 20)):
@@ -42,35 +43,38 @@ def write_texts(folder):
     return folder
 
 
+def change(section, **changes):
+    """The settings of a section of tiny runs, with changes, as an argument for `train`."""
+    return {section: {**SMALL[section], **changes}}
+
+
 def write_config(folder, texts, **changes):
     """A config for a tiny run. Changes are blocks of sections to merge."""
     config = make_pretraining_config()
     config["paths"].update({"train": str(texts / "train"), "dev": str(texts / "dev")})
-    for section, block in SMALL.items():
-        config[section].update(block)
-    for section, block in changes.items():
+    for section, block in [*SMALL.items(), *changes.items()]:
         config[section].update(block)
     folder.mkdir(parents=True, exist_ok=True)
     config.to_disk(folder / "pretrain.cfg", interpolate=False)
     return folder / "pretrain.cfg"
 
 
-def prepare_forks():
-    """Load and make, for the runs of all forked children, what takes longer than such a run:
-    what optimizers import, spaCy's registry and a tokenizer. Nothing here starts threads."""
-    import torch._dynamo  # noqa: F401
-
-    share_tokenizer(setattr)
-
-
 def share_tokenizer(set_attribute):
-    """Make one tokenizer for all runs: that takes longer than a run. set_attribute: `setattr`, or
-    that of a monkeypatch."""
-    tokenizer = corpus.make_tokenizer("en", {"@tokenizers": "spacy.Tokenizer.v1"})
-    set_attribute(corpus, "make_tokenizer", lambda lang, block: tokenizer)
+    """Make one English tokenizer for all runs. set_attribute: as `setattr`."""
+    make = corpus.make_tokenizer
+    shared = _cache.get("en") or _cache.setdefault("en", make("en", TOKENIZER))
+    set_attribute(
+        corpus,
+        "make_tokenizer",
+        lambda lang, block: shared if (lang, block) == ("en", TOKENIZER) else make(lang, block),
+    )
+
+
+_cache = {}
 
 
 def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
+    """Train, or resume if `resume`, until step number `stop_at` of this call, if given."""
     path = write_config(tmp_path, texts, **changes)
     steps = []
 
@@ -87,11 +91,11 @@ def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=
     )
 
 
-def all_bytes(folder):
-    """Everything that a run remembers, names and numbers."""
-    (last,) = sorted(folder.glob("checkpoints/step-?????????"))[-1:]
-    found = {}
+def read_state(run):
+    """All tensors and the state of a run's last checkpoint."""
+    last = max(run.glob("checkpoints/step-?????????"))
+    tensors = {}
     for path in sorted(last.glob("*.safetensors")):
         for name, tensor in safetensors.torch.load_file(path).items():
-            found[path.name, name] = tensor.numpy().tobytes()
-    return found, srsly.read_json(last / "training.json")["state"]
+            tensors[path.name, name] = tensor.numpy().tobytes()
+    return tensors, srsly.read_json(last / "training.json")["state"]

@@ -1,10 +1,10 @@
 """A transformer as teacher: a tiny one of random weights."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
-import srsly
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
@@ -18,9 +18,8 @@ from spacy_elmo.pretraining.teachers import Lesson, TeacherContext, make_teacher
 from spacy_elmo.pretraining.transformer_teacher import align_tokens, load_encoder
 
 from ..support.helpers import SHAPE
-from ..support.runs import SMALL, train
+from ..support.runs import change, read_state, train
 from ..support.toy_bert import write_bert
-from .test_vector_teacher import read_tensors
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
@@ -56,7 +55,7 @@ def make_lesson(sentences, dtype=torch.float32):
 
 
 def test_a_words_vector_is_the_mean_of_its_pieces(bert):
-    encoder = load_encoder("transformer", str(bert), 1)
+    encoder = load_encoder(str(bert), 1)
     model = transformers.BertModel.from_pretrained(bert).eval()
     ids = torch.tensor([[PIECES.index(p) for p in ("[CLS]", "i", "like", "egg", "##s", "[SEP]")]])
 
@@ -70,7 +69,7 @@ def test_a_words_vector_is_the_mean_of_its_pieces(bert):
 
 
 def test_words_without_a_piece_and_beyond_the_end_are_left_out(bert):
-    encoder = load_encoder("transformer", str(bert), 1)
+    encoder = load_encoder(str(bert), 1)
     sentences = [["I", "\u200b", "like"], ["ham"] * 20, ["eggs"]]
 
     vectors, known = encoder.read(sentences, CPU)
@@ -81,7 +80,7 @@ def test_words_without_a_piece_and_beyond_the_end_are_left_out(bert):
 
 
 def test_words_that_are_not_read_as_a_whole_are_left_out(bert):
-    encoder = load_encoder("transformer", str(bert), 1)
+    encoder = load_encoder(str(bert), 1)
     # 14 places: the fourteenth word's first piece is the last that fits; "ham" and "hams" go on.
     sentences = [["ham"] * 13 + ["eggs"], ["ham"] * 12 + ["eggs"], ["I", "hammer", "like"]]
 
@@ -90,8 +89,8 @@ def test_words_that_are_not_read_as_a_whole_are_left_out(bert):
     assert known.tolist() == [*range(13), *range(14, 27), 27, 29]
 
 
-def test_how_sequences_are_grouped_changes_nothing_but_memory(bert, monkeypatch):
-    encoder = load_encoder("transformer", str(bert), 2)
+def test_vectors_do_not_depend_on_how_sequences_are_grouped(bert, monkeypatch):
+    encoder = load_encoder(str(bert), 2)
     sentences = [["I", "like"], ["ham"] * 13, ["eggs"], ["you", "like", "ham", "!"], ["."]] * 3
     sizes = []
     forward = encoder.model.forward
@@ -136,7 +135,7 @@ def write_roberta(folder):
 
 def test_a_roberta_reads_words_with_a_space_before_each(tmp_path):
     folder = write_roberta(tmp_path / "roberta")
-    encoder = load_encoder("transformer", str(folder), 1)
+    encoder = load_encoder(str(folder), 1)
 
     _, known = encoder.read([["a"] * 20], CPU)
 
@@ -145,7 +144,7 @@ def test_a_roberta_reads_words_with_a_space_before_each(tmp_path):
     assert encoder.n_places == 14 and known.tolist() == list(range(6))
 
 
-def test_what_cannot_be_read_is_said_before_a_run(tmp_path):
+def test_a_tokenizer_without_padding_is_refused(tmp_path):
     folder = write_roberta(tmp_path / "roberta")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings.pop("pad_token")
@@ -154,7 +153,7 @@ def test_what_cannot_be_read_is_said_before_a_run(tmp_path):
     (folder / "special_tokens_map.json").unlink()
 
     with pytest.raises(ValueError, match="EL184.*roberta.*pad"):
-        load_encoder("transformer", str(folder), 1)
+        load_encoder(str(folder), 1)
 
 
 def test_tokens_are_found_in_both_readings():
@@ -181,7 +180,7 @@ def test_gradients_are_those_of_finite_differences(bert):
     assert torch.autograd.gradcheck(loss, (lesson.forward[1], lesson.backward[1]))
 
 
-def test_one_layer_is_taught_and_boundaries_are_not(bert):
+def test_only_words_of_one_layer_have_gradients(bert):
     teacher = make_teacher(bert, share=1.0, student_layer=1)
     lesson = make_lesson(SENTENCES)
 
@@ -204,7 +203,7 @@ def test_a_share_of_the_sequences_has_the_loss_of_all_of_them_on_average(bert):
     assert min(losses) == 0  # none of them drawn
 
 
-def test_it_does_not_matter_how_a_batch_is_shared_out(bert):
+def test_the_loss_does_not_depend_on_how_a_batch_is_divided(bert):
     teacher = make_teacher(bert, share=1.0)
     torch.manual_seed(0)
     config = BiLMConfig(**SHAPE)
@@ -217,20 +216,18 @@ def test_it_does_not_matter_how_a_batch_is_shared_out(bert):
     assert sum(loss([s]) for s in SENTENCES) == pytest.approx(loss(SENTENCES), rel=1e-4)
 
 
-def test_stopping_and_going_on_changes_nothing(tmp_path, texts, bert):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, texts, bert):
     teachers = {"context": {"kind": "transformer", "path": str(bert), "share": 0.5}}
-    training = {**SMALL["training"], "teachers": teachers}
+    changes = change("training", teachers=teachers)
     reports = []
-    train(tmp_path, texts, "straight", training=training, reports=reports)
+    train(tmp_path, texts, "straight", reports=reports, **changes)
     for stop_at in (5, 0):
-        train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, training=training)
+        train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, **changes)
 
-    assert read_tensors(tmp_path / "stopped") == read_tensors(tmp_path / "straight")
+    assert read_state(tmp_path / "stopped") == read_state(tmp_path / "straight")
     assert reports[-1].teachers["context"] < reports[0].teachers["context"]
     meta = (tmp_path / "straight" / "model-last" / "meta.json").read_text()
-    assert str(bert) not in meta
-    state = srsly.read_json(max((tmp_path / "straight").glob("checkpoints/*/training.json")))
-    assert state["identity"]["teachers"]["context"]["layer"] == 2
+    assert str(bert) not in meta and '"layer":2' in meta.replace(" ", "")
 
 
 @pytest.mark.parametrize(
@@ -238,13 +235,12 @@ def test_stopping_and_going_on_changes_nothing(tmp_path, texts, bert):
     [
         ({"layer": 3}, "EL181.*layer = 3.*at most 2"),
         ({"layer": 0}, "EL181.*layer = 0"),
-        ({"student_layer": 3}, "EL181.*student_layer = 3.*at most 2"),
         ({"layer": 1.5}, "EL181.*layer = 1.5.*whole"),
+        ({"student_layer": 3}, "EL181.*student_layer = 3.*at most 2"),
         ({"share": 0}, "EL181.*share = 0"),
         ({"weight": -1.0}, "EL181.*weight = -1.0"),
-        ({"path": ""}, "EL184.*no such folder"),
         ({"path": "nowhere"}, "EL184.*no such folder"),
-        ({"state_steps": 5}, "EL185.*state_steps = 5"),
+        ({"state_steps": 5}, "EL181.*state_steps = 0, not 5"),
     ],
 )
 def test_wrong_settings_are_refused(bert, settings, message):
@@ -252,13 +248,12 @@ def test_wrong_settings_are_refused(bert, settings, message):
         make_teacher(bert, **settings)
 
 
-def test_a_transformer_of_another_language_is_told(bert):
+def test_a_transformer_of_another_language_is_warned_of(bert):
     words = ["나는", "책을", "읽는다"]
     context = TeacherContext(BiLMConfig(**SHAPE), Vocabulary([*SPECIAL_WORDS, *words, "I"]), 12, 0)
+    block = {"context": {"kind": "transformer", "path": str(bert)}}
     with pytest.warns(UserWarning, match="WL068.*knows 1 of the 4 most frequent words"):
-        (teacher,) = make_teachers(
-            {"context": {"kind": "transformer", "path": str(bert)}}, context
-        ).values()
+        teacher = make_teachers(block, context)["context"]
     batch = make_lm_batch([words], context.vocabulary)
     sides = [[torch.randn(3, SHAPE["width"] // 2)] * SHAPE["depth"] for _ in range(2)]
     assert teacher.loss(Lesson(batch, torch.zeros(0), *sides)) == 0
@@ -270,6 +265,6 @@ def test_a_folder_without_a_transformer_is_refused(tmp_path):
 
 
 def test_without_the_package_the_extra_is_named(bert, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ValueError, match=r"EL183.*spacy-elmo\[teachers\]"):
         make_teacher(bert)
