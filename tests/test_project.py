@@ -57,7 +57,7 @@ def project(tmp_path):
     shutil.copytree(ROOT / "projects", tmp_path / "projects")
     for name in ("en", "ko"):
         (tmp_path / f"{name}.cfg").write_text(PRETRAIN.format(lang=name))
-    medium = PRETRAIN.replace("cell_width = 6", "cell_width = 12") + 'init_part = "cells"\n'
+    medium = PRETRAIN.replace("cell_width = 6", "cell_width = 12")
     (tmp_path / "medium.cfg").write_text(medium.format(lang="en"))
     options = make_options()
     write_model(tmp_path / "weights", options, make_weights(options))

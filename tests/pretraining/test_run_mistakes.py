@@ -33,7 +33,7 @@ BAD = {
     "nlp.lang": ("xy", "EL161"),
     "nlp.lnag": ("en", "EL090"),
     "corpus.sources": ({"a": 3}, r"EL091.*no value with \[corpus.sources\]"),
-    "corpus.dev": ("-", "EL0"),
+    "corpus.dev": ("-", "standard input"),
     "corpus.size": (-1, "EL091"),
     "corpus.include": ("nowhere.txt", "EL100|EL103"),
     "corpus.vocabulary": ("nowhere.txt", "EL100|EL103"),

@@ -162,7 +162,7 @@ def block(vectors, **settings):
 def test_a_resumed_run_with_a_teacher_equals_an_uninterrupted_one(
     tmp_path, texts, vectors, accumulate
 ):
-    changes = change("training", accumulate=accumulate, teachers=block(vectors))
+    changes = change("training", max_steps=30, accumulate=accumulate, teachers=block(vectors))
     reports = []
     train(tmp_path, texts, "straight", reports=reports, **changes)
     for stop_at in (5, 3, 0):
