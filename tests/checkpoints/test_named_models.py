@@ -32,12 +32,6 @@ def installed(monkeypatch, toy_folder):
     monkeypatch.setattr(formats.models, "get", functions.get)
 
 
-def test_the_bundled_model_has_a_name():
-    assert CheckpointFiles.of("en_small").path == formats.BUNDLED
-    assert find_name(Path("en_small")) == "en_small"
-    assert "en_small" in formats.list_models()
-
-
 def test_the_larger_model_of_the_repository(monkeypatch):
     """Its package is not installed: `get_path` finds what lies beside it."""
     monkeypatch.syspath_prepend(str(ROOT / "models" / "en_medium"))

@@ -77,13 +77,6 @@ def test_a_config_that_does_not_fit_is_said(nlp, tmp_path, old, new, problem):
         load_embedder(tmp_path / "pipeline")
 
 
-def test_variables_of_a_config_are_filled_in(nlp, tmp_path):
-    path = tmp_path / "pipeline" / "config.cfg"
-    text = path.read_text().replace("depth = 2", "depth = ${system.depth}")
-    path.write_text(text.replace("[system]", "[system]\ndepth = 2"))
-    assert load_embedder(tmp_path / "pipeline").bilm.config.depth == 2
-
-
 def test_no_file_outside_of_the_pipeline_is_read(nlp, tmp_path):
     path = tmp_path / "pipeline" / "config.cfg"
     (tmp_path / "pipeline" / "elmo").rename(tmp_path / "elmo")
