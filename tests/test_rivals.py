@@ -15,7 +15,7 @@ from spacy.util import load_config_from_str
 from thinc.api import get_current_ops, set_current_ops
 from typer.testing import CliRunner
 
-from spacy_elmo.files import read_checked_json, write_checked_json
+from spacy_elmo.files import read_json_object, write_json
 
 from .support.toy_corpora import make_docs
 from .support.toy_pipelines import write_vectors_pipeline
@@ -184,7 +184,7 @@ def test_floret_vectors_know_parts_of_words(tmp_path):
 def test_parts_that_are_there_were_made_with_the_same_options(tmp_path):
     from rivals.preparation import prepare_all
 
-    write_checked_json(tmp_path / "made.json", {"minutes": 40.0, "epochs": 5, "words": 3})
+    write_json(tmp_path / "made.json", {"minutes": 40.0, "epochs": 5, "words": 3})
     with pytest.raises(typer.BadParameter, match="--minutes 40, not 7"):
         prepare_all(tmp_path, "", "", "", tmp_path, minutes=7, epochs=5)
     assert [path.name for path in tmp_path.iterdir()] == ["made.json"]
@@ -194,7 +194,7 @@ def test_parts_that_are_there_were_made_of_the_same(tmp_path):
     from rivals.preparation import prepare_all
 
     made = {"minutes": 40.0, "epochs": 5, "words": 3, "text": "of another text"}
-    write_checked_json(tmp_path / "made.json", made)
+    write_json(tmp_path / "made.json", made)
     (tmp_path / "text").mkdir()
     with pytest.raises(typer.BadParameter, match="made with another --text"):
         prepare_all(tmp_path / "text", "", "", "", tmp_path, minutes=40, epochs=5)
@@ -232,10 +232,10 @@ def test_the_report_shows_what_the_files_say(tmp_path):
         ("minilm_2", 0, 0.8), ("minilm_3", 0, 0.9),
     ]:  # fmt: skip
         result = make_result(row, "ewt", seed, score)
-        write_checked_json(Run(ROWS[row], "ewt", seed).find_result(tmp_path), result)
+        write_json(Run(ROWS[row], "ewt", seed).find_result(tmp_path), result)
     on_gpu = {**make_result("minilm_tuned_0.0001", "ewt", 0, 0.4), "device": "toy GPU"}
     path = Run(ROWS["minilm_tuned_0.0001"], "ewt", 0).find_result(tmp_path)
-    write_checked_json(path, {**on_gpu, "cpu_seconds": 1e9})
+    write_json(path, {**on_gpu, "cpu_seconds": 1e9})
     rates = {"tokens_per_second": 12345.6, "rates": [9000.0, 12345.6, 13000], "latency": 0.0021}
     timed = dict.fromkeys(ROWS, rates)
     speed = {
@@ -245,11 +245,11 @@ def test_the_report_shows_what_the_files_say(tmp_path):
         "tokens": 2,
         "tasks": {"ewt": timed},
     }
-    write_checked_json(tmp_path / "results/speed.json", speed)
+    write_json(tmp_path / "results/speed.json", speed)
     slower = {name: {**rates, "tokens_per_second": 1000.0} for name in ("plain", "onnx_int8")}
     elsewhere = {**speed, "machine": "other, 2 threads", "tasks": {"ewt": slower}}
-    write_checked_json(tmp_path / "results/speed_other.json", elsewhere)
-    write_checked_json(tmp_path / "results/skipped.json", {"rows": {"plain_floret": "no floret"}})
+    write_json(tmp_path / "results/speed_other.json", elsewhere)
+    write_json(tmp_path / "results/skipped.json", {"rows": {"plain_floret": "no floret"}})
 
     write_report(tmp_path, tmp_path / "docs/rivals.md")
 
@@ -302,10 +302,10 @@ def test_runs_are_kept_refused_and_renewed(tmp_path, corpora):
     assert run("--max-steps", 1, "--seeds", 0).exit_code == 0 and path.read_bytes() == first
     assert run("--max-steps", 2, "--seeds", 0).exit_code == 2 and path.read_bytes() == first
     assert run("--max-steps", 2, "--seeds", 0, "--renew").exit_code == 0
-    assert read_checked_json(path)["settings"]["max_steps"] == 2
+    assert read_json_object(path)["settings"]["max_steps"] == 2
     timed = invoke("speed", tmp_path, corpora, "--turns", 2, "--tokens", 20)
     assert timed.exit_code == 0, timed.output
-    speed = read_checked_json(tmp_path / "results/speed.json")["tasks"]["ewt"]["plain"]
+    speed = read_json_object(tmp_path / "results/speed.json")["tasks"]["ewt"]["plain"]
     assert speed["latency"] > 0 and min(speed["rates"]) > 0
     assert invoke("report", tmp_path, "--output", tmp_path / "page.md").exit_code == 0
 

@@ -17,7 +17,7 @@ import typer
 from spacy.vocab import Vocab
 from tqdm import tqdm
 
-from spacy_elmo.files import atomic_file, atomic_folder, read_checked_json, write_checked_json
+from spacy_elmo.files import atomic_file, atomic_folder, read_json_object, write_json
 from spacy_elmo.text.corpus import cutter_maker, read_sequences
 from spacy_elmo.text.languages import TOKENIZER
 
@@ -84,14 +84,14 @@ def prepare_all(
         if not (output / name).exists():
             print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
             make(output / name)
-    made = {**read_checked_json(output / MADE), "words": read_progress(output)}
-    write_checked_json(output / MADE, made)
+    made = {**read_json_object(output / MADE), "words": read_progress(output)}
+    write_json(output / MADE, made)
 
 
 def _note_options(path: Path, options: dict[str, float | str]) -> None:
     """Write down how parts are made, and of what, before they are. RAISES (typer.BadParameter): if
     what is there was made in another way."""
-    before = read_checked_json(path) if path.exists() else options
+    before = read_json_object(path) if path.exists() else options
     for name, value in options.items():
         # Of what parts are made was not always noted.
         if before.get(name, value) != value:
@@ -101,7 +101,7 @@ def _note_options(path: Path, options: dict[str, float | str]) -> None:
             raise typer.BadParameter(
                 f"{path.parent} was made with {was}. Give that, or another folder"
             )
-    write_checked_json(path, {**before, **options})
+    write_json(path, {**before, **options})
 
 
 def find_pipeline(name: str) -> Path:

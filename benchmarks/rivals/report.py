@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from spacy_elmo.files import read_checked_json, write_file
+from spacy_elmo.files import read_json_object, write_file
 
 from .inputs import MADE, MEDIUM
 from .picture import Point, plot_speed
@@ -73,7 +73,7 @@ def write_report(work: Path, path: Path) -> None:
 
 def read_optional(path: Path) -> dict[str, Any]:
     """RETURNS (dict[str, Any]): a file's content; empty if there is none."""
-    return read_checked_json(path) if path.exists() else {}
+    return read_json_object(path) if path.exists() else {}
 
 
 def collect_lines(work: Path, task: str, speed: dict[str, Any]) -> list[Line]:

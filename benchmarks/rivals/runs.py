@@ -13,9 +13,9 @@ from spacy_elmo.files import (
     digest,
     digest_file,
     lock_folder,
-    read_checked_json,
-    write_checked_json,
+    read_json_object,
     write_file,
+    write_json,
 )
 
 from .inputs import Inputs
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 def read_result(run: Run, work: Path) -> dict[str, Any] | None:
     """RETURNS (dict[str, Any] | None): of a run; None if there is none."""
     path = run.find_result(work)
-    return read_checked_json(path) if path.exists() else None
+    return read_json_object(path) if path.exists() else None
 
 
 def run_all(
@@ -110,7 +110,7 @@ def _note_skipped(inputs: Inputs) -> None:
     reasons = {name: reason for name, reason in reasons.items() if reason}
     for name, reason in reasons.items():
         typer.echo(f"{name} is skipped: {reason}")
-    write_checked_json(inputs.work / RESULTS / SKIPPED, {"rows": reasons})
+    write_json(inputs.work / RESULTS / SKIPPED, {"rows": reasons})
 
 
 def _make(
@@ -183,7 +183,7 @@ def _write_job(
         "result": str(run.find_result(work)),
         "keep": str(run.find_model(work)) if keep else None,
     }
-    write_checked_json(folder / JOB, job)
+    write_json(folder / JOB, job)
     return folder
 
 

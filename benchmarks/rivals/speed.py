@@ -17,7 +17,7 @@ from thinc.api import NumpyOps, set_current_ops
 from tqdm import tqdm
 
 from spacy_elmo.experiments.results import get_origin
-from spacy_elmo.files import read_checked_json, write_checked_json
+from spacy_elmo.files import read_json_object, write_json
 
 from .rows import ROWS
 from .runs import RESULTS, Run
@@ -94,7 +94,7 @@ def write_measured(path: Path, tasks: dict[str, Any], conditions: dict[str, int]
             f"{path.parent.parent} has no trained pipelines: those of seed 0 are kept where they "
             "are trained. Results that were copied there can be reported, not measured"
         )
-    before = read_checked_json(path)["tasks"] if path.exists() else {}
+    before = read_json_object(path)["tasks"] if path.exists() else {}
     missing = [
         f"{name} of {task}"
         for task, found in before.items()
@@ -107,7 +107,7 @@ def write_measured(path: Path, tasks: dict[str, Any], conditions: dict[str, int]
             f"{', '.join(missing[:3])} ({len(missing)} in all). Train them, or move the file"
         )
     result = {"machine": describe_machine(), **conditions, **get_origin(), "tasks": tasks}
-    write_checked_json(path, result)
+    write_json(path, result)
     return result
 
 

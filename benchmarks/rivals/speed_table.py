@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.files import read_checked_json
+from spacy_elmo.files import read_json_object
 
 from .inputs import DEPTHS
 from .rows import ROWS
@@ -30,7 +30,7 @@ def read_speeds(results: Path) -> list[dict[str, Any]]:
     """
     stem = Path(RESULT).stem
     paths = [results / RESULT, *sorted(results.glob(f"{stem}_*.json"))]
-    return [read_checked_json(path) for path in paths if path.exists()]
+    return [read_json_object(path) for path in paths if path.exists()]
 
 
 def format_speeds(speeds: list[dict[str, Any]]) -> str:

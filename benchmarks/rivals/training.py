@@ -14,7 +14,7 @@ from thinc.api import NumpyOps, require_gpu, set_current_ops, set_gpu_allocator
 
 from spacy_elmo.experiments.results import get_origin
 from spacy_elmo.experiments.runs import train_best
-from spacy_elmo.files import read_checked_json, write_checked_json
+from spacy_elmo.files import read_json_object, write_json
 
 # Packages whose versions are noted, too, if they are installed.
 OTHERS = ("spacy-transformers", "transformers")
@@ -30,7 +30,7 @@ def run_job(folder: Path) -> None:
         "keep", folder for the best pipeline, or None; "gpu_id", or -1.
     """
     torch.set_num_threads(1)
-    job = read_checked_json(folder / JOB)
+    job = read_json_object(folder / JOB)
     device = choose_device(job["gpu_id"])
     start, cpu_start = time.perf_counter(), time.process_time()
     config = load_config(folder / CONFIG, interpolate=False)
@@ -52,7 +52,7 @@ def run_job(folder: Path) -> None:
         shutil.rmtree(job["keep"], ignore_errors=True)
         shutil.move(folder / "out" / "model-best", job["keep"])
     # Last: what has a result is done.
-    write_checked_json(Path(job["result"]), result)
+    write_json(Path(job["result"]), result)
 
 
 def choose_device(gpu_id: int) -> str:
