@@ -8,9 +8,9 @@ to: the first 20,000 sentences; while there are fewer, again each time that thei
 
 import json
 import re
+from array import array
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -115,6 +115,13 @@ class IndexMeta:
     def n_sentences(self) -> int:
         """RETURNS (int): Of all sources."""
         return sum(part.n_sentences for part in self.parts)
+
+    def list_rows(self) -> Iterator[Tuple[Part, int, int]]:
+        """YIELDS (Tuple[Part, int, int]): Sources, and the rows where each begins and ends."""
+        start = 0
+        for part in self.parts:
+            yield part, start, start + part.n_sentences
+            start += part.n_sentences
 
 
 class _Content(NamedTuple):
@@ -287,12 +294,13 @@ class SearchIndex:
                 # Another process may have written to it since it was opened.
                 old = _load(self.folder, self.encoder.embedder)
                 _require_same(self.folder, old.meta, self.meta)
-            builder = _Builder(temporary, old)
-            for part, start in _list_parts(old.meta):
-                if part.source not in gone:
-                    builder.keep(part, start)
-            counts = {source.name: builder.add(source) for source in last.values()}
-            builder.write(on_encoded)
+            kept = [
+                (Source(part.source, old.read(start, end), part.origin), old.vectors[start:end])
+                for part, start, end in old.meta.list_rows()
+                if part.source not in gone
+            ]
+            written = [*kept, *((source, None) for source in last.values())]
+            counts = _write(temporary, old, written, on_encoded)
         self._content = _load(self.folder, self.encoder.embedder)
         return [counts[source.name] if last[source.name] is source else 0 for source in added]
 
@@ -318,7 +326,7 @@ class SearchIndex:
         query = encoder.encode([words])[0]
         hits = []
         for row, score in search_vectors(content.vectors, query, n, backend=meta.backend):
-            part, start = next(p for p in _list_parts(meta) if row < p[1] + p[0].n_sentences)
+            part, start, _ = next(rows for rows in meta.list_rows() if row < rows[2])
             try:
                 (sentence,) = content.read(row, row + 1)
             except ValueError as err:
@@ -356,113 +364,59 @@ def is_index_folder(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (_META, _VECTORS))
 
 
-def _list_parts(meta: IndexMeta) -> Iterator[Tuple[Part, int]]:
-    """YIELDS (Tuple[Part, int]): Sources, and the row of the first sentence of each."""
-    start = 0
-    for part in meta.parts:
-        yield part, start
-        start += part.n_sentences
-
-
 # ---- writing
 
 
-class _Section(NamedTuple):
-    """A source in the new folder. start (int): its row in the old one; None if it is new."""
-
-    part: Part
-    start: Optional[int]
-    averages: Optional[Callable[[], NDArray]]
-
-
-class _Builder:
-    """Write the folder of an index.
-
-    folder (Path): new and empty.
-    old (_Content): of the index as it was.
-    """
-
-    def __init__(self, folder: Path, old: _Content) -> None:
-        self.folder = folder
-        self.old = old
-        self.sections: List[_Section] = []
-        self.offsets = [np.zeros(1, "<i8")]
-        (folder / _SENTENCES).touch()
-
-    def keep(self, part: Part, start: int) -> None:
-        """part (Part): of the old index. start (int): its first row there."""
-        offsets = self.old.offsets[start : start + part.n_sentences + 1]
-        with (self.folder / _SENTENCES).open("ab") as file:
-            shift = file.tell() - offsets[0]
-            self.old.text[offsets[0] : offsets[-1]].tofile(file)
-        self.offsets.append(offsets[1:] + shift)
-        self.sections.append(_Section(part, start, None))
-
-    def add(self, source: Source) -> int:
-        """source (Source): new. RETURNS (int): its sentences."""
-        ends: List[int] = []
-        with (self.folder / _SENTENCES).open("ab") as file:
+def _write(
+    folder: Path,
+    old: _Content,
+    sources: Iterable[Tuple[Source, Optional[NDArray]]],
+    on_encoded: Callable[[int], Any],
+) -> Dict[str, int]:
+    """Write the folder of an index: the sources, with the vectors of those that it had before.
+    RETURNS (Dict[str, int]): Name of each source -> its sentences."""
+    counts: Dict[str, int] = {}
+    offsets = array("q", [0])
+    parts: List[Part] = []
+    known: List[Tuple[Optional[NDArray], Optional[Callable[[], NDArray]]]] = []
+    with (folder / _SENTENCES).open("wb") as file:
+        for source, vectors in sources:
+            n_before = len(offsets)
             for i, words in enumerate(source.sentences):
                 require_words([words], i)
                 if words:
                     line = json.dumps(list(words), ensure_ascii=False) + "\n"
                     file.write(line.encode("utf-8", "surrogatepass"))
-                    ends.append(file.tell())
-        if ends:
-            part = Part(source.name, source.origin, len(ends))
-            self.sections.append(_Section(part, None, source.averages))
-            self.offsets.append(np.array(ends, "<i8"))
-        return len(ends)
-
-    def write(self, on_encoded: Callable[[int], Any]) -> None:
-        """Fit the encoder, if there is enough text by now, and encode what is new."""
-        meta, encoder = self.old.meta, self.old.encoder
-        meta = replace(meta, parts=tuple(section.part for section in self.sections))
-        offsets = np.concatenate(self.offsets)
-        offsets.tofile(self.folder / _OFFSETS)
-        text = _map(self.folder / _SENTENCES, "u1", (int(offsets[-1]),))
-        new = self.old._replace(meta=meta, text=text, offsets=offsets)
-        n_wanted = _count_wanted(meta, encoder.embedder.bilm.config.width)
-        is_fitted = n_wanted <= meta.n_sentences
-        if is_fitted:
-            encoder = self._fit(new)
-            meta = replace(meta, n_fitted=min(_N_FITTED, meta.n_sentences))
-        with (self.folder / _VECTORS).open("wb") as file:
-            for section, first in zip(self.sections, (start for _, start in _list_parts(meta))):
-                if section.start is not None and not is_fitted:
-                    end = section.start + section.part.n_sentences
-                    self.old.vectors[section.start : end].tofile(file)
-                    continue
-                for X in _average(encoder, new, section, first):
-                    encoder.finish(X).astype("<f4").tofile(file)
-                    on_encoded(len(X))
-        if encoder.transform is not None:
-            centre, matrix = encoder.transform
-            np.concatenate([centre[None], matrix]).astype("<f8").tofile(self.folder / _TRANSFORM)
-        if encoder.counts is not None:
-            counts = json.dumps(encoder.counts, ensure_ascii=False)
-            (self.folder / _COUNTS).write_bytes(counts.encode("utf-8", "surrogatepass"))
-        content = {"version": _VERSION, **asdict(meta)}
-        (self.folder / _META).write_text(json.dumps(content), encoding="utf-8")
-
-    def _fit(self, new: _Content) -> SentenceEncoder:
-        """Fit to the first sentences; counts of words are those of all."""
-        encoder = replace(new.encoder, counts=None, transform=None)
-        if new.meta.weighting == "sif":
-            sentences = new.read(0, new.meta.n_sentences)
-            counts = Counter(word.lower() for words in sentences for word in words)
-            encoder = replace(encoder, counts=dict(counts))
-        starts = (start for _, start in _list_parts(new.meta))
-        parts = (_average(encoder, new, *pair) for pair in zip(self.sections, starts))
-        rows: List[NDArray] = []
-        n_rows = 0
-        for X in chain.from_iterable(parts):
-            rows.append(X)
-            n_rows += len(X)
-            if n_rows >= _N_FITTED:
-                break
-        X = np.concatenate(rows)[:_N_FITTED]
-        return replace(encoder, transform=fit_transform(X, new.meta.weighting))
+                    offsets.append(file.tell())
+            counts[source.name] = len(offsets) - n_before
+            if counts[source.name]:
+                parts.append(Part(source.name, source.origin, counts[source.name]))
+                known.append((vectors, source.averages))
+    np.array(offsets, "<i8").tofile(folder / _OFFSETS)
+    text = _map(folder / _SENTENCES, "u1", (offsets[-1],))
+    meta = replace(old.meta, parts=tuple(parts))
+    new = _Content(meta, old.encoder, text, np.array(offsets), old.vectors)
+    encoder = old.encoder
+    is_fitted = _count_wanted(meta, old.vectors.shape[1]) <= meta.n_sentences
+    if is_fitted:
+        encoder = _fit(new, [averages for _, averages in known])
+        meta = replace(meta, n_fitted=min(_N_FITTED, meta.n_sentences))
+    with (folder / _VECTORS).open("wb") as file:
+        for (_, start, end), (vectors, averages) in zip(meta.list_rows(), known):
+            if vectors is not None and not is_fitted:
+                vectors.tofile(file)
+                continue
+            for X in _average(encoder, new, start, end, averages):
+                encoder.finish(X).astype("<f4").tofile(file)
+                on_encoded(len(X))
+    if encoder.transform is not None:
+        centre, matrix = encoder.transform
+        np.concatenate([centre[None], matrix]).astype("<f8").tofile(folder / _TRANSFORM)
+    if encoder.counts is not None:
+        content = json.dumps(encoder.counts, ensure_ascii=False)
+        (folder / _COUNTS).write_bytes(content.encode("utf-8", "surrogatepass"))
+    (folder / _META).write_text(json.dumps({"version": _VERSION, **asdict(meta)}), "utf-8")
+    return counts
 
 
 def _count_wanted(meta: IndexMeta, width: int) -> float:
@@ -473,20 +427,35 @@ def _count_wanted(meta: IndexMeta, width: int) -> float:
     return min(_N_FITTED, max(needed, 2 * meta.n_fitted))
 
 
+def _fit(new: _Content, averages: List[Optional[Callable[[], NDArray]]]) -> SentenceEncoder:
+    """Fit to the first sentences; counts of words are those of all."""
+    encoder = replace(new.encoder, counts=None, transform=None)
+    if new.meta.weighting == "sif":
+        sentences = new.read(0, new.meta.n_sentences)
+        counts = Counter(word.lower() for words in sentences for word in words)
+        encoder = replace(encoder, counts=dict(counts))
+    rows: List[NDArray] = []
+    n_left = _N_FITTED
+    for (_, start, end), known in zip(new.meta.list_rows(), averages):
+        rows += _average(encoder, new, start, min(end, start + n_left), known)
+        n_left -= min(end - start, n_left)
+    return replace(encoder, transform=fit_transform(np.concatenate(rows), new.meta.weighting))
+
+
 def _average(
-    encoder: SentenceEncoder, content: _Content, section: _Section, start: int
+    encoder: SentenceEncoder,
+    content: _Content,
+    start: int,
+    end: int,
+    known: Optional[Callable[[], NDArray]],
 ) -> Iterator[NDArray]:
-    """YIELDS (NDArray): Averages of a source's sentences, some at a time, shape (n, width)."""
-    n = section.part.n_sentences
-    # Given averages have equal weights.
-    known = section.averages() if section.averages and encoder.counts is None else None
-    row = 0
-    for sentences in minibatch(content.read(start, start + n), _N_SENTENCES):
-        if known is not None and len(known) == n:
-            yield known[row : row + len(sentences)]
-        else:
-            yield encoder.average(sentences)
-        row += len(sentences)
+    """YIELDS (NDArray): Averages of sentences, some at a time, shape (n, width)."""
+    # Known averages have equal weights.
+    if known is not None and encoder.counts is None and end > start:
+        yield known()[: end - start]
+        return
+    for sentences in minibatch(content.read(start, end), _N_SENTENCES):
+        yield encoder.average(sentences)
 
 
 # ---- reading: an index may come from anywhere, so its content is checked
