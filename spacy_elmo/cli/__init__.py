@@ -1,6 +1,6 @@
 """`python -m spacy elmo ...`: one file for each command, hung on spaCy's own app.
 
-spaCy imports this for every command of its own, so nothing heavy is imported here.
+spaCy imports this module for all its commands, so nothing heavy is imported here.
 """
 
 from typing import Callable, Tuple
@@ -32,7 +32,7 @@ elmo_cli = typer.Typer(
     help="Contextual vectors from a bidirectional language model.",
     no_args_is_help=True,
 )
-# Name, function, and an example: what stands behind `python -m spacy elmo NAME`.
+# Name, function, and arguments of an example for `--help`.
 _COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
     ("init-config", init_config, "config.cfg --preset word_features --pipeline tagger,ner"),
     ("demo", demo, "--word bank --output bank.png"),

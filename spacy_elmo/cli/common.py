@@ -227,7 +227,7 @@ def read_pretraining_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
         with redirect_stdout(printed):
             overrides = parse_config_overrides(arguments)
     except ClickException as err:
-        # Typer has a click of its own, which does not know spaCy's.
+        # Typer's copy of click does not handle the errors of spaCy's.
         raise typer.BadParameter(err.format_message()) from err
     except SystemExit as err:
         raise typer.BadParameter(printed.getvalue().strip()) from err

@@ -30,8 +30,8 @@ def index(
     lang: str = WEIGHTS_LANG,
     quiet: bool = QUIET,
 ) -> None:
-    """Index the sentences of a text. Texts can be added later; those that are there and
-    have not changed are passed over, and those that TEXT had and has no more are removed."""
+    """Index the sentences of a text. Texts can be added later: unchanged ones are
+    skipped, and those that were deleted from TEXT are removed."""
     from ..checkpoints.loaders import load_embedder
     from ..embed.output import is_job_folder
     from ..errors import Errors
@@ -121,7 +121,7 @@ class _Texts:
         from ..text.corpus import read_sequences
 
         def read() -> Iterator[List[str]]:
-            # Opened when it is read: a system lets a process have some hundred files open.
+            # Opened when it is read, since a process can have only some hundred open files.
             yield from read_sequences(str(path), self._make_cutter)
 
         return Source(show_path(path.resolve()), read(), digest_file(path))
@@ -144,7 +144,7 @@ def _find_folders(text: str) -> List[Path]:
 
 class _Vectors:
     """Shards of sentences, written by `embed`. Of layer 0, the vectors are used: in it, a word has
-    one vector in whatever text. The others are computed again, since an index reads each sentence
+    the same vector everywhere. The others are computed again, since an index encodes each sentence
     alone.
 
     text (str), folder (Path): of the shards and the index. weights (str), lang (str): of the index;

@@ -1,21 +1,18 @@
-"""`python -m spacy elmo neighbors`: where else a word is used like this."""
+"""`python -m spacy elmo neighbors`: other contexts in which a word is used like this."""
 
 import sys
 import time
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional
 
 import typer
 
-from .common import JSON, QUIET, WEIGHTS, WEIGHTS_LANG, Console, exit_on_error, require_output
-
-if TYPE_CHECKING:
-    from ..experiments.contexts import Query
+from .common import JSON, QUIET, WEIGHTS, WEIGHTS_LANG, exit_on_error, require_output
 
 
 def neighbors(
-    ctx: typer.Context,
     sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
@@ -48,100 +45,53 @@ def neighbors(
     """Show the nearest contexts of a token by its ELMo vector, and the nearest words by
     static vectors (table 4 of the paper)."""
     from ..checkpoints.loaders import load_embedder
-    from ..experiments.contexts import find_contexts, summarise
-    from ..experiments.results import get_effort
-    from ..utils import require_layer
-
-    start = time.perf_counter()
-    with exit_on_error(quiet) as console:
-        _require_places(html, output, json)
-        tokenize, sequences = _open(corpus, weights, lang, limit)
-        asked = [_find(tokenize(sentence), token) for sentence in sentences]
-        static = _find_static(vectors, token, n, console)
-        embedder = load_embedder(weights or None)
-        require_layer(layer, embedder.bilm.config.n_layers)
-        queries = find_contexts(embedder, asked, sequences, n=n, layer=layer, same_word=same_word)
-        _show(queries, console)
-        _write_pictures(queries, static, html, output)
-        result = {**summarise(queries, static), **get_effort(start, embedder.hash_weights())}
-        _write_result(json, title or token, result)
-        console.finish(html, output, json)
-
-
-def _require_places(html: Optional[Path], output: Optional[Path], json: Optional[Path]) -> None:
     from ..drawing import require_drawable
-
-    require_output(html, output, json)
-    if output is not None:
-        require_drawable(output)
-
-
-def _find_static(
-    vectors: Optional[Path], token: str, n: int, console: Console
-) -> List[Tuple[str, float]]:
-    """The nearest words by static vectors, which are printed; none without a table."""
-    from ..experiments.contexts import nearest_words
-    from ..text.languages import read_static_vectors
-
-    if vectors is None:
-        return []
-    static = nearest_words(read_static_vectors(vectors), token, n)
-    names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
-    console.show(f"Static vectors: {token}\n  {names or 'unknown'}")
-    return static
-
-
-def _write_pictures(
-    queries: "Sequence[Query]",
-    static: Sequence[Tuple[str, float]],
-    html: Optional[Path],
-    output: Optional[Path],
-) -> None:
-    from ..experiments.contexts import render_contexts, summarise
+    from ..errors import Errors
+    from ..experiments.contexts import find_contexts, nearest_words, render_contexts, summarise
     from ..experiments.plots import plot_contexts
+    from ..experiments.results import get_effort, write_result
     from ..files import write_file
-
-    if html is not None:
-        html.parent.mkdir(parents=True, exist_ok=True)
-        write_file(html, render_contexts(queries, static).encode("utf-8"))
-    if output is not None:
-        plot_contexts(summarise(queries, static), output)
-
-
-def _write_result(json: Optional[Path], title: str, result: Dict[str, Any]) -> None:
-    from ..experiments.results import write_result
-
-    if json is not None:
-        write_result(json, "neighbors", title, result)
-
-
-def _show(queries: "Sequence[Query]", console: Console) -> None:
-    from ..utils import mark_word
-
-    cyan = partial(console.mark, name="cyan")
-    for query in queries:
-        console.show("\n" + mark_word(query.words, query.position, cyan))
-        for context in query.contexts:
-            shown = mark_word(context.words, context.position, console.mark)
-            console.show(f"  {context.similarity:.2f}  {shown}")
-
-
-def _open(corpus: str, weights: str, lang: str, limit: int) -> Tuple[Any, Any]:
-    from itertools import islice
-
     from ..language_model.evaluation import find_tokenizer
     from ..text.corpus import cutter_maker, read_sequences
     from ..text.cutting import split_words
-    from ..text.languages import make_tokenizer
+    from ..text.languages import make_tokenizer, read_static_vectors
+    from ..utils import mark_word, require_layer
 
-    tokenizer = find_tokenizer(weights, lang)
-    tokenize = partial(split_words, make_tokenizer(*tokenizer))
-    return tokenize, islice(read_sequences(corpus, cutter_maker(*tokenizer)), limit or None)
-
-
-def _find(words: List[str], token: str) -> Tuple[List[str], int]:
-    from ..errors import Errors
-
-    if token not in words:
-        raise ValueError(Errors.EL053.format(word=token, text=" ".join(words)[:100]))
-    return words, words.index(token)
+    start = time.perf_counter()
+    with exit_on_error(quiet) as console:
+        require_output(html, output, json)
+        if output is not None:
+            require_drawable(output)
+        tokenizer = find_tokenizer(weights, lang)
+        sequences = islice(read_sequences(corpus, cutter_maker(*tokenizer)), limit or None)
+        tokenize = make_tokenizer(*tokenizer)
+        asked = []
+        for sentence in sentences:
+            words = split_words(tokenize, sentence)
+            if token not in words:
+                raise ValueError(Errors.EL053.format(word=token, text=" ".join(words)[:100]))
+            asked.append((words, words.index(token)))
+        static = []
+        if vectors is not None:
+            static = nearest_words(read_static_vectors(vectors), token, n)
+            names = ", ".join(f"{word} {cosine:.2f}" for word, cosine in static)
+            console.show(f"Static vectors: {token}\n  {names or 'unknown'}")
+        embedder = load_embedder(weights or None)
+        require_layer(layer, embedder.bilm.config.n_layers)
+        queries = find_contexts(embedder, asked, sequences, n=n, layer=layer, same_word=same_word)
+        for query in queries:
+            cyan = partial(console.mark, name="cyan")
+            console.show("\n" + mark_word(query.words, query.position, cyan))
+            for context in query.contexts:
+                shown = mark_word(context.words, context.position, console.mark)
+                console.show(f"  {context.similarity:.2f}  {shown}")
+        if html is not None:
+            html.parent.mkdir(parents=True, exist_ok=True)
+            write_file(html, render_contexts(queries, static).encode("utf-8"))
+        result = summarise(queries, static)
+        if output is not None:
+            plot_contexts(result, output)
+        if json is not None:
+            result = {**result, **get_effort(start, embedder.hash_weights())}
+            write_result(json, "neighbors", title or token, result)
+        console.finish(html, output, json)

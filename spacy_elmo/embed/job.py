@@ -114,9 +114,8 @@ def embed_files(
         total = sum(path.stat().st_size for path in files if path.exists())
         progress = JobProgress(0, total, 0, 0, 0)
         yield progress
-        seen: Set[int] = set()
         tasks = plan_tasks(files, settings, input_format)
-        new = _list_new(tasks, output, done, seen, is_finished=is_finished)
+        new = _list_new(tasks, output, done, is_finished)
         with closing(engine(new, worker)) as results:
             for shard, n_bytes in results:
                 progress = JobProgress(
@@ -127,11 +126,11 @@ def embed_files(
                     progress.n_rejects + shard["n_rejects"],
                 )
                 yield progress
-        if len(done) > len(seen):
-            raise _refuse_resume(output, "the input is shorter than it was")
+        if done:
+            raise _refuse_resume(output, "its input is shorter than it was")
         if not is_finished:
             _finish(output, job, text)
-        # What only an unfinished job needs.
+        # Only an unfinished job needs these.
         for path in (*output.glob("_part-*.json"), output / JOB):
             path.unlink(missing_ok=True)
 
@@ -171,7 +170,7 @@ def _refuse_resume(output: Path, problem: str) -> ValueError:
 
 
 def _read_done(output: Path) -> Dict[int, Dict[str, Any]]:
-    """RETURNS (Dict[int, Dict[str, Any]]): Number -> shard, of those that are there."""
+    """RETURNS (Dict[int, Dict[str, Any]]): Number -> shard, of the shards that exist."""
     done = {}
     for path in output.glob("_part-*.json"):
         shard = read_json_object(path)
@@ -183,17 +182,12 @@ def _read_done(output: Path) -> Dict[int, Dict[str, Any]]:
 
 
 def _list_new(
-    tasks: Iterator[Task],
-    output: Path,
-    done: Dict[int, Dict[str, Any]],
-    seen: Set[int],
-    *,
-    is_finished: bool,
+    tasks: Iterator[Task], output: Path, done: Dict[int, Dict[str, Any]], is_finished: bool
 ) -> Iterator[Task]:
-    """YIELDS (Task): Those that are not done. `seen` gets the numbers of the others. RAISES
+    """YIELDS (Task): Those that are not done; the others are removed from `done`. RAISES
     (ValueError): EL245 if the input has changed."""
     for task in tasks:
-        shard = done.get(task.number)
+        shard = done.pop(task.number, None)
         if shard is None and not is_finished:
             yield task
             continue
@@ -203,7 +197,6 @@ def _list_new(
             raise _refuse_resume(output, problem)
         if not (output / shard["shard"]).exists():
             raise _refuse_resume(output, f"its shard {shard['shard']} is missing")
-        seen.add(task.number)
 
 
 def _finish(output: Path, job: Dict[str, Any], text: str) -> None:

@@ -1,8 +1,7 @@
 """The folder of a job: its description, the manifest of a finished one, and the vectors in it."""
 
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 from numpy.typing import NDArray
 
@@ -44,30 +43,24 @@ def read_manifest(folder: Path) -> Dict[str, Any]:
     RAISES (ValueError): EL247 if the job is not finished or the file is not a manifest, EL100 to
         EL103 if it cannot be read.
     """
-    path = folder / MANIFEST
-    if not path.exists():
+    if not (folder / MANIFEST).exists():
         raise ValueError(Errors.EL247.format(path=folder, problem="there is no finished job"))
-    manifest = read_json_object(path)
+    manifest = read_json_object(folder / MANIFEST)
     shards = manifest.get("shards")
     is_manifest = (
         manifest.get("version") == VERSION
         and all(isinstance(manifest.get(key), dict) for key in ("settings", "pipeline"))
         and all(type(manifest.get(key)) is int for key in COUNTS)
         and isinstance(shards, list)
-        and all(map(_is_shard, shards))
+        and all(isinstance(shard, dict) for shard in shards)
+        and all(type(shard.get(key)) is kind for shard in shards for key, kind in _TYPES.items())
+        # A manifest may come from a stranger: it names files of its folder only.
+        and all(shard["shard"] == Path(shard["shard"]).name for shard in shards)
     )
     if not is_manifest:
         problem = f"{MANIFEST} is of another version or damaged"
         raise ValueError(Errors.EL247.format(path=folder, problem=problem))
     return manifest
-
-
-def _is_shard(shard: Any) -> bool:
-    if not isinstance(shard, dict):
-        return False
-    has_types = all(type(shard.get(key)) is kind for key, kind in _TYPES.items())
-    # A manifest may come from a stranger: it names files of its own folder only.
-    return has_types and shard["shard"] == Path(shard["shard"]).name
 
 
 class VectorFolder:
@@ -100,44 +93,36 @@ class VectorFolder:
 
     def read_words(self, shard: str) -> List[List[str]]:
         """shard (str): name of the file. RETURNS (List[List[str]]): words of each sentence. RAISES
-        (ValueError): EL247 if there are none. RAISES (OSError): if it cannot be read."""
-        with self._reading(shard):
-            column = self._read(shard, "words").cast(pa.list_(pa.string())).combine_chunks()
-            if column.flatten().null_count:
-                raise ValueError("a word is missing")
-            return column.to_pylist()
+        (ValueError): EL247 if the file is damaged. RAISES (OSError): if it cannot be read."""
+        return self._read(shard, "words").cast(pa.list_(pa.string())).to_pylist()
 
     def read_vectors(self, shard: str, layer: int) -> NDArray:
         """shard (str): name of the file. layer (int): see `has`. RETURNS (NDArray): float32, shape
         (n_sentences, width). RAISES: as `read_words`."""
-        with self._reading(shard):
-            column = self._read(shard, name_column(str(layer))).combine_chunks()
-            X = column.flatten().to_numpy(zero_copy_only=False)  # (n_sentences * width,)
-            return X.reshape(len(column), column.type.list_size).astype("float32")
+        column = self._read(shard, name_column(str(layer)))
+        X = column.flatten().to_numpy(zero_copy_only=False)  # (n_sentences * width,)
+        return X.reshape(len(column), -1).astype("float32")
 
-    @contextmanager
-    def _reading(self, shard: str) -> Iterator[None]:
-        """RAISES (ValueError): EL247 instead of Arrow's errors for damaged content."""
+    def _read(self, shard: str, name: str) -> Any:
+        """RETURNS (pyarrow.Array): A column without missing values."""
+        path = self.folder / shard
         try:
-            yield
+            if self._format == "parquet":
+                with pq.ParquetFile(path) as file:
+                    table = file.read(columns=[name])
+            else:
+                with pa.OSFile(str(path)) as file:
+                    table = pa.ipc.open_file(file).read_all().select([name])
+            table.validate(full=True)
+            column = table[name].combine_chunks()
+            if column.null_count or column.flatten().null_count:
+                raise ValueError(f"a value of {name} is missing")
+            return column
+        # Arrow raises errors of all kinds for damaged content.
         except Exception as err:
             if is_system_error(err):
                 raise
             raise self._make_error(f"{shard} cannot be read: {show_reason(err)}") from err
-
-    def _read(self, shard: str, name: str) -> Any:
-        """RETURNS (pyarrow.ChunkedArray): A column. RAISES (ValueError): if a value is missing."""
-        path = self.folder / shard
-        if self._format == "parquet":
-            with pq.ParquetFile(path) as file:
-                table = file.read(columns=[name])
-        else:
-            with pa.OSFile(str(path)) as file:
-                table = pa.ipc.open_file(file).read_all().select([name])
-        table.validate(full=True)
-        if table[name].null_count:
-            raise ValueError(f"a value of {name} is missing")
-        return table[name]
 
     def _make_error(self, problem: str) -> ValueError:
         return ValueError(Errors.EL247.format(path=self.folder, problem=problem))

@@ -146,7 +146,7 @@ class EmbedPipeline(NamedTuple):
         }
 
     def _list_parts(self) -> Iterator[Tuple[str, bytes]]:
-        """YIELDS (Tuple[str, bytes]): Name and saved content of what is not in the config."""
+        """YIELDS (Tuple[str, bytes]): Name and content of tokenizer, components and vectors."""
         for name, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
             if isinstance(pipe, Sentencizer):
                 # It saves a set, whose order is another one in each process.

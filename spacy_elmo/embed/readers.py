@@ -1,6 +1,6 @@
 """Read the records of a job: lines of text or JSON, rows of Parquet, docs of a DocBin.
 
-What cannot be embedded is read as a record with its problem, and reading goes on.
+A line or row that cannot be embedded becomes a record with a problem; reading goes on.
 """
 
 import io
@@ -35,7 +35,7 @@ from .pipeline import EmbedSettings
 
 # Bytes of a text. One that has more is no text of a person, and would fill the memory.
 MOST_BYTES = 1 << 24
-# Records of a shard, however short they are.
+# Records of a shard, at most.
 _MOST_RECORDS = 100_000
 # Rows of Parquet that are decoded at a time, and bytes of a column that are read ahead.
 _N_ROWS = 128
@@ -158,6 +158,10 @@ def plan_tasks(
         yield Task(number, records, n_bytes)
 
 
+# A reader yields records, and the bytes of the file, as it is stored, read so far.
+Reader = Callable[[Path, EmbedSettings], Iterator[Tuple[Record, int]]]
+
+
 def _read_all(
     files: List[Path], settings: EmbedSettings, input_format: str
 ) -> Iterator[Tuple[Record, int]]:
@@ -185,13 +189,12 @@ def _read_all(
 
 
 def read_text_lines(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
-    """YIELDS (Tuple[Record, int]): Lines of text in UTF-8 that are not empty, and the stored bytes
-    read so far."""
+    """Read text in UTF-8: each line that is not empty is a record."""
     return _read_lines(path, lambda line: (line, None))
 
 
 def read_json_lines(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
-    """As `read_text_lines`, of JSON objects with a text and, if they have one, an id."""
+    """Read JSON objects, one in a line, with a text and, if they have one, an id."""
 
     def parse(line: str) -> Tuple[Any, Any]:
         try:
@@ -276,8 +279,7 @@ def check_id(value: Any) -> Optional[str]:
 
 
 def read_docs(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
-    """YIELDS (Tuple[Record, int]): Docs of a .spacy file, which is loaded whole, and the stored
-    bytes read so far."""
+    """Read the docs of a .spacy file, which is loaded whole."""
     docs = load_docbin(path)
     size = path.stat().st_size / max(1, len(docs))
     for i, doc in enumerate(docs.get_docs(Vocab(strings=list(docs.strings)))):
@@ -293,7 +295,7 @@ def read_docs(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int
 
 
 def read_parquet(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, int]]:
-    """YIELDS (Tuple[Record, int]): Rows of a Parquet file, and the stored bytes read so far."""
+    """Read the rows of a Parquet file, some at a time."""
     source, row = show_path(path), 0
     # As a dictionary, a text that many rows have is in memory once.
     options = {"buffer_size": _BUFFER, "read_dictionary": [settings.text_key]}
@@ -302,9 +304,11 @@ def read_parquet(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, 
         size = path.stat().st_size / max(1, n_rows)
         names = {settings.text_key, settings.id_key} & set(file.schema_arrow.names)
         for batch in file.iter_batches(_N_ROWS, columns=sorted(names)):
-            texts = batch.column(settings.text_key)
-            ids = batch.column(settings.id_key) if settings.id_key in names else [None] * len(batch)
-            if settings.id_key in names and _is_cast(ids.type):
+            texts, ids = batch.column(settings.text_key), pa.nulls(len(batch))
+            if settings.id_key in names:
+                ids = batch.column(settings.id_key)
+            # Arrow writes them as text without a loss; Python's own types are less exact.
+            if pa.types.is_temporal(ids.type) or pa.types.is_decimal(ids.type):
                 ids = ids.cast(pa.string())
             for text, name in zip(texts, ids):
                 row += 1
@@ -317,7 +321,7 @@ def read_parquet(path: Path, settings: EmbedSettings) -> Iterator[Tuple[Record, 
 def _read_row(source: str, number: int, text: Any, name: Any) -> Record:
     known = None
     try:
-        known = check_id(None if name is None else _to_python(name))
+        known = check_id(_to_python(name))
         return Record(source, number, known, check_text(_to_python(text)))
     except BadRecord as err:
         return Record(source, number, known, problem=str(err))
@@ -335,8 +339,8 @@ def _to_python(scalar: Any) -> Any:
 
 
 def _check_parquet(path: Path, settings: EmbedSettings) -> None:
-    """RAISES (ValueError): EL240 without pyarrow, EL250 if columns are missing or of other types,
-    or the file is compressed once more. A damaged file passes."""
+    """RAISES (ValueError): EL240 without pyarrow, EL250 if there is no column of texts, or the file
+    is compressed once more. A damaged file passes."""
     if path.suffix in COMPRESSIONS:
         problem = f"it is compressed as a whole; decompress it to '{path.stem}'"
         raise ValueError(Errors.EL250.format(path=path, problem=problem))
@@ -349,21 +353,11 @@ def _check_parquet(path: Path, settings: EmbedSettings) -> None:
     except Exception:
         return
     texts = [kind for name, kind in columns if name == settings.text_key]
-    ids = [kind for name, kind in columns if name == settings.id_key]
-    problem = ""
-    if not texts:
-        known = show_names(name for name, _ in columns)
-        problem = f"it has no column '{settings.text_key}' (`--text-key`), only: {known}"
-    elif len(texts) > 1 or not _is_string(texts[0]):
-        found = show_names(map(str, texts))
-        problem = f"column '{settings.text_key}' has the type {found}, expected strings"
-    elif len(ids) > 1 or not all(map(_can_be_id, ids)):
-        found = show_names(map(str, ids))
+    if len(texts) != 1 or not _is_string(texts[0]):
+        known = show_names(f"{name} ({kind})" for name, kind in columns)
         problem = (
-            f"column '{settings.id_key}' (`--id-key`) has the type {found}, expected strings, "
-            "numbers, dates or UUIDs"
+            f"expected a column '{settings.text_key}' of strings (`--text-key`), found: {known}"
         )
-    if problem:
         raise ValueError(Errors.EL250.format(path=path, problem=problem))
 
 
@@ -374,20 +368,7 @@ def _is_string(kind: Any) -> bool:
     return is_text or pa.types.is_string_view(kind)
 
 
-def _can_be_id(kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or _is_cast(kind)
-    is_uuid = getattr(kind, "extension_name", "") == "arrow.uuid"
-    return _is_string(kind) or is_number or is_uuid or pa.types.is_null(kind)
-
-
-def _is_cast(kind: Any) -> bool:
-    """Whether Arrow writes the type as text without a loss, and Python has none like it."""
-    return pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
-
-
-_READERS: Dict[str, Callable[[Path, EmbedSettings], Iterator[Tuple[Record, int]]]] = {
+_READERS: Dict[str, Reader] = {
     "jsonl": read_json_lines,
     "parquet": read_parquet,
     "spacy": read_docs,

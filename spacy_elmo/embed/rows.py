@@ -22,11 +22,9 @@ COLUMNS = {
     "sentences": ("id", "source", "record", "sentence", "start", "n_tokens", "text", "words"),
     "tokens": ("id", "source", "record", "sentence", "token", "start", "text"),
 }
-_NUMBERS = {"record": "int64", "start": "int64", "sentence": "int32", "token": "int32"}
-_NUMBERS["n_tokens"] = "int32"
+_LARGE, _SMALL = ("record", "start"), ("sentence", "token", "n_tokens")
 # Key of `doc.user_data`: where a doc comes from.
 ORIGIN = "elmo_embed"
-Span = Tuple[int, int]
 
 
 class Block(NamedTuple):
@@ -85,7 +83,7 @@ def make_schema(pipeline: EmbedPipeline) -> Any:
     """pipeline (EmbedPipeline): of a job. RETURNS (pyarrow.Schema): of all its shards."""
     settings = pipeline.settings
     types = {"words": pa.list_(pa.string())}
-    types |= {name: getattr(pa, kind)() for name, kind in _NUMBERS.items()}
+    types |= {**dict.fromkeys(_LARGE, pa.int64()), **dict.fromkeys(_SMALL, pa.int32())}
     names = [name for name in COLUMNS[settings.unit] if name != "text" or settings.has_text]
     fields = [(name, types.get(name, pa.string())) for name in names]
     numbers = {"float16": pa.float16(), "float32": pa.float32()}[settings.dtype]
@@ -122,14 +120,29 @@ def _make_table(pipeline: EmbedPipeline, records: Sequence[Record], docs: Sequen
     vectors: Dict[str, List[NDArray]] = {name: [] for name in pipeline.widths}
     for record, doc in zip(records, docs):
         is_word = doc.to_array(IS_SPACE) == 0  # (n_tokens,)
-        parts = list(_list_parts(doc, is_word, settings.unit))
-        for part in parts:
-            row = _make_row(record, doc, part, is_word)
+        spans = _list_spans(doc, is_word, settings.unit)
+        for start, end, sentence in spans:
+            words = [doc[i].text for i in range(start, end) if is_word[i]]
+            row = {
+                "id": record.id,
+                "source": record.source,
+                "record": record.number,
+                "sentence": sentence,
+                "token": start,
+                "start": doc[start].idx,
+                "n_tokens": len(words),
+                # A span leaves out the space behind it.
+                "text": doc.text if end - start == len(doc) else doc[start:end].text,
+                "words": words,
+            }
             for name in names:
                 values[name].append(row[name])
         for name, X in _get_vectors(pipeline, doc).items():
-            spans = [part.span for part in parts]
-            vectors[name].append(_reduce(X, spans, is_word, settings.unit))
+            if settings.unit == "tokens":
+                vectors[name].append(X[is_word])
+            else:
+                means = [X[start:end][is_word[start:end]].mean(axis=0) for start, end, _ in spans]
+                vectors[name].append(np.stack(means))
     with np.errstate(over="ignore"):
         arrays = {name: np.concatenate(X).astype(settings.dtype) for name, X in vectors.items()}
     _require_finite(arrays, settings.dtype)
@@ -146,49 +159,28 @@ def _require_finite(vectors: Dict[str, NDArray], dtype: str) -> None:
             raise BadRecord(f"a number of {name} is not finite in {dtype}")
 
 
-class _Part(NamedTuple):
-    """span (Span): tokens of a row. sentence (int): number in the doc."""
-
-    span: Span
-    sentence: int
-
-
-def _list_parts(doc: Doc, is_word: NDArray, unit: str) -> Iterator[_Part]:
+def _list_spans(doc: Doc, is_word: NDArray, unit: str) -> List[Tuple[int, int, int]]:
+    """RETURNS (List[Tuple[int, int, int]]): First token, end, and number of the sentence of each
+    row."""
     if unit == "documents":
-        yield _Part((0, len(doc)), 0)
-        return
+        return [(0, len(doc), 0)]
+    spans: List[Tuple[int, int, int]] = []
     for number, (start, end) in enumerate(_find_sentences(doc)):
         if unit == "tokens":
             words = start + np.flatnonzero(is_word[start:end])
-            yield from (_Part((int(i), int(i) + 1), number) for i in words)
+            spans += [(int(i), int(i) + 1, number) for i in words]
         elif is_word[start:end].any():
-            yield _Part((start, end), number)
+            spans.append((start, end, number))
+    return spans
 
 
-def _find_sentences(doc: Doc) -> List[Span]:
+def _find_sentences(doc: Doc) -> List[Tuple[int, int]]:
     """Sentences as annotated; else by punctuation."""
     if doc.has_annotation("SENT_START"):
         return [(sent.start, sent.end) for sent in doc.sents]
     sentences = cut_sentences([token.text for token in doc])
     ends = list(accumulate(len(words) for words in sentences))
     return list(zip([0, *ends], ends))
-
-
-def _make_row(record: Record, doc: Doc, part: _Part, is_word: NDArray) -> Dict[str, Any]:
-    start, end = part.span
-    words = [doc[i].text for i in range(start, end) if is_word[i]]
-    return {
-        "id": record.id,
-        "source": record.source,
-        "record": record.number,
-        "sentence": part.sentence,
-        "token": start,
-        "start": doc[start].idx,
-        "n_tokens": len(words),
-        # A span leaves out the space behind it.
-        "text": doc.text if end - start == len(doc) else doc[start:end].text,
-        "words": words,
-    }
 
 
 def _get_vectors(pipeline: EmbedPipeline, doc: Doc) -> Dict[str, NDArray]:
@@ -202,11 +194,3 @@ def _get_vectors(pipeline: EmbedPipeline, doc: Doc) -> Dict[str, NDArray]:
         )
         for layer in pipeline.settings.layers
     }
-
-
-def _reduce(X: NDArray, spans: List[Span], is_word: NDArray, unit: str) -> NDArray:
-    """X (NDArray): shape (n_tokens, width). RETURNS (NDArray): vectors of tokens, or means over
-    the words of other spans, shape (n_spans, width)."""
-    if unit == "tokens":
-        return X[[start for start, _ in spans]]
-    return np.stack([X[start:end][is_word[start:end]].mean(axis=0) for start, end in spans])

@@ -201,7 +201,7 @@ class SearchIndex:
         weights: str = "",
         tokenizer: Optional[Dict[str, Any]] = None,
     ) -> "SearchIndex":
-        """Make an index, or open the one that is there.
+        """Make an index, or open an existing one.
 
         folder (Path): for the index; new, empty, or that of an index of the same kind.
         embedder (Embedder): makes its vectors.
@@ -239,8 +239,8 @@ class SearchIndex:
     @classmethod
     def open(cls, folder: Path, embedder: Embedder) -> "SearchIndex":
         """folder (Path): of an index. embedder (Embedder): the one that it was made with.
-        RETURNS (SearchIndex): open. RAISES (ValueError): EL043 if there is none, EL044 for
-        another embedder, EL140 if it is damaged."""
+        RETURNS (SearchIndex): open. RAISES (ValueError): EL043 without an index, EL044
+        for another embedder, EL140 if it is damaged."""
         index = cls(folder, embedder, _read_meta(folder))
         index._content = _load(folder, embedder)
         return index
@@ -305,7 +305,7 @@ class SearchIndex:
         return [counts[source.name] if last[source.name] is source else 0 for source in added]
 
     def remove(self, source: str) -> None:
-        """source (str): name of a source to remove, if it is there. RAISES: as `add`."""
+        """source (str): name of a source to remove, if it exists. RAISES: as `add`."""
         if any(part.source == source for part in self.meta.parts):
             self.add_all([], remove=[source])
 
@@ -530,7 +530,7 @@ def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:
 
 
 def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
-    """RAISES (ValueError): EL044 if two indexes differ in what makes their vectors."""
+    """RAISES (ValueError): EL044 if the vectors of two indexes cannot be compared."""
     for key in ("biLM", "layer", "weighting", "backend", "lang", "tokenizer"):
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:

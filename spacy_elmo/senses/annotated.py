@@ -36,7 +36,7 @@ def read_sentences(path: Path) -> Iterator[SenseSentence]:
         "id", whose part before the first dot is the doc. Underscores join the words of a
         token.
     YIELDS (SenseSentence): with the tokens cut into words.
-    RAISES (ValueError): EL069 for a line that is none of these, and as `read_lines`.
+    RAISES (ValueError): EL069 for another line, and as `read_lines`.
     """
     is_empty = True
     for number, line in read_lines(path):
@@ -49,7 +49,7 @@ def read_sentences(path: Path) -> Iterator[SenseSentence]:
         is_empty = False
         yield sentence
     if is_empty:
-        raise ValueError(Errors.EL069.format(path=path, line=1, error="there is none"))
+        raise ValueError(Errors.EL069.format(path=path, line=1, error="the file is empty"))
 
 
 def _parse(line: str) -> Dict[str, Any]:

@@ -150,7 +150,7 @@ def read_wordnet(folder: Path) -> Inventory:
             warnings.filterwarnings("ignore", "The multilingual functions", UserWarning)
             with ExitStack() as streams:
                 return _make_inventory(_Reader(str(folder.resolve()), streams))
-    except Exception as err:  # nltk's reader takes the files for what they should be
+    except Exception as err:  # nltk's reader raises errors of all kinds
         error = f"{type(err).__name__}: {err}"
         raise ValueError(Errors.EL068.format(path=folder, error=error)) from err
     finally:

@@ -185,7 +185,7 @@ class SenseModel:
         EL116 if the bytes hold anything else."""
         parts = unpack(data, "senses", most_items=len(_PARTS))
         types = [type(part) for part in parts] if isinstance(parts, list) else []
-        # Those of before did not know their weights.
+        # Older files have no weights.
         if types not in (_PARTS, _PARTS[:-1]):
             error = "they are no inventory with its centroids"
             raise ValueError(Errors.EL116.format(source="senses", error=error))

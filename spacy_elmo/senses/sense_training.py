@@ -21,7 +21,7 @@ from .sense_model import (
 )
 
 _N_SENTENCES = 512
-# One doc in so many is set aside to choose the layer and the prior on.
+# One doc in ten is held out to choose the layer and the prior.
 _HELD_OUT = 10
 _PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 

@@ -205,7 +205,7 @@ def test_vectors_are_read_back(pipeline, texts, tmp_path):
     words[0][0] = None
     column = pa.array(words, table.schema.field("words").type)
     pq.write_table(table.set_column(table.schema.get_field_index("words"), "words", column), path)
-    with pytest.raises(ValueError, match="EL247.*a word is missing"):
+    with pytest.raises(ValueError, match="EL247.*a value of words is missing"):
         folder.read_words(name)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match="EL247.*cannot be read"):

@@ -182,18 +182,15 @@ def test_ids_of_other_types_are_exact(tmp_path, ids, expected):
     assert not any(record.problem for record in read(path))
 
 
-@pytest.mark.parametrize(
-    "value", [b"x", 3, ["x"], {"a": "x"}], ids=["binary", "int", "list", "struct"]
-)
+@pytest.mark.parametrize("value", [b"x", 3, ["x"]], ids=["binary", "int", "list"])
 def test_columns_of_other_types_are_refused(tmp_path, value):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"text": [value], "id": [1]}), path)
-    with pytest.raises(ValueError, match="EL250.*'text' has the type"):
+    with pytest.raises(ValueError, match="EL250.*column 'text' of strings.*id .int64."):
         check_inputs([path], EmbedSettings())
-    if value != 3:
-        pq.write_table(pa.table({"text": ["x"], "id": [value]}), path)
-        with pytest.raises(ValueError, match="EL250.*'id' .*numbers"):
-            check_inputs([path], EmbedSettings())
+    pq.write_table(pa.table({"text": ["x"], "id": [[value]]}), path)
+    (record,) = read(path)
+    assert "its id is list" in record.problem
 
 
 def test_wrong_files_are_told_before_the_work(tmp_path):
@@ -201,7 +198,7 @@ def test_wrong_files_are_told_before_the_work(tmp_path):
     path.write_bytes(gzip.compress(write(tmp_path / "x.parquet").read_bytes()))
     with pytest.raises(ValueError, match="EL250.*decompress it to 'x.parquet'"):
         check_inputs([path], EmbedSettings())
-    with pytest.raises(ValueError, match="EL250.*no column 'body'.*id, text"):
+    with pytest.raises(ValueError, match="EL250.*column 'body'.*id .*text"):
         check_inputs([tmp_path / "x.parquet"], EmbedSettings(text_key="body"))
     (tmp_path / "mac.txt").write_bytes(b"One line.\rTwo lines.\r")
     with pytest.raises(ValueError, match="EL329.*mac.txt"):
