@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 
 help:
 	@echo "make demo   install into $(VENV), draw six contexts of a word: 2 minutes, then 10 seconds"
-	@echo "make test   install what tests need, run them on all cores: 10 minutes"
+	@echo "make test   install what tests need, run them on all cores: 4 minutes"
 	@echo "make docs   install what the site needs, build it in site/: 2 minutes"
 	@echo "make clean  remove $(VENV)"
 
