@@ -93,7 +93,7 @@ def show_type(annotation: Any) -> str:
 
 
 def show_default(value: Any) -> str:
-    """RETURNS (str): a default as a config has it; "required" if there is none."""
+    """RETURNS (str): a default as a config has it; "required" without one."""
     if value is _MISSING:
         return "required"
     if "factory" in repr(value):  # a dataclass's default that is made each time

@@ -56,7 +56,10 @@ PRINTED = {
 # Options that shorten a command.
 SHORTER = {
     "experiment": ["--max-steps", "2", "--seeds", "0"],
-    "pretrain": ["--training.max_steps", "2", "--training.batch_tokens", "200"],
+    "pretrain": [
+        *("--training.max_steps", "2", "--training.batch_tokens", "200"),
+        *("--corpus.buffer_tokens", "1000"),
+    ],
     "train": ["--training.max_steps", "2", "--training.eval_frequency", "1"],
 }
 TASK_DATA = {

@@ -24,11 +24,7 @@ from .helpers import ROOT
 
 CHROMIUM = shutil.which("chromium")
 # Name, colour scheme, width and height in CSS pixels.
-SHOTS = (
-    ("explore-light", "light", 1280, 1500),
-    ("explore-dark", "dark", 1280, 1500),
-    ("explore-phone", "light", 390, 1500),
-)
+SHOTS = (("explore-light", "light", 1280, 1500),)
 
 
 @contextmanager
