@@ -128,7 +128,7 @@ def test_python_blocks_run_one_after_the_other(page, folder, capsys):
 def test_commands_run_one_after_the_other(page, folder):
     names = {}
     for language, code in blocks_in_order(page):
-        if language in ("python", "python skip") and "output/model-best" not in code:
+        if language in ("python", "python skip") and "output_ner" not in code:
             exec(code, names)
         for command in code.replace("\\\n", " ").splitlines() if language == "bash" else ():
             run_command(command)
