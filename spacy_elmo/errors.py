@@ -618,10 +618,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "overriding shapes, or write and send them again."
     )
     EL157 = "The standard input has no text. Pipe one into it, or give a path instead of '-'."
-    EL329 = (
-        "The lines of '{path}' end with \\r alone, as on old Macs: \\n or \\r\\n is read. "
-        "Convert it: `tr '\\r' '\\n' < OLD > NEW`."
-    )
 
 
 class Warnings(metaclass=ErrorsWithCodes):

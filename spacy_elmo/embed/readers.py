@@ -19,7 +19,7 @@ from ..errors import Errors
 from ..files import is_system_error
 from ..search.search_index import is_index_folder
 from ..text.corpus import STDIN
-from ..text.formats import ends_with_returns, load_docbin
+from ..text.formats import load_docbin, require_line_feeds
 from ..text.text_files import (
     BOM,
     COMPRESSIONS,
@@ -120,7 +120,7 @@ def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
     files (List[Path]): of a job.
     settings (EmbedSettings): of the job.
     RAISES (ValueError): EL250 for Parquet without fitting columns, EL240 and EL038 if a package is
-        missing, EL329 for text whose lines end with carriage returns alone.
+        missing, EL103 for text whose lines end with carriage returns alone.
     RAISES (OSError): if a file cannot be opened.
     """
     for path in files:
@@ -131,8 +131,8 @@ def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
             continue
         # Damage is reported as a record when the file is read.
         with open_binary(path) as file, suppress(*DAMAGED):
-            if get_format(path) == "txt" and ends_with_returns(file.readline(MOST_BYTES)):
-                raise ValueError(Errors.EL329.format(path=path))
+            if get_format(path) == "txt":
+                require_line_feeds(file.readline(MOST_BYTES), path)
 
 
 def plan_tasks(

@@ -44,19 +44,24 @@ def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     path (Path): the file, in UTF-8, with a mark (BOM) or without.
     offset (int): byte of the decompressed file to start from.
     YIELDS (Tuple[str, int]): the line without its end, and the byte after it.
-    RAISES (ValueError): EL103 if the file is damaged, EL155 if it is not in UTF-8, EL329 if its
-        lines end with carriage returns alone.
+    RAISES (ValueError): EL103 if the file is damaged or its lines end with carriage returns alone,
+        EL155 if it is not in UTF-8.
     """
     for line, end in _read_lines(path, offset, _MAX_LINE):
         text = decode(line, path, end - len(line)).strip(f"\r\n{BOM}")
-        if end == len(line) and ends_with_returns(line):
-            raise ValueError(Errors.EL329.format(path=path))
+        if end == len(line):
+            require_line_feeds(line, path)
         yield text, end
 
 
-def ends_with_returns(line: bytes) -> bool:
-    """Whether the first line of a file says that its lines end with carriage returns alone."""
-    return not line.endswith(b"\n") and b"\r" in line.strip(b"\r\n")
+def require_line_feeds(line: bytes, path: Path) -> None:
+    """RAISES (ValueError): EL103 if the first line of a file says that its lines end with carriage
+    returns alone."""
+    if not line.endswith(b"\n") and b"\r" in line.strip(b"\r\n"):
+        error = (
+            "its lines end with \\r alone, as on old Macs: use `tr '\\r' '\\n' < OLD > NEW`"
+        )
+        raise _read_error(path, error)
 
 
 def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:

@@ -201,7 +201,7 @@ def test_wrong_files_are_told_before_the_work(tmp_path):
     with pytest.raises(ValueError, match="EL250.*column 'body'.*id .*text"):
         check_inputs([tmp_path / "x.parquet"], EmbedSettings(text_key="body"))
     (tmp_path / "mac.txt").write_bytes(b"One line.\rTwo lines.\r")
-    with pytest.raises(ValueError, match="EL329.*mac.txt"):
+    with pytest.raises(ValueError, match="EL103.*mac.txt"):
         check_inputs([tmp_path / "mac.txt"], EmbedSettings())
 
 
