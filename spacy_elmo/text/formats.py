@@ -58,9 +58,7 @@ def require_line_feeds(line: bytes, path: Path) -> None:
     """RAISES (ValueError): EL103 if the first line of a file says that its lines end with carriage
     returns alone."""
     if not line.endswith(b"\n") and b"\r" in line.strip(b"\r\n"):
-        error = (
-            "its lines end with \\r alone, as on old Macs: use `tr '\\r' '\\n' < OLD > NEW`"
-        )
+        error = "its lines end with \\r alone, as on old Macs: use `tr '\\r' '\\n' < OLD > NEW`"
         raise _read_error(path, error)
 
 
