@@ -141,44 +141,35 @@ class Errors(metaclass=ErrorsWithCodes):
     # Components
     EL001 = (
         "Component '{name}' listens for vectors of width {found}, but '{upstream}' sends "
-        "{expected}. In its listener's block set {hint}. If it was trained with another "
+        "{expected}. In the block of its listener set {hint}. If it was trained with another "
         "'{upstream}', add that one, too: `nlp.add_pipe(..., source=...)`."
     )
     EL002 = (
         "spacy-elmo.ElmoListener.v2 cannot listen to upstream '*', which any tok2vec "
-        'component would claim. Name the component, such as `upstream = "elmo"`.'
+        'component would match. Name the component, such as `upstream = "elmo"`.'
     )
     EL003 = (
-        "A doc has no layers of '{upstream}', needed while training. If '{upstream}' is in "
-        "[training] frozen_components, add it to [training] annotating_components too; if "
-        "not, make sure that a component '{upstream}' (factory \"elmo\") comes first in "
-        "[nlp] pipeline. In a loop of your own, enable it, too: `nlp.select_pipes(enable="
-        '["{upstream}", ...])`. `nlp.rehearse` does not run it, and cannot be used here.'
-    )
-    EL004 = (
-        "spacy-elmo.ElmoTok2Vec.v1 has neither `input` nor `output`, so ELMo would not be "
-        "in it. Add [...tok2vec.input] or [...tok2vec.output] with `@architectures = "
-        '"spacy-elmo.ElmoListener.v2"`, or use spacy.Tok2Vec.v2.'
+        "A component is trained on docs on which '{upstream}' has not run. If '{upstream}' is in "
+        "[training] frozen_components, add it to [training] annotating_components; otherwise put a "
+        "component '{upstream}' (factory \"elmo\") first in [nlp] pipeline. In a training loop of "
+        'your own, enable it, too: `nlp.select_pipes(enable=["{upstream}", ...])`. `nlp.rehearse` '
+        "does not run it, and cannot be used here."
     )
     EL005 = (
-        "ElmoTok2Vec has nothing for `encode` to read. Add one of the blocks `embed`, `input` "
-        "and, in spacy-elmo.ElmoTok2Vec.v2, `vectors`."
+        "spacy-elmo.ElmoTok2Vec has no input. Add one of the blocks `embed`, `input` and "
+        "`vectors`; spacy-elmo.ElmoTok2Vec.v1 needs `input` or `output`, with "
+        '`@architectures = "spacy-elmo.ElmoListener.v2"`.'
     )
     EL006 = (
         "The model of the component '{name}' has the layers {found}, expected elmo_layers "
         'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v2"` in '
         "[components.{name}.model]."
     )
-    EL015 = "{key} = {value} is not possible for a mix, expected {expected}."
+    EL015 = "{key} = {value} is not possible, expected {expected}."
     EL018 = (
         "The layers of '{name}' change while it trains, so they cannot be kept: remove "
         "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
         "[components.{name}.model]."
-    )
-    EL019 = (
-        "word_dropout = {value} is not possible for spacy-elmo.ElmoTok2Vec.v2, expected 0 or "
-        "more and less than 1, and 0 without [...tok2vec.embed]: there are no word features "
-        "to drop then."
     )
     EL040 = (
         "A doc ('{text}') has no sentence starts, but spacy-elmo.sentence_spans.v1 cuts at "
@@ -186,12 +177,14 @@ class Errors(metaclass=ErrorsWithCodes):
         "annotating_components), or use spacy-elmo.window_spans.v1."
     )
     EL050 = (
-        "The tokens of a doc ('{text}') were changed after '{name}' ran: what it computed does not "
-        'belong to them. Run it again: `doc = nlp.get_pipe("{name}")(doc)`.'
+        "Tokens of a doc ('{text}') were merged or split after '{name}' ran: what it computed does "
+        'not belong to them. Run it again: `doc = nlp.get_pipe("{name}")(doc)`.'
     )
     EL051 = (
-        "A doc ('{text}') has no ELMo vectors. Run a pipeline with the component elmo over "
-        'it, such as `nlp.add_pipe("elmo")` before `nlp(text)`.'
+        "A doc ('{text}') has no vectors of '{name}' (vectors it has: {known}). Run a pipeline "
+        'with the component over it, such as `nlp.add_pipe("elmo")` before `nlp(text)`. It has to '
+        'run again on the result of `Span.as_doc`: `nlp.get_pipe("{name}")(doc)`. If the component '
+        "has another name, set `upstream` to it."
     )
     EL052 = (
         "The layers of '{name}' were not kept with the doc. Set `store_layers = true` in "
@@ -199,90 +192,55 @@ class Errors(metaclass=ErrorsWithCodes):
         '`nlp.add_pipe("elmo", config={{"store_layers": True}})`.'
     )
     EL054 = (
-        "No language model has read the doc '{text}'. Add the component elmo_lm to the pipeline."
+        "The doc '{text}' has no scores of a language model. Add the component elmo_lm to the "
+        "pipeline."
     )
     EL055 = (
-        "What could stand in the place of a token of '{text}' is not known any more: the "
-        "component elmo_lm is gone, or has `substitutes = false`. Run one on the doc."
+        "There are no substitutes for a token of '{text}': the component elmo_lm was deleted, has "
+        "other weights now, or has `substitutes = false`. Run one with `substitutes = true` on the "
+        "doc."
     )
-    EL056 = "Whitespace in '{text}' has no substitutes."
     EL059 = (
         "The component '{name}' has no senses. Train them with `python -m spacy elmo "
         "train-senses` and load the pipeline that it writes, or take the component from it: "
         '`nlp.add_pipe("elmo_senses", source=spacy.load(FOLDER))`.'
     )
     EL063 = (
-        "Nothing in this pipeline mixes the layers of a biLM: it has {names}. Load one with the "
+        "The pipeline has no mix of biLM layers; its components are {names}. Load one with the "
         "component elmo."
     )
     EL115 = (
         "A component listens to '{upstream}' for rows of width {expected}, but a doc "
-        "('{text}') has rows of {found}: another component or other weights made them. Run "
-        "'{upstream}' last before the component that listens, with the weights that it was "
-        "trained on."
-    )
-    EL118 = (
-        "Rows of width {found} came to a mix of {n_layers} layers of width {width} each, expected "
-        "{expected}. Set `width` and `depth` to those of the biLM that sends them."
-    )
-    EL162 = (
-        "No component is named that would use the vectors. Name one or more, such as `--pipeline "
-        "tagger`."
+        "('{text}') has rows of {found}, from another component or other weights. Run '{upstream}' "
+        "last before the component that listens, with the weights that it was trained on."
     )
     EL171 = (
         "The pipeline '{path}' cannot be loaded: {error}. Give the folder or the package of a "
         "trained pipeline."
     )
     EL186 = (
-        "The component '{name}' reads static vectors (`spacy-elmo.StaticVectors.v1` or "
-        "`include_static_vectors = true`), but the pipeline has none. Give a pipeline that has "
-        "them in [paths] vectors, such as `--paths.vectors en_core_web_md`, or take the preset "
-        "word_features."
-    )
-    EL305 = (
-        "The vectors of '{item}' and '{other}' cannot be compared: one has {width} numbers, the "
-        "other {other_width}. With `vector_hooks`, docs, spans and tokens have contextual vectors, "
-        "and what is of the vocabulary has static ones."
+        "'{name}' reads static vectors (`spacy-elmo.StaticVectors.v1` or `include_static_vectors = "
+        "true`), but the pipeline has none. For training, set [paths] vectors, such as "
+        "`--paths.vectors en_core_web_md`, or take the preset word_features. A trained component "
+        "needs the vectors that it was trained with: "
+        '`nlp.vocab.vectors = spacy.load("en_core_web_md").vocab.vectors`.'
     )
     EL314 = (
         "'{path}' should hold the weights of one component of the factory \"elmo\"; those of its "
         "pipeline: {names}. Give the folder of one."
     )
-    EL315 = (
-        "The layers of a doc are those of '{found}', and '{name}' reads those of '{upstream}'. Add "
-        'it with `config={{"upstream": "{found}"}}`; senses of another pipeline come with '
-        '`nlp.get_pipe("{name}").from_bytes(other.get_pipe("elmo_senses").to_bytes())`.'
-    )
     EL325 = (
-        "There is no GPU {gpu_id} that spaCy can use: it sees {n_gpus} of them. Leave the option "
-        "out to use the processor, or take a torch with CUDA and spaCy's extra that brings CuPy "
-        "for it, such as `pip install spacy[cuda12x]`."
+        "There is no GPU {gpu_id}: spaCy can use {n_gpus} of them. Leave the option out to use the "
+        "CPU, or install torch with CUDA and spaCy's extra for CuPy, such as `pip install "
+        "spacy[cuda12x]`."
     )
     EL327 = (
-        "'{first}' and '{second}' learn from corpora that are read in different ways. Write a "
-        "config for each, train them apart, and join them: `nlp.add_pipe(NAME, source=other)`."
-    )
-    EL331 = (
-        "The vector of '{text}' was asked for by what merges tokens (`doc.retokenize`, as "
-        "`merge_entities` does), or after it: with `vector_hooks`, spaCy would write ELMo's vector "
-        "into the table of static ones. Merge tokens before elmo runs, or turn `vector_hooks` off "
-        "and read `span._.elmo`."
-    )
-    EL332 = (
-        "A component reads static vectors, but its pipeline has none: it was added to another "
-        "pipeline than it was trained in, or loaded without its vectors. Give the pipeline those, "
-        'such as `nlp.vocab.vectors = spacy.load("en_core_web_md").vocab.vectors`, before it '
-        "runs or is initialized."
+        "'{first}' and '{second}' need different readers for their corpora. Write a config for "
+        "each, train them separately, and join them: `nlp.add_pipe(NAME, source=other)`."
     )
     EL339 = (
-        "Component '{name}' listens to '{upstream}', which comes behind it. Put '{upstream}' "
+        "Component '{name}' listens to '{upstream}', which comes after it. Put '{upstream}' "
         "before '{name}' in [nlp] pipeline."
-    )
-    EL340 = (
-        "A component learns from vectors of '{upstream}', which has sent those of other docs: it "
-        "did not run on this batch. In a loop of your own, enable it, too: "
-        '`nlp.select_pipes(enable=["{upstream}", ...])`. `nlp.rehearse` does not run it, and '
-        "cannot be used here."
     )
     # Language model and pretraining
     EL071 = (
@@ -655,51 +613,33 @@ class Warnings(metaclass=ErrorsWithCodes):
         "'{upstream}', or use spacy-elmo.ElmoListener.v2, which reads doc._.elmo."
     )
     WL002 = (
-        "'{name}' listens to upstream '*', which {upstreams} all claim; only the last one "
-        "would be trained. Name one of them as its `upstream`."
+        "'{name}' listens to upstream '*', which {upstreams} all match; only the last one "
+        "would be trained. Set `upstream` to one of them."
     )
     WL016 = (
-        "A component listens to '{upstream}', which has not run on the doc '{text}': all tokens "
-        "look the same to it, here and from now on. If '{upstream}' is disabled: "
-        '`nlp.enable_pipe("{upstream}")`. If it was left out or comes later, put it first: '
-        '`nlp.add_pipe("{upstream}", source=OTHER, first=True)`. If it has another name, say '
-        "so in the listener's block (`upstream = ...`); the doc has vectors of {known}. In "
-        "training, `annotating_components` needs it before a component that listens to it."
-    )
-    WL017 = (
-        "A component listens to '{upstream}', which has kept no layers with the doc '{text}': all "
-        "tokens look the same to it, here and from now on. Set `store_layers = true` in "
-        "[components.{upstream}], or have both in one pipeline."
+        "A component listens to '{upstream}', but the doc '{text}' has no vectors or layers of it "
+        "(vectors it has: {known}): the component gets zeros for every token, and this warning is "
+        "not repeated. If '{upstream}' is disabled: `nlp.enable_pipe(\"{upstream}\")`. If it is "
+        'missing or comes later, put it first: `nlp.add_pipe("{upstream}", source=OTHER, '
+        "first=True)`. If it has another name, set `upstream` in the listener's block. If the doc "
+        "comes from another pipeline, set `store_layers = true` there. In training, add "
+        "'{upstream}' to `annotating_components`."
     )
     WL018 = (
-        "The weights of '{name}' are of the language '{weights}', the docs of '{docs}': a biLM "
-        "knows little of a language that it has not read. Load others, {how}, or make them with "
-        "`python -m spacy elmo pretrain`."
+        "The weights of '{name}' were trained on the language '{weights}', the docs are in "
+        "'{docs}': expect poor vectors. Load other weights, {how}, or train them with `python -m "
+        "spacy elmo pretrain`."
     )
     WL060 = (
-        "{kind}._.{name} was registered by another package, and stays its own: what a component of "
-        "spacy-elmo would say there cannot be read from it. Import the other package later, or "
-        "remove its attribute ({kind}.remove_extension)."
+        "{kind}._.{name} was registered by another package, and is not replaced: the results of "
+        "spacy-elmo cannot be read from it. Import the other package later, or remove its "
+        "attribute ({kind}.remove_extension)."
     )
     WL061 = (
-        "Words have a space inside, as components that merge tokens make them: a biLM that never "
-        "read such words (ours did not) says little of them. Put these components behind the one "
-        "that computes vectors, and read `span._.elmo`."
+        "A word has a space inside, as after components that merge tokens: biLMs are rarely "
+        "trained on such words, and the vector will be poor. Put these components after elmo."
     )
-    WL065 = (
-        "The senses of '{name}' were trained on the vectors of other weights than those of "
-        "'{upstream}': which one is nearest says little. Load the weights that they were trained "
-        "on, or train senses with these: `python -m spacy elmo train-senses ... --weights FOLDER`."
-    )
-    WL066 = (
-        "Turned off, since they change tokens that were read before: {names}. What is computed "
-        "belongs to those tokens."
-    )
-    WL069 = (
-        "'{upstream}' has other weights than when a component that listens to it was trained: what "
-        "that component says means little, unless these are the same ones, rounded. Load the "
-        "weights of then again, or train the component with the present ones."
-    )
+    WL066 = "Disabled, since they merge or split tokens after they were read: {names}."
     # Language model and pretraining
     WL004 = "The checkpoint {folder} is not used: {problem}. Looking for the one before."
     WL005 = "Step {step} is skipped: the norm of the gradient is {norm}."

@@ -1,7 +1,7 @@
 """`elmo_layers`: docs -> all biLM layers of each token, side by side in one row."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Tuple, cast
+from typing import Any, Callable, List, Tuple, cast
 
 import numpy as np
 import safetensors.torch
@@ -23,7 +23,7 @@ from .torch_shim import TorchShim, choose_device
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 Backprop = Callable[[List[Floats2d]], List[Doc]]
-# Of the model that has the biLM.
+# Name of the Thinc model with the biLM.
 LAYERS_NAME = "elmo_layers"
 
 
@@ -33,7 +33,7 @@ class LayersSettings:
     the config is its only source.
 
     get_spans (SpanGetter): cuts docs into sequences.
-    frozen (bool): whether the biLM stays as it is in training.
+    frozen (bool): whether training leaves the biLM unchanged.
     """
 
     get_spans: SpanGetter
@@ -78,7 +78,7 @@ def elmo_layers_forward(
     settings: LayersSettings = model.attrs["settings"]
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
-    backprop: Backprop = no_backprop
+    backprop: Backprop = _no_gradient
     if is_train and not settings.frozen:
         Y, backprop = _train(model, sequences, rows, sum(lengths))
     else:
@@ -90,17 +90,11 @@ def elmo_layers_forward(
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
 
 
-def no_backprop(dYs: List[Floats2d]) -> List[Doc]:
-    """The way back to a biLM that does not learn. Who meets it need not compute gradients of the
-    layers."""
-    return []
-
-
 def _train(
     model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
 ) -> Tuple[Floats2d, Backprop]:
-    """RETURNS (Tuple[Floats2d, Callable]): shape (n_tokens, n_layers * width), and the way
-    back to the weights."""
+    """RETURNS (Tuple[Floats2d, Callable]): shape (n_tokens, n_layers * width), and the
+    backprop to the weights."""
     Y = model.ops.alloc2f(n_tokens, model.get_dim("nO"))
     backprops: List[Tuple[Any, Callable]] = []
     for members, batch in get_embedder(model).batches(sequences):
@@ -136,7 +130,7 @@ def _compute_or_read(
     n_tokens: int,
     is_train: bool,
 ) -> Floats2d:
-    """As `_compute`, but what is kept; what was computed is kept then if it is worth it."""
+    """As `_compute`, but layers in the activation cache are read, and others are put into it."""
     asked = [i for i, words in enumerate(sequences) if words]
     arrays = dict(zip(asked, kept.get([sequences[i] for i in asked])))
     width = model.get_dim("nO")
@@ -170,7 +164,7 @@ def get_embedder(model: Model) -> Embedder:
 
 def is_frozen(model: Model) -> bool:
     """model (Model): an `elmo_layers`, or a chain that begins with one. RETURNS (bool):
-    Whether its biLM stays as it is in training."""
+    Whether training leaves its biLM unchanged."""
     while "settings" not in model.attrs:
         model = model.layers[0]
     return cast(LayersSettings, model.attrs["settings"]).frozen
@@ -179,11 +173,11 @@ def is_frozen(model: Model) -> bool:
 def convert_inputs(
     model: Model, batch: WordBatch, is_train: bool
 ) -> Tuple[ArgsKwargs, Callable[[ArgsKwargs], List]]:
-    """batch (WordBatch): strings and indices: nothing that has a gradient."""
+    """batch (WordBatch): strings and indices, which have no gradient."""
     return ArgsKwargs(args=(batch,), kwargs={}), _no_gradient
 
 
-def _no_gradient(dX: ArgsKwargs) -> List:
+def _no_gradient(dY: Any) -> List:
     return []
 
 
@@ -191,7 +185,7 @@ def convert_outputs(
     model: Model, inputs_outputs: Tuple[WordBatch, torch.Tensor], is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], ArgsKwargs]]:
     """RETURNS (Tuple[Floats2d, Callable]): rows of shape (n_tokens, n_layers * width),
-    and the way back.
+    and the backprop.
     """
     Y_torch = inputs_outputs[1].flatten(1)  # (n_tokens, n_layers * width)
 
@@ -214,11 +208,10 @@ def serialize_embedder(embedder: Embedder) -> bytes:
 def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) -> Embedder:
     """embedder (Embedder): filled in place, where it is.
     data (bytes): what `serialize_embedder` returned.
-    device (torch.device): not read: what Thinc takes for the present one, which threads do not
-        share.
+    device (torch.device): not used: Thinc's current device, which threads do not share.
     RETURNS (Embedder): the same embedder.
     RAISES (ValueError): EL033 if the data cannot be read; EL020 to EL022 if they are of
-        another shape than the config, EL106 and EL114 if they are no weights.
+        another shape than the config, EL106 and EL114 for invalid numbers.
     """
     state = parse_tensors(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
@@ -226,63 +219,34 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     return embedder
 
 
-# Besides the numbers: names, dimensions, and the padding of the formats.
-_OVERHEAD = 1_000_000
-
-
-def get_most_bytes(model: Model) -> int:
-    """model (Model): of a component "elmo". RETURNS (int): bytes that its weights can take,
-    as double-precision numbers."""
-    state = get_embedder(model).bilm.state_dict()
-    return _OVERHEAD + 8 * sum(tensor.numel() for tensor in state.values())
-
-
 def load_model(model: Model, data: bytes, source: str) -> None:
-    """Fill a model in place. What the message says of names, dimensions and attributes is
-    compared or passed over: the config is their only source.
+    """Fill the model of a component "elmo" in place. Names are compared; dimensions and attributes
+    in the message are not read, since the config is their only source.
 
-    model (Model): of a component "elmo"; untouched if anything is wrong.
+    model (Model): a chain of `elmo_layers` and `scalar_mix`; untouched if anything is wrong.
     data (bytes): from `model.to_bytes()`.
     source (str): where it comes from, for errors.
-    RAISES (ValueError): EL116 if it is no such message, EL020 to EL022 and EL033 if the
-        weights do not fit.
+    RAISES (ValueError): EL116 if the message cannot be read or has another structure, EL020 to
+        EL022 and EL033 if the weights do not fit.
     """
-    nodes = list(model.walk())
-    message = unpack(data, source)
+    message, nodes, mix = unpack(data, source), list(model.walk()), model.layers[1]
     try:
-        names = [node["name"] for node in message["nodes"]]
-        state, params = _find_weights(nodes, message, source)
-    except (KeyError, IndexError, TypeError) as err:
-        error = f"they hold no weights of a component elmo ({err!r})"
+        found = [node["name"] for node in message["nodes"]]
+        names = [node.name for node in nodes]
+        if found != names:
+            raise ValueError(f"the layers are {found}, expected {names}")
+        (shim,) = (i for i, node in enumerate(nodes) if node.shims)
+        state = unpack(message["shims"][shim][0], source)["state"]
+        saved = dict(message["params"][nodes.index(mix)])
+        params = {name: np.asarray(saved[name], dtype="float32") for name in mix.param_names}
+        for name, value in params.items():
+            shape = cast(Floats1d, mix.get_param(name)).shape
+            if value.shape != shape or not np.isfinite(value).all():
+                raise ValueError(f"'{name}' of the mix is {value}, expected shape {shape}, finite")
+    except (LookupError, TypeError, ValueError) as err:
+        error = f"they are not the model of a component elmo ({err})"
         raise ValueError(Errors.EL116.format(source=source, error=error)) from err
-    if names != [node.name for node in nodes]:
-        error = f"they are of a model {names}, expected {[node.name for node in nodes]}"
-        raise ValueError(Errors.EL116.format(source=source, error=error))
-    mix = model.layers[1]
-    for name in mix.param_names:
-        _require_numbers(name, params.get(name), cast(Floats1d, mix.get_param(name)), source)
     embedder = get_embedder(model)
     deserialize_embedder(embedder, state, embedder.bilm.device)
-    for name in mix.param_names:
-        mix.set_param(name, mix.ops.asarray1f(cast(Any, params[name].copy())))
-
-
-def _find_weights(
-    nodes: List[Model], message: Dict[str, Any], source: str
-) -> Tuple[bytes, Dict[str, Any]]:
-    """Weights of the biLM, in safetensors; and parameters of the mix, by name."""
-    (shim,) = (i for i, node in enumerate(nodes) if node.shims)
-    (mix,) = (i for i, node in enumerate(nodes) if node.param_names)
-    state = unpack(message["shims"][shim][0], source)["state"]
-    params = message["params"][mix]
-    if not isinstance(params, dict):
-        raise TypeError(f"parameters of the mix are a {type(params).__name__}")
-    return state, params
-
-
-def _require_numbers(name: str, value: Any, expected: Floats1d, source: str) -> None:
-    is_array = isinstance(value, np.ndarray) and value.dtype == expected.dtype
-    if not is_array or value.shape != expected.shape or not np.isfinite(value).all():
-        shape = expected.shape
-        error = f"'{name}' of the mix is {value!r:.80}, expected finite numbers of shape {shape}"
-        raise ValueError(Errors.EL116.format(source=source, error=error))
+    for name, value in params.items():
+        mix.set_param(name, mix.ops.asarray1f(cast(Any, value.copy())))

@@ -1,211 +1,32 @@
-"""`elmo_tok2vec`: ELMo before an encoder, behind it, or both."""
+"""`elmo_tok2vec`: ELMo before an encoder, behind it, or both; word features that are dropped by
+chance, and static vectors, beside it."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Callable, List, Optional, Tuple, cast
 
 import numpy as np
-import srsly
 from numpy.typing import NDArray
 from spacy.attrs import ORTH
 from spacy.ml.staticvectors import StaticVectors
 from spacy.tokens import Doc
 from spacy.vectors import Mode, Vectors
-from thinc.api import (
-    LayerNorm,
-    Linear,
-    Model,
-    chain,
-    concatenate,
-    deserialize_attr,
-    ragged2list,
-    serialize_attr,
-    with_array,
-)
+from thinc.api import LayerNorm, Linear, Model, chain, concatenate, ragged2list, with_array
 from thinc.types import Floats2d, Ints1d
 
 from ..errors import Errors
-from ..files import unpack
-from ..utils import require_least
-from .elmo_layers import no_backprop
-from .scalar_mix import in_parts
+from ..utils import require_least, split_by_size
+from .elmo_layers import LAYERS_NAME
+from .scalar_mix import PART_TOKENS, exceeds_part
 
 Tok2VecModel = Model[List[Doc], List[Floats2d]]
-# Attribute with the words of all training so far.
-_SEEN = "seen"
-_NOTHING = np.zeros(0, dtype="uint64")
-
-
-@dataclass
-class SeenWords:
-    """hashes (NDArray): of words, sorted, each once, uint64, shape (n_words,)."""
-
-    hashes: NDArray
-
-
-@serialize_attr.register(SeenWords)
-def serialize_seen(_: SeenWords, value: SeenWords, name: str, model: Model) -> bytes:
-    """value (SeenWords): an attribute. RETURNS (bytes): its hashes, as version 0.1.0 did."""
-    return srsly.msgpack_dumps(value.hashes)
-
-
-@deserialize_attr.register(SeenWords)
-def deserialize_seen(_: SeenWords, value: bytes, name: str, model: Model) -> SeenWords:
-    """value (bytes): from `serialize_seen`. RETURNS (SeenWords): the same. RAISES (ValueError):
-    EL116 for anything else: what is not sorted would be found in the wrong place."""
-    hashes = unpack(value, "word_dropout")
-    is_array = isinstance(hashes, np.ndarray) and hashes.dtype == "uint64" and hashes.ndim == 1
-    if not is_array or not (hashes[1:] > hashes[:-1]).all():
-        error = "they are no sorted hashes of words"
-        raise ValueError(Errors.EL116.format(source="word_dropout", error=error))
-    return SeenWords(hashes)
-
-
-@dataclass(frozen=True)
-class DropSettings:
-    """A dataclass, so that Thinc does not store it with the weights: the config is its only
-    source.
-
-    share (float): probability that a token is dropped in training, in [0, 1).
-    """
-
-    share: float
-
-
-def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
-    """Set the word features of whole tokens to zero: in training by chance (word dropout,
-    Iyyer et al. 2015), in prediction those of words never trained on. What a table of
-    hashes has for these is the features of other words. Rows that stay are not scaled:
-    another input makes up for the ones that go.
-
-    embed (Tok2VecModel): the word features.
-    share (float): probability that a token is dropped in training, in [0, 1).
-    RETURNS (Tok2VecModel): docs -> arrays as wide as those of `embed`. The words of its
-        training are saved with its weights.
-    """
-    return Model(
-        "word_dropout",
-        drop_words_forward,
-        init=_init,
-        layers=[embed],
-        dims={"nO": embed.maybe_get_dim("nO")},
-        attrs={"settings": DropSettings(share), _SEEN: SeenWords(_NOTHING)},
-    )
-
-
-def _init(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
-    model.attrs[_SEEN] = SeenWords(_NOTHING)
-    (embed,) = model.layers
-    embed.initialize(X=X, Y=Y)
-    if embed.has_dim("nO"):
-        model.set_dim("nO", embed.get_dim("nO"))
-
-
-def drop_words_forward(
-    model: Tok2VecModel, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
-        backprop to `embed`.
-    """
-    settings: DropSettings = model.attrs["settings"]
-    Xs, backprop_embed = model.layers[0](docs, is_train)
-    words = [cast(NDArray, doc.to_array(ORTH)) for doc in docs]
-    if is_train:
-        _remember(model, words)
-        random: Any = model.ops.xp.random
-        masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
-    else:
-        known = [_find(model.attrs[_SEEN].hashes, each)[1] for each in words]
-        masks = [model.ops.xp.asarray(each.reshape(-1, 1)) for each in known]
-
-    def backprop(dYs: List[Floats2d]) -> Any:
-        return backprop_embed(_apply(dYs, masks))
-
-    return _apply(Xs, masks), backprop
-
-
-def _apply(Xs: List[Floats2d], masks: List[Any]) -> List[Floats2d]:
-    return [X * mask for X, mask in zip(Xs, masks)]
-
-
-def _remember(model: Tok2VecModel, words: List[NDArray]) -> None:
-    seen: NDArray = model.attrs[_SEEN].hashes
-    batch = np.unique(np.concatenate([_NOTHING, *words]))
-    places, known = _find(seen, batch)
-    if not known.all():
-        model.attrs[_SEEN] = SeenWords(np.insert(seen, places[~known], batch[~known]))
-
-
-def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
-    """Where words are in a sorted array, or belong; and whether they are there."""
-    places = np.searchsorted(seen, words)
-    # Behind the end is nothing to compare with.
-    known = places < len(seen)
-    known[known] = seen[places[known]] == words[known]
-    return places, known
-
-
-def pipeline_vectors(width: int) -> Tok2VecModel:
-    """Make the layer: spaCy's `StaticVectors`, whose rows are those of docs. See
-    `build_static_vectors_v1`."""
-    require_least("width", width, 1)
-    return Model(
-        "pipeline_vectors",
-        pipeline_vectors_forward,
-        init=_init_vectors,
-        layers=[StaticVectors(nO=width), ragged2list()],
-        dims={"nO": width},
-    )
-
-
-def _init_vectors(model: Tok2VecModel, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    model.layers[0].initialize(X=X)
-
-
-def pipeline_vectors_forward(
-    model: Tok2VecModel, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
-        backprop to the map from vectors to them.
-    RAISES (ValueError): EL332 if the pipeline has no static vectors.
-    """
-    if not any(len(doc) for doc in docs):
-        # spaCy's layer does not say how many docs there were.
-        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], no_backprop
-    if not len(docs[0].vocab.vectors):
-        # spaCy's layer would say that an index is out of bounds.
-        raise ValueError(Errors.EL332)
-    table, as_list = model.layers
-    rows, backprop_table = table(docs, is_train)
-    Xs, backprop_list = as_list(rows, is_train)
-
-    def backprop(dYs: List[Floats2d]) -> Any:
-        dY = backprop_list(dYs)
-        _leave_out_unknown(model, docs, dY.data)
-        return backprop_table(dY)
-
-    return cast(List[Floats2d], Xs), backprop
-
-
-def _leave_out_unknown(model: Tok2VecModel, docs: List[Doc], dY: Any) -> None:
-    """Set gradients of words without a vector to 0: spaCy's layer takes the table's last one for
-    them. In floret's tables all words have one.
-
-    dY (Any): shape (n_tokens, width); changed in place.
-    """
-    vectors = docs[0].vocab.vectors
-    if isinstance(vectors, Vectors) and vectors.mode == Mode.default:
-        attr = getattr(vectors, "attr", ORTH)
-        keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
-        dY[vectors.find(keys=keys) < 0] = 0.0
-
-
-Tok2VecModel = Model[List[Doc], List[Floats2d]]
-# Attribute of a listener with its mix: where it stands.
+Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
+# Attribute of a listener with its mix: "input" or "output".
 PLACE = "place"
-# Of a model without an encoder, what goes past the encoder of the task, behind it.
-PAST = "past"
+# In a model without an encoder, the layer whose vectors skip the encoder of the task.
+_SKIP = "past"
+# Attribute of word dropout: hashes of the words that it was trained on, sorted.
+_SEEN = "seen"
 
 
 def elmo_tok2vec(
@@ -222,48 +43,66 @@ def elmo_tok2vec(
         if listener is not None:
             listener.attrs[PLACE] = place
     if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
-        raise ValueError(Errors.EL019.format(value=word_dropout))
+        expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
+        raise ValueError(
+            Errors.EL015.format(key="word_dropout", value=word_dropout, expected=expected)
+        )
     if embed is not None and word_dropout:
         embed = drop_words(embed, word_dropout)
-    # Word dropout is not for static vectors: they know words that were never trained on.
+    # Not for static vectors, which also exist for words that were never trained on.
     sources = [source for source in (embed, vectors, input) if source is not None]
     if not sources:
         raise ValueError(Errors.EL005)
     if encode is not None:
-        # spaCy's own word features are as wide as its encoder.
-        encoded = _encode(_join(*sources), encode, maps=sources != [embed])
+        encoded = _encode(_join(*sources), encode, has_features_alone=sources == [embed])
     else:
         hidden = [_hide_target(source) for source in (embed, vectors) if source is not None]
         encoded = _join(*hidden, *([] if input is None else [input]))
     if output is not None:
         encoded = _join(encoded, output)
         if encode is None:
-            encoded.set_ref(PAST, output)
-    # What was given stays as it is.
-    given = (embed, vectors, input)
-    return encoded if any(encoded is each for each in given) else in_parts(encoded)
+            encoded.set_ref(_SKIP, output)
+    # A block that is returned as it is keeps its own forward.
+    is_new = all(encoded is not block for block in (embed, vectors, input))
+    return in_parts(encoded) if is_new else encoded
 
 
-def get_past_width(tok2vec: Tok2VecModel) -> int:
-    """tok2vec (Tok2VecModel): any, initialized. RETURNS (int): How many of its numbers, the last
-    ones, go past the encoder that a task has of its own: those of `output` without `encode`."""
-    past = tok2vec.maybe_get_ref(PAST) if isinstance(tok2vec, Model) else None
-    return 0 if past is None else past.get_dim("nO")
+def get_skip_width(tok2vec: Tok2VecModel) -> int:
+    """tok2vec (Tok2VecModel): any, initialized. RETURNS (int): how many of its last numbers skip
+    the encoder of the task: those of `output` without `encode`."""
+    skip = tok2vec.maybe_get_ref(_SKIP) if isinstance(tok2vec, Model) else None
+    return 0 if skip is None else skip.get_dim("nO")
 
 
 def _join(*sources: Tok2VecModel) -> Tok2VecModel:
     if len(sources) == 1:
         return sources[0]
     joined: Tok2VecModel = concatenate(*sources)
-    # spaCy's embedding layers learn theirs when they are initialized.
+    # spaCy's embedding layers get theirs when they are initialized.
     if all(source.has_dim("nO") for source in sources):
         joined.set_dim("nO", sum(source.get_dim("nO") for source in sources), force=True)
     return joined
 
 
+def _encode(
+    read: Tok2VecModel,
+    encode: Model[List[Floats2d], List[Floats2d]],
+    *,
+    has_features_alone: bool,
+) -> Tok2VecModel:
+    width = encode.get_dim("nO")
+    # spaCy's encoders read as many numbers as they write, and so do its word features.
+    between: List[Model] = (
+        [] if has_features_alone else [with_array(chain(Linear(nO=width), LayerNorm(nI=width)))]
+    )
+    encoded: Tok2VecModel = chain(read, *between, encode)
+    encoded.set_dim("nO", width, force=True)
+    return encoded
+
+
 def _hide_target(embed: Tok2VecModel) -> Tok2VecModel:
-    """spaCy's embedding layers take the task's target for their own if they get to see it when
-    they are initialized: an encoder behind them keeps it from them."""
+    """Initialize spaCy's embedding layers without the task's target, which they would take for
+    their own."""
     dims = {"nO": embed.maybe_get_dim("nO")}
     return Model("word_features", _forward_inner, init=_init_inner, layers=[embed], dims=dims)
 
@@ -281,14 +120,172 @@ def _init_inner(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
         model.set_dim("nO", embed.get_dim("nO"))
 
 
-def _encode(
-    read: Tok2VecModel, encode: Model[List[Floats2d], List[Floats2d]], *, maps: bool
-) -> Tok2VecModel:
-    width = encode.get_dim("nO")
-    # spaCy's encoders read as many numbers as they write.
-    between: List[Model] = (
-        [with_array(chain(Linear(nO=width), LayerNorm(nI=width)))] if maps else []
+def in_parts(model: Tok2VecModel) -> Tok2VecModel:
+    """Have a model predict some docs at a time. Training is unchanged.
+
+    model (Tok2VecModel): for docs that do not depend on each other; changed in place.
+    RETURNS (Tok2VecModel): the same model.
+    """
+    model._func = partial(in_parts_forward, read=model._func)
+    return model
+
+
+def in_parts_forward(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: Forward
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too. read (Callable): the model's own forward.
+    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, without a backprop
+        if they were read in parts."""
+    if is_train or not exceeds_part(model, docs) or _has_bilm(model):
+        return read(model, docs, is_train)
+    # Several of spaCy's layers cannot read a part without tokens.
+    parts = split_by_size([doc for doc in docs if len(doc)], len, PART_TOKENS)
+    Ys = [Y for part in parts for Y in read(model, part, False)[0]]
+    empty, rest = Ys[0][:0], iter(Ys)
+    return [next(rest) if len(doc) else empty for doc in docs], _no_gradient
+
+
+def _has_bilm(model: Model) -> bool:
+    # After `nlp.replace_listeners`; it reads many sequences side by side.
+    return any(node.name == LAYERS_NAME for node in model.walk())
+
+
+def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
+    return []
+
+
+# Word dropout
+
+
+@dataclass(frozen=True)
+class DropSettings:
+    """A dataclass, so that Thinc does not store it with the weights: the config is its only
+    source.
+
+    share (float): probability that a token is dropped in training, in [0, 1).
+    """
+
+    share: float
+
+
+def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
+    """Set the word features of whole tokens to zero: in training by chance (word dropout,
+    Iyyer et al. 2015), in prediction those of words never trained on, for which a table of hashes
+    has the features of other words. Rows that stay are not scaled: another input makes up for the
+    ones that go.
+
+    embed (Tok2VecModel): the word features.
+    share (float): probability that a token is dropped in training, in [0, 1).
+    RETURNS (Tok2VecModel): docs -> arrays as wide as those of `embed`. The words of its
+        training are saved with its weights.
+    """
+    return Model(
+        "word_dropout",
+        drop_words_forward,
+        init=_init_drop_words,
+        layers=[embed],
+        dims={"nO": embed.maybe_get_dim("nO")},
+        attrs={"settings": DropSettings(share), _SEEN: np.zeros(0, dtype="uint64")},
     )
-    encoded: Tok2VecModel = chain(read, *between, encode)
-    encoded.set_dim("nO", width, force=True)
-    return encoded
+
+
+def _init_drop_words(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
+    model.attrs[_SEEN] = np.zeros(0, dtype="uint64")
+    _init_inner(model, X, Y)
+
+
+def drop_words_forward(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
+        backprop to `embed`.
+    """
+    settings: DropSettings = model.attrs["settings"]
+    Xs, backprop_embed = model.layers[0](docs, is_train)
+    words = [cast(NDArray, doc.to_array(ORTH)) for doc in docs]
+    if is_train:
+        if words:
+            _remember(model, np.unique(np.concatenate(words)))
+        random: Any = model.ops.xp.random
+        masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
+    else:
+        known = [_find(model.attrs[_SEEN], each)[1] for each in words]
+        masks = [model.ops.xp.asarray(each.reshape(-1, 1)) for each in known]
+
+    def backprop(dYs: List[Floats2d]) -> Any:
+        return backprop_embed(_apply(dYs, masks))
+
+    return _apply(Xs, masks), backprop
+
+
+def _apply(Xs: List[Floats2d], masks: List[Any]) -> List[Floats2d]:
+    return [X * mask for X, mask in zip(Xs, masks)]
+
+
+def _remember(model: Tok2VecModel, batch: NDArray) -> None:
+    seen: NDArray = model.attrs[_SEEN]
+    places, known = _find(seen, batch)
+    if not known.all():
+        model.attrs[_SEEN] = np.insert(seen, places[~known], batch[~known])
+
+
+def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
+    """RETURNS (Tuple[NDArray, NDArray]): where words belong in a sorted array; whether they are
+    there."""
+    places = np.searchsorted(seen, words)
+    known = places < len(seen)
+    known[known] = seen[places[known]] == words[known]
+    return places, known
+
+
+# Static vectors
+
+
+def static_vectors(width: int) -> Tok2VecModel:
+    """Make a layer of spaCy's `StaticVectors` with a row for each token. See
+    `build_static_vectors_v1`."""
+    require_least("width", width, 1)
+    return Model(
+        "pipeline_vectors",
+        static_vectors_forward,
+        init=_init_static_vectors,
+        layers=[StaticVectors(nO=width), ragged2list()],
+        dims={"nO": width},
+    )
+
+
+def _init_static_vectors(model: Tok2VecModel, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    model.layers[0].initialize(X=X)
+
+
+def static_vectors_forward(
+    model: Tok2VecModel, docs: List[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    """docs (List[Doc]): any docs, empty ones too.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
+        backprop to the map from vectors to them.
+    RAISES (ValueError): EL186 if the pipeline has no static vectors.
+    """
+    if not any(len(doc) for doc in docs):
+        # spaCy's layer does not say how many docs there were.
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], _no_gradient
+    if not len(docs[0].vocab.vectors):
+        # spaCy's layer would say that an index is out of bounds.
+        raise ValueError(Errors.EL186.format(name="spacy-elmo.StaticVectors.v1"))
+    table, as_list = model.layers
+    rows, backprop_table = table(docs, is_train)
+    Xs, backprop_list = as_list(rows, is_train)
+
+    def backprop(dYs: List[Floats2d]) -> Any:
+        dY: Any = backprop_list(dYs)
+        vectors = docs[0].vocab.vectors
+        if isinstance(vectors, Vectors) and vectors.mode == Mode.default:
+            # For words without a vector, spaCy's layer takes the last one of the table. In tables
+            # of floret all words have one.
+            attr = getattr(vectors, "attr", ORTH)
+            keys = model.ops.flatten([cast(Ints1d, doc.to_array(attr)) for doc in docs])
+            dY.data[vectors.find(keys=keys) < 0] = 0.0
+        return backprop_table(dY)
+
+    return cast(List[Floats2d], Xs), backprop

@@ -1,11 +1,9 @@
-"""`scalar_mix`: the layers of a token -> one vector."""
+"""`scalar_mix`: the layers of a token -> one vector; `mixed_layers`: with what computes them."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import (
     Any,
     Callable,
-    Dict,
     List,
     Literal,
     NamedTuple,
@@ -24,45 +22,17 @@ from thinc.types import Floats1d, Floats2d
 
 from ..errors import Errors
 from ..utils import split_by_size
-from .elmo_layers import LAYERS_NAME, no_backprop
-
-N_VALUES = 1 << 16
-
-
-class RoundedRate(NamedTuple):
-    """A rate as a number of values. n_dropped (int): of `N_VALUES`, that are dropped; not all of
-    them. scale (float): of what is kept, so that the mean stays."""
-
-    n_dropped: int
-    scale: float
-
-
-def round_rate(rate: float) -> RoundedRate:
-    """rate (float): probability in [0, 1). RETURNS (RoundedRate): it, to a 65,536th."""
-    n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
-    return RoundedRate(n_dropped, N_VALUES / (N_VALUES - n_dropped))
-
-
-def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:
-    """As Thinc's `get_dropout_mask`, on a CPU in a fraction of its time.
-
-    ops (Ops): Thinc's. shape (Tuple[int, ...]): any. rate (float): probability in [0, 1), rounded
-        to a 65,536th.
-    RETURNS (Floats2d): 0 for what is dropped; for the rest a scale, so that the mean stays.
-    """
-    if ops.xp is not np:
-        return cast(Floats2d, ops.get_dropout_mask(shape, rate))
-    n_dropped, scale = round_rate(rate)
-    return (np.random.randint(0, N_VALUES, shape, dtype="uint16") >= n_dropped) * np.float32(scale)
-
 
 MixModel = Model[List[Floats2d], List[Floats2d]]
 MixOutput = Union[Literal["mix", "average", "top", "all"], int]
 
 # AllenNLP's.
 _NORM_EPSILON = 1e-12
-# Of layers at a time: 1 MB of the bundled biLM's.
+# Layers normalised at a time: 1 MB of the bundled biLM's.
 _NORM_ROWS = 512
+# Tokens mixed at a time in prediction. All layers of 1,024 tokens of the bundled biLM are 6 MB: the
+# arrays in between stay in a processor's cache, and in memory that the process has already.
+PART_TOKENS = 1024
 
 
 @dataclass(frozen=True)
@@ -186,19 +156,24 @@ def scalar_mix_forward(
     RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as
         wide as Xs, and the backprop to Xs. Called with `to_layers=False`, that goes to weights
         and scale alone, and returns [].
-    RAISES (ValueError): EL118 for rows of more or fewer layers.
+    RAISES (ValueError): for rows of more or fewer layers.
     """
+    if is_train or not exceeds_part(model, Xs):
+        return _mix(model, Xs, is_train)
+    parts = split_by_size(Xs, len, PART_TOKENS)
+    return [Y for part in parts for Y in _mix(model, part, False)[0]], _no_gradient
+
+
+def _mix(model: MixModel, Xs: List[Floats2d], is_train: bool) -> Tuple[List[Floats2d], Callable]:
     settings: MixSettings = model.attrs["settings"]
     ops, width = model.ops, get_layer_width(model)
     lengths = [len(X) for X in Xs]
-    _require_width(model, Xs, width)
     X = _join(model, Xs)
     backprop_norm: Callable[[Floats2d], Floats2d] = _identity
     if settings.mix_layer_norm:
         X, backprop_norm = _normalise(ops, X, width)
     layers = _split(X, width)
-    gamma = get_gamma(model)
-    shares = get_shares(model)
+    gamma, shares = get_gamma(model), get_shares(model)
     mixed = X if settings.is_wide else _weighted_sum(ops, shares, layers)  # (n_tokens, nO)
     mask = None
     if is_train and settings.mix_dropout:
@@ -227,15 +202,10 @@ def scalar_mix_forward(
     return ops.unflatten(Y, ops.asarray1i(lengths)), backprop
 
 
-def _require_width(model: MixModel, Xs: List[Floats2d], width: int) -> None:
-    expected = model.get_dim("nI")
-    for X in Xs:
-        if X.shape[1] != expected:
-            raise ValueError(
-                Errors.EL118.format(
-                    found=X.shape[1], n_layers=expected // width, width=width, expected=expected
-                )
-            )
+def exceeds_part(model: Model, items: Sequence[Sized]) -> bool:
+    """model (Model): any. items (Sequence[Sized]): docs, or arrays with a row for each token.
+    RETURNS (bool): Whether prediction is faster in parts: for many tokens, and not on a GPU."""
+    return sum(map(len, items)) > PART_TOKENS and isinstance(model.ops, NumpyOps)
 
 
 def get_layer_width(model: MixModel) -> int:
@@ -277,11 +247,18 @@ def get_shares(model: MixModel) -> List[float]:
 
 
 def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
-    """RETURNS (Floats2d): Shape (n_tokens, n_layers * width). The layers of a long text are not
-    copied, unless they are what is returned."""
+    """RETURNS (Floats2d): shape (n_tokens, n_layers * width); a single array is not copied, unless
+    it would be what is returned."""
+    expected = model.get_dim("nI")
+    for X in Xs:
+        if X.shape[1] != expected:
+            raise ValueError(
+                f"A mix got rows of width {X.shape[1]}, expected {expected}. Set `width` and "
+                "`depth` to those of the biLM that sends them."
+            )
     if len(Xs) == 1 and not model.attrs["settings"].is_wide:
         return Xs[0]
-    return model.ops.xp.concatenate(Xs) if Xs else model.ops.alloc2f(0, model.get_dim("nI"))
+    return model.ops.xp.concatenate(Xs) if Xs else model.ops.alloc2f(0, expected)
 
 
 def _split(X: Floats2d, width: int) -> List[Floats2d]:
@@ -325,6 +302,10 @@ def _identity(dX: Floats2d) -> Floats2d:
     return dX
 
 
+def _no_gradient(dYs: List[Floats2d]) -> List:
+    return []
+
+
 def _normalise(
     ops: Ops, X: Floats2d, width: int
 ) -> Tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
@@ -352,74 +333,13 @@ def _normalise(
     return cast(Floats2d, normed.reshape(X.shape)), backprop
 
 
-def mix_state(model: MixModel) -> Dict[str, Union[float, List[float]]]:
-    """Read what a mix learned.
-
-    model (MixModel): a scalar mix.
-    RETURNS (Dict[str, Union[float, List[float]]]): "shares" and "gamma".
-    """
-    return {"shares": get_shares(model), "gamma": get_gamma(model)}
-
-
-Tok2VecModel = Model[List[Doc], List[Floats2d]]
-_Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
-# All layers of so many tokens of the bundled biLM are 6 MB: what is made of them on the way stays
-# in a processor's cache, and in memory that the process has. Beyond some tens of megabytes the
-# system has to find it page by page, for each array anew.
-PART_TOKENS = 1024
-
-
-def in_parts(model: Tok2VecModel) -> Tok2VecModel:
-    """Have a model read some docs at a time in prediction. Training stays as it is.
-
-    model (Tok2VecModel): of docs that do not depend on each other. It is changed.
-    RETURNS (Tok2VecModel): the same model.
-    """
-    model._func = partial(in_parts_forward, read=model._func)
-    return model
-
-
-def in_parts_forward(
-    model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: _Forward
-) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too. read (Callable): the model's own forward.
-    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, with no way back where
-        it read parts of them."""
-    if is_train or not _gains(model, docs):
-        return read(model, docs, is_train)
-    # Several of spaCy's layers cannot read a part that has no token.
-    parts = split_by_size([doc for doc in docs if len(doc)], len, PART_TOKENS)
-    Ys = [Y for part in parts for Y in read(model, part, False)[0]]
-    empty, rest = Ys[0][:0], iter(Ys)
-    return [next(rest) if len(doc) else empty for doc in docs], no_backprop
-
-
-def predict_in_parts(
-    model: Model[List[Floats2d], List[Floats2d]], Xs: Sequence[Floats2d]
-) -> List[Floats2d]:
-    """model (Model[List[Floats2d], List[Floats2d]]): for arrays that do not depend on each other.
-    Xs (Sequence[Floats2d]): any. RETURNS (List[Floats2d]): as its `predict`."""
-    if not _gains(model, Xs):
-        return model.predict(list(Xs))
-    return [Y for part in split_by_size(Xs, len, PART_TOKENS) for Y in model.predict(part)]
-
-
-def _gains(model: Model, items: Sequence[Sized]) -> bool:
-    """RETURNS (bool): Whether parts are faster: of more than fit into one, not on a GPU, and not
-    with a biLM inside (`nlp.replace_listeners`), which reads many sequences side by side."""
-    if sum(map(len, items)) <= PART_TOKENS or not isinstance(model.ops, NumpyOps):
-        return False
-    return all(node.name != LAYERS_NAME for node in model.walk())
-
-
 def mixed_layers(source: Any, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
-    """Chain a biLM or a listener and a mix, but for one thing: gradients of the layers, as
-    wide as all of them, are not computed for a biLM that does not learn. They would take some tenth
-    of the time of an update.
+    """Chain a biLM or a listener and a mix. Unlike Thinc's `chain` it does not compute gradients of
+    the layers for a frozen biLM: they would take a tenth of the time of an update.
 
-    source (Any): docs -> layers, List[Floats2d]. Thinc's `replace_listeners` may put another one in
-        its place.
-    mix (MixModel): from `scalar_mix`: its backprop takes `to_layers`.
+    source (Any): docs -> layers, List[Floats2d], with `frozen` in its settings. spaCy's
+        `replace_listeners` may put another one in its place.
+    mix (MixModel): from `scalar_mix`.
     RETURNS (Model[List[Doc], List[Floats2d]]): docs -> what the mix makes of their layers.
     """
     model: Model = chain(source, mix)
@@ -432,18 +352,47 @@ def mixed_layers_forward(
 ) -> Tuple[List[Floats2d], Callable]:
     """docs (List[Doc]): any docs, empty ones too.
     RETURNS (Tuple[List[Floats2d], Callable]): for each doc what the mix makes of its layers, and
-        the way back to the mix and, if it learns, to the biLM.
+        the backprop to the mix and, if it is trained, to the biLM.
     """
     source, mix = model.layers
     Xs, backprop_layers = source(docs, is_train)
-    if not is_train:
-        return predict_in_parts(mix, Xs), no_backprop
     Ys, backprop_mix = mix(Xs, is_train)
 
     def backprop(dYs: List[Floats2d]) -> List[Doc]:
-        if backprop_layers is no_backprop:
+        if source.attrs["settings"].frozen:
             backprop_mix(dYs, to_layers=False)
             return []
         return cast(List[Doc], backprop_layers(backprop_mix(dYs)))
 
     return Ys, backprop
+
+
+# Values of a random number of 16 bits, of which several are drawn at a time.
+N_VALUES = 1 << 16
+
+
+class RoundedRate(NamedTuple):
+    """A dropout rate as a number of random values. n_dropped (int): how many of `N_VALUES` are
+    dropped, not all of them. scale (float): of what is kept, so that the mean stays."""
+
+    n_dropped: int
+    scale: float
+
+
+def round_rate(rate: float) -> RoundedRate:
+    """rate (float): probability in [0, 1). RETURNS (RoundedRate): it, to a 65,536th."""
+    n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
+    return RoundedRate(n_dropped, N_VALUES / (N_VALUES - n_dropped))
+
+
+def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:
+    """As Thinc's `get_dropout_mask`, on a CPU in a fraction of its time.
+
+    ops (Ops): Thinc's. shape (Tuple[int, ...]): any. rate (float): probability in [0, 1), rounded
+        to a 65,536th.
+    RETURNS (Floats2d): 0 for what is dropped; for the rest a scale, so that the mean stays.
+    """
+    if ops.xp is not np:
+        return cast(Floats2d, ops.get_dropout_mask(shape, rate))
+    n_dropped, scale = round_rate(rate)
+    return (np.random.randint(0, N_VALUES, shape, dtype="uint16") >= n_dropped) * np.float32(scale)

@@ -1,4 +1,7 @@
-"""What a config can name under @architectures."""
+"""What a config can name under @architectures.
+
+The defaults of the `.v1` architectures never change: what was saved without a value has it still.
+"""
 
 from dataclasses import fields
 from typing import Any, Dict, Iterable, List, Optional, Sequence
@@ -13,63 +16,22 @@ from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..inference.modes import without_modes
 from ..layers.elmo_layers import LayersSettings, elmo_layers
-from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, pipeline_vectors
+from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, static_vectors
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
 from ..utils import require_known
 
-_EMBEDDER_KEYS = ("batch_tokens", "word_cache", "precision", "n_threads")
-
-
-@without_modes
-def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
-    """arguments (Dict[str, Any]): those of `build_elmo_v2`.
-    learn_rate_factor (float): of the mix, see `MixSettings`.
-    RETURNS (Tok2VecModel): a biLM with a mix of its layers.
-    RAISES (ValueError): EL010 to EL017 for a value out of range.
-    """
-    require_known("initial_state", arguments["initial_state"], ("zero",))
-    config = BiLMConfig(**_choose(arguments, (field.name for field in fields(BiLMConfig))))
-    embedder = Embedder(
-        BiLM(config), loader=build_bundled_loader_v1(), **_choose(arguments, _EMBEDDER_KEYS)
-    )
-    get_spans = arguments["get_spans"] or build_window_spans_v1()
-    layers = elmo_layers(embedder, LayersSettings(get_spans, arguments["frozen"]))
-    mix = _make_mix(arguments, learn_rate_factor)
-    model = mixed_layers(layers, scalar_mix(config.n_layers, config.width, mix))
-    model.attrs["replace_listener"] = replace_listener
-    model.attrs["replace_listener_cfg"] = replace_listener_config
-    return model
-
-
-def _make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
-    """arguments (Dict[str, Any]): those of `build_elmo_listener_v2`.
-    learn_rate_factor (float): of the mix, see `MixSettings`.
-    RETURNS (Tok2VecModel): a listener with a mix.
-    RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
-    """
-    width, n_layers = arguments["width"], arguments["depth"] + 1
-    mix = _make_mix(arguments, learn_rate_factor)
-    listener = ElmoListener(arguments["upstream"], n_layers, width)
-    return mixed_layers(listener, scalar_mix(n_layers, width, mix))
-
-
-def _make_mix(arguments: Dict[str, Any], learn_rate_factor: float) -> MixSettings:
-    return MixSettings(**_choose(arguments, MIX_KEYS), learn_rate_factor=learn_rate_factor)
-
-
-def _choose(arguments: Dict[str, Any], keys: Iterable[str]) -> Dict[str, Any]:
-    return {key: arguments[key] for key in keys}
-
-
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
-# matrices: at 0.001, three weights before a softmax are where they started after hundreds of
-# updates. Chosen on dev of three tasks
-# (benchmarks/mix_rates.py); a power of two divides exactly.
+# matrices: at 0.001, three weights before a softmax hardly move in hundreds of updates. Chosen on
+# dev of three tasks; a power of two divides exactly.
 MIX_LEARN_RATE_FACTOR = 32.0
+# Mixes of `.v1` learn at the optimizer's own rate.
+_MIX_LEARN_RATE_FACTOR_V1 = 1.0
 
 _BUNDLED = BiLMConfig()
+_SHAPE_KEYS = [field.name for field in fields(BiLMConfig)]
+_EMBEDDER_KEYS = ("batch_tokens", "word_cache", "precision", "n_threads")
 
 
 def build_elmo_v2(
@@ -111,18 +73,17 @@ def build_elmo_v2(
     width, depth, cell_width, char_width, filters, n_highway, max_chars, cell_clip,
         proj_clip, projection, skip_connections, activation, input, n_words, vector_width:
         the shape, see `BiLMConfig`.
-    frozen (bool): whether the biLM stays as it is while the mix and the tasks train.
+    frozen (bool): whether the biLM is not trained with the mix and the tasks.
     output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
         mix, see `MixSettings`.
     batch_tokens (int): tokens per forward pass of the biLM, boundaries counted; at
         least 1.
     word_cache (int): word vectors kept between batches; 0 for none.
-    initial_state (str): "zero", which is what sequences start from; configs of version 0.1.0
-        have it.
-    precision (str): of the matrix products wherever the biLM is not trained: "fp32",
-        "bf16", "fp16" or "int8".
-    n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
-        child process, such as those of `nlp.pipe(n_process=2)`.
+    initial_state (str): what sequences start from; only "zero".
+    precision (str): of the matrix products where the biLM is not trained: "fp32", "bf16", "fp16"
+        or "int8".
+    n_threads (int): threads on a CPU; 0 for as many as torch uses, and one in a child process,
+        such as those of `nlp.pipe(n_process=2)`.
     RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL010 to EL017 for a value out of range.
@@ -142,7 +103,7 @@ def build_elmo_listener_v2(
     mix_layer_norm: bool = False,
     mix_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """Listen to an "elmo" component, with a mix of one's own (the paper's way).
+    """Listen to an "elmo" component, with a mix for this task alone (as in the paper).
 
     upstream (str): name of the component.
     width (int): `${components.elmo.model.width}`.
@@ -183,11 +144,11 @@ def build_elmo_tok2vec_v2(
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.
     vectors (Optional[Tok2VecModel]): spacy-elmo.StaticVectors.v1, concatenated with the others
-        before the encoder; null for none. Word dropout leaves them as they are, as they know
-        words that were never trained on; those among the features of `embed` it takes, too.
+        before the encoder; null for none. Word dropout does not change them, unless they are among
+        the features of `embed`: they also exist for words that were never trained on.
     RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed`, `vectors`
         and `input`) and `output` together.
-    RAISES (ValueError): EL005 if nothing comes in, EL019 for a `word_dropout` out of range or
+    RAISES (ValueError): EL005 if nothing comes in, EL015 for a `word_dropout` out of range or
         without `embed`.
     """
     return elmo_tok2vec(
@@ -208,11 +169,7 @@ def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
         word that has no vector.
     RAISES (ValueError): EL012 for a `width` below 1.
     """
-    return pipeline_vectors(width)
-
-
-# Mixes learn at the optimizer's own rate.
-_LEARN_RATE_FACTOR = 1.0
+    return static_vectors(width)
 
 
 def build_elmo_v1(
@@ -247,8 +204,8 @@ def build_elmo_v1(
     precision: str = "fp32",
     n_threads: int = 0,
 ) -> Tok2VecModel:
-    """As `build_elmo_v2`, with a mix that hardly learns."""
-    return _make_elmo(locals(), _LEARN_RATE_FACTOR)
+    """As `build_elmo_v2`, with a mix that learns more slowly, and a smaller default shape."""
+    return _make_elmo(locals(), _MIX_LEARN_RATE_FACTOR_V1)
 
 
 def build_elmo_listener_v1(
@@ -263,8 +220,8 @@ def build_elmo_listener_v1(
     mix_layer_norm: bool = False,
     mix_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """As `build_elmo_listener_v2`, with a mix that hardly learns."""
-    return _make_elmo_listener(locals(), _LEARN_RATE_FACTOR)
+    """As `build_elmo_listener_v2`, with a mix that learns more slowly."""
+    return _make_elmo_listener(locals(), _MIX_LEARN_RATE_FACTOR_V1)
 
 
 def build_elmo_tok2vec_v1(
@@ -275,10 +232,41 @@ def build_elmo_tok2vec_v1(
     output: Optional[Tok2VecModel] = None,
     word_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """As `build_elmo_tok2vec_v2`, with an encoder. RAISES (ValueError): EL004 if ELMo is
-    nowhere; else as that."""
+    """As `build_elmo_tok2vec_v2`, with an encoder. RAISES (ValueError): EL005 also without `input`
+    and `output`."""
     if input is None and output is None:
-        raise ValueError(Errors.EL004)
+        raise ValueError(Errors.EL005)
     return build_elmo_tok2vec_v2(
         encode=encode, embed=embed, input=input, output=output, word_dropout=word_dropout
     )
+
+
+@without_modes
+def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
+    """arguments (Dict[str, Any]): those of `build_elmo_v2`. learn_rate_factor (float): of the mix,
+    see `MixSettings`."""
+    require_known("initial_state", arguments["initial_state"], ("zero",))
+    config = BiLMConfig(**_choose(arguments, _SHAPE_KEYS))
+    embedder = Embedder(
+        BiLM(config), loader=build_bundled_loader_v1(), **_choose(arguments, _EMBEDDER_KEYS)
+    )
+    get_spans = arguments["get_spans"] or build_window_spans_v1()
+    layers = elmo_layers(embedder, LayersSettings(get_spans, arguments["frozen"]))
+    mix = MixSettings(**_choose(arguments, MIX_KEYS), learn_rate_factor=learn_rate_factor)
+    model = mixed_layers(layers, scalar_mix(config.n_layers, config.width, mix))
+    model.attrs["replace_listener"] = replace_listener
+    model.attrs["replace_listener_cfg"] = replace_listener_config
+    return model
+
+
+def _make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
+    """arguments (Dict[str, Any]): those of `build_elmo_listener_v2`. learn_rate_factor (float): of
+    the mix, see `MixSettings`."""
+    width, n_layers = arguments["width"], arguments["depth"] + 1
+    mix = MixSettings(**_choose(arguments, MIX_KEYS), learn_rate_factor=learn_rate_factor)
+    listener = ElmoListener(arguments["upstream"], n_layers, width)
+    return mixed_layers(listener, scalar_mix(n_layers, width, mix))
+
+
+def _choose(arguments: Dict[str, Any], keys: Iterable[str]) -> Dict[str, Any]:
+    return {key: arguments[key] for key in keys}

@@ -1,25 +1,30 @@
-"""The component "elmo_lm": what a biLM's softmax says about each token."""
+"""The component "elmo_lm": what a biLM's softmax says about each token.
+
+`doc._.elmo_lm` is a dict of arrays: "forward" and "backward", the log-probability of each
+token in nats, shape (n_tokens,), NaN for whitespace; "is_known", whether the token is in
+the vocabulary (the others are predicted as `<UNK>`); "hidden", what each token is
+predicted from, forward beside backward, shape (n_tokens, width), if it was kept; "nats"
+and "n_predictions", sums over the doc with the ends of its sequences; "key", which tokens
+they belong to; "model", a hash of the weights, and "component", its name.
+"""
 
 import math
-from collections import defaultdict
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import (
     Any,
     Callable,
-    DefaultDict,
     Dict,
     Iterable,
     Iterator,
     List,
     NamedTuple,
     Optional,
-    Protocol,
     Tuple,
     Type,
     Union,
+    cast,
 )
 from weakref import WeakSet
 
@@ -32,9 +37,9 @@ from spacy.tokens import Doc, Token
 from spacy.training import Example
 from spacy.util import SimpleFrozenList, minibatch
 from spacy.vocab import Vocab
+from srsly import msgpack_dumps
 
 from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
-from ..bilm.build_lock import BUILD_LOCK
 from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.native import (
     CONFIG_FILE,
@@ -45,22 +50,14 @@ from ..checkpoints.native import (
     write_native,
 )
 from ..errors import Errors
-from ..files import ANY_SIZE, DIGESTS_FILE, find_folder, join_files, split_files
+from ..files import DIGESTS_FILE, find_folder, unpack
 from ..inference.embedder import add_tensors, hash_weights, warn_truncated
-from ..inference.modes import without_modes
 from ..inference.threads import share_at_fork
 from ..language_model.evaluation import Scorer
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model
 from ..language_model.readings import make_lm_batch
 from ..language_model.vocabulary import SPECIAL_WORDS
-from ..layers.doc_data import (
-    add_extension,
-    get_arrays,
-    make_key,
-    register_arrays,
-    require_key,
-    set_arrays,
-)
+from ..layers.doc_data import add_extension, make_key, require_key
 from ..layers.spans import SpanGetter, build_window_spans_v1, get_sequences
 from ..utils import require_least
 from .saving import read_language, warn_language
@@ -68,63 +65,23 @@ from .saving import read_language, warn_language
 ASSIGNS_LM = [
     "doc._.elmo_lm", "doc._.elmo_perplexity", "token._.elmo_logprob", "token._.elmo_surprisal",
 ]  # fmt: skip
-
-
-_LM_NAME = "elmo_lm"
-
-
-class Substituter(Protocol):
-    """Something that knows what else could stand in a token's place."""
-
-    def substitutes(self, token: Token, n: int) -> List[Tuple[str, float]]:
-        """See `get_substitutes`."""
-
-
-# Docs travel without the model; while one lives that says the same, it is found by its key.
-_models: "DefaultDict[str, WeakSet[Substituter]]" = defaultdict(WeakSet)
-
-
-def register_lm_extensions() -> None:
-    """Register the extensions. Harmless when done before."""
-    register_arrays(_LM_NAME)
-    add_extension(Doc, "elmo_perplexity", getter=get_perplexity)
-    add_extension(Token, "elmo_logprob", getter=get_logprob)
-    add_extension(Token, "elmo_surprisal", getter=get_surprisal)
-    add_extension(Token, "elmo_substitutes", method=get_substitutes)
-
-
-def register_model(key: str, model: Substituter) -> None:
-    """Have a model found by what a doc says of it. It is not kept alive by this.
-
-    key (str): "model" of the docs that it annotates.
-    model (Substituter): the component.
-    """
-    # Added first: another thread may look for it meanwhile.
-    _models[key].add(model)
-    # It may have had other weights.
-    for other, models in [*_models.items()]:
-        if other != key:
-            models.discard(model)
-
-
-def store_scores(doc: Doc, entry: Dict[str, Any]) -> None:
-    """doc (Doc): any doc. entry (Dict[str, Any]): `doc._.elmo_lm`, as the module describes it."""
-    set_arrays(_LM_NAME, doc, entry)
+# Where spaCy keeps the value of `doc._.elmo_lm`.
+_ELMO_LM = ("._.", "elmo_lm", None, None)
+_FOLDER = "language_model"
+_FILES = (CONFIG_FILE, WEIGHTS_FILE, SOFTMAX_FILE, VOCAB_FILE, META_FILE, DIGESTS_FILE)
+# All that exist: docs do not hold the model, only a hash of its weights.
+_components: "WeakSet[ElmoLM]" = WeakSet()
 
 
 def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
-    """item (Union[Doc, Token]): a doc, or the token that is asked for. RETURNS (Dict[str, Any]):
+    """item (Union[Doc, Token]): a doc, or the token that is read. RETURNS (Dict[str, Any]):
     `doc._.elmo_lm`. RAISES (ValueError): EL054 if there is none, EL050 if the tokens were
-    changed since."""
+    merged or split since."""
     doc = item.doc if isinstance(item, Token) else item
-    entry = get_arrays(_LM_NAME, doc)
+    entry = cast(Dict, doc.user_data).get(_ELMO_LM)
     if entry is None:
         raise ValueError(Errors.EL054.format(text=doc.text[:50]))
-    if "key" in entry:
-        require_key(item, entry["key"], entry.get("component", _LM_NAME))
-    elif len(entry["forward"]) != len(doc):
-        # Version 0.1.0 kept no key.
-        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=_LM_NAME))
+    require_key(item, entry["key"], entry["component"])
     return entry
 
 
@@ -137,15 +94,15 @@ def get_perplexity(doc: Doc) -> Optional[float]:
 
 
 def get_logprob(token: Token) -> Tuple[float, float]:
-    """token._.elmo_logprob: given what is before it, and given what is after it, in nats;
+    """token._.elmo_logprob: given the tokens before, and given those after, in nats;
     NaN for whitespace. Errors as `get_entry`."""
     entry = get_entry(token)
     return float(entry["forward"][token.i]), float(entry["backward"][token.i])
 
 
 def get_surprisal(token: Token) -> float:
-    """token._.elmo_surprisal: bits, given what is before the token, as a reader meets it;
-    NaN for whitespace. Errors as `get_entry`."""
+    """token._.elmo_surprisal: bits, given the tokens before; NaN for whitespace. Errors as
+    `get_entry`."""
     return -get_logprob(token)[0] / math.log(2.0)
 
 
@@ -153,101 +110,24 @@ def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
     """token._.elmo_substitutes(n): words that could stand here, the likeliest first, each
     with its probability: the product of both directions', normalised over the vocabulary.
 
-    RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if what predicts is gone or
-        was not kept, EL056 for whitespace, EL012 for a negative `n`.
+    RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if no component has the weights
+        any more, or what is needed was not kept; EL012 for a negative `n`; for
+        whitespace.
     """
     entry = get_entry(token)
-    model = next(iter([*_models.get(entry["model"], ())]), None)
-    if model is None or "hidden" not in entry:
+    loaded = [each for each in [*_components] if each.has_weights(entry["model"])]
+    if not loaded or "hidden" not in entry:
         raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
     if math.isnan(entry["forward"][token.i]):
-        raise ValueError(Errors.EL056.format(text=token.doc.text[:50]))
-    return model.substitutes(token, n)
+        raise ValueError(f"Whitespace in '{token.doc.text[:50]}' has no substitutes.")
+    return loaded[0].substitutes(token, n)
 
 
-@dataclass
-class DocScores:
-    """Of one doc.
-
-    log_probs (NDArray): nats, forward and backward, NaN for whitespace, shape (2, n_tokens).
-    hidden (NDArray): what each token is predicted from, forward beside backward, zeros for
-        whitespace, shape (n_tokens, width).
-    nats (float): negative log-likelihood of the doc, mean of both directions.
-    n_predictions (int): of each direction: words, and the end of each sequence.
-    """
-
-    log_probs: NDArray
-    hidden: NDArray
-    nats: float = 0.0
-    n_predictions: int = 0
-
-
-def score_docs(
-    scorer: Scorer, docs: List[Doc], get_spans: SpanGetter, *, batch_tokens: int
-) -> List[DocScores]:
-    """Predict each token of docs in both directions.
-
-    scorer (Scorer): the language model; its weights require no gradient.
-    docs (List[Doc]): any docs.
-    get_spans (SpanGetter): cuts them into sequences.
-    batch_tokens (int): tokens per forward pass, at least 1.
-    RETURNS (List[DocScores]): of each doc, with memory of its own.
-    """
-    width = scorer.model.bilm.config.width
-    scores = [_make_empty(len(doc), width) for doc in docs]
-    starts = np.cumsum([0, *[len(doc) for doc in docs]])
-    sequences, rows = get_sequences(docs, get_spans)
-    for members in plan_batches([len(words) for words in sequences], batch_tokens):
-        for k, sequence_scores in zip(members, _score(scorer, [sequences[k] for k in members])):
-            # Empty docs share their start with the next one.
-            i = np.searchsorted(starts, rows[k][0], side="right") - 1
-            places = rows[k] - starts[i]
-            # Forward, the last prediction is the end; backward, it is the begin.
-            scores[i].log_probs[:, places] = sequence_scores.log_probs[:, 1:-1]
-            scores[i].hidden[places] = sequence_scores.hidden[1:-1]
-            scores[i].nats -= float(np.nansum(sequence_scores.log_probs)) / 2
-            scores[i].n_predictions += len(places) + 1
-    return scores
-
-
-def _make_empty(n_tokens: int, width: int) -> DocScores:
-    log_probs = np.full((2, n_tokens), np.nan, dtype=np.float32)
-    return DocScores(log_probs, np.zeros((n_tokens, width), dtype=np.float32))
-
-
-@dataclass
-class _Scores:
-    """Of one sequence with its boundaries: log-probabilities, shape (2, length), NaN where
-    a direction predicts nothing; what they were computed from, shape (length, width)."""
-
-    log_probs: NDArray
-    hidden: NDArray
-
-
-def _score(scorer: Scorer, sequences: List[List[str]]) -> List[_Scores]:
-    batch = make_lm_batch(sequences, scorer.vocabulary)
-    outputs, _ = scorer.model.read(batch)
-    lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])
-    packing = pack(lengths, read_last=False)
-    width = scorer.model.bilm.config.direction_width
-    n_rows = int(lengths.sum())
-    log_probs = np.full((2, n_rows), np.nan)
-    hidden = np.zeros((n_rows, 2 * width), dtype=np.float32)
-    readings = (packing.forward + 1, batch.forward), (packing.backward - 1, batch.backward)
-    for direction, (predicted, reading) in enumerate(readings):
-        H = outputs[direction]
-        log_probs[direction, predicted] = scorer.score(H, torch.from_numpy(reading.targets))
-        hidden[predicted, direction * width : (direction + 1) * width] = H
-    ends = np.cumsum(lengths)[:-1]
-    parts = zip(np.split(log_probs, ends, axis=1), np.split(hidden, ends))
-    return [_Scores(*part) for part in parts]
-
-
-_FOLDER = "language_model"
-_FILES = (CONFIG_FILE, WEIGHTS_FILE, SOFTMAX_FILE, VOCAB_FILE, META_FILE, DIGESTS_FILE)
-_OPTIONAL = (META_FILE, DIGESTS_FILE)
-
-register_lm_extensions()
+add_extension(Doc, "elmo_lm", default=None)
+add_extension(Doc, "elmo_perplexity", getter=get_perplexity)
+add_extension(Token, "elmo_logprob", getter=get_logprob)
+add_extension(Token, "elmo_surprisal", getter=get_surprisal)
+add_extension(Token, "elmo_substitutes", method=get_substitutes)
 
 
 @Language.factory(
@@ -274,11 +154,11 @@ def make_elmo_lm(
     )
 
 
-class _Held(NamedTuple):
-    """One language model. loaded (LoadedModel): itself. key (str): by which docs name it. lang
-    (Optional[str]): what it was trained on, None if nothing says it."""
+class _Loaded(NamedTuple):
+    """A language model. model (LoadedModel): with its words. key (str): hash of its weights. lang
+    (Optional[str]): language that it was trained on, None if it is not known."""
 
-    loaded: LoadedModel
+    model: LoadedModel
     key: str
     lang: Optional[str]
 
@@ -325,14 +205,19 @@ class ElmoLM(Pipe):
         self.get_spans = get_spans or build_window_spans_v1()
         self.keeps_hidden = substitutes
         self.batch_tokens = batch_tokens
-        self._held: Optional[_Held] = None
+        self._loaded: Optional[_Loaded] = None
         self._has_checked_language = False
         self._has_warned = False
         share_at_fork(self)
+        _components.add(self)
+
+    def has_weights(self, key: str) -> bool:
+        """key (str): "model" in `doc._.elmo_lm`. RETURNS (bool): whether those are the weights."""
+        return self._loaded is not None and self._loaded.key == key
 
     def prepare(self) -> None:
-        """Load the language model before a fork: this process then knows what docs of others say.
-        RAISES (ValueError): as `load`."""
+        """Load the language model before a fork, so that this process has the model that the docs
+        of its children name. RAISES (ValueError): as `load`."""
         self.load()
 
     def load(self) -> LoadedModel:
@@ -342,27 +227,24 @@ class ElmoLM(Pipe):
         RAISES (ValueError): EL024 without bundled weights, EL074 if the folder has no
             softmax, EL030 to EL038 if it cannot be read.
         """
-        return self._hold().loaded
+        return self._get_loaded().model
 
-    def _hold(self) -> _Held:
-        held = self._held
-        if held is not None:
-            return held
-        with BUILD_LOCK:
-            if self._held is not None:
-                return self._held
+    def _get_loaded(self) -> _Loaded:
+        loaded = self._loaded
+        if loaded is None:
             path = self.path
-            return self._read(CheckpointFiles.of(path) if path else CheckpointFiles.named())
+            loaded = self._read(CheckpointFiles.of(path) if path else CheckpointFiles.named())
+        return loaded
 
-    def _read(self, files: CheckpointFiles) -> _Held:
-        loaded = load_language_model(files)
-        held = _Held(loaded, _hash_model(loaded), read_language(files))
-        # Without `torch.no_grad`, which an interrupt may leave switched on.
-        held.loaded.model.requires_grad_(False)
-        with BUILD_LOCK:
-            self._held, self._has_checked_language, self._has_warned = held, False, False
-        register_model(held.key, self)
-        return held
+    def _read(self, files: CheckpointFiles) -> _Loaded:
+        model = load_language_model(files)
+        model.model.requires_grad_(False)
+        digest = blake2b(hash_weights(model.model.bilm, "fp32"), digest_size=16)
+        add_tensors(digest, model.model.softmax.state_dict())
+        digest.update("\n".join(model.vocabulary.words).encode("utf-8", "surrogatepass"))
+        loaded = _Loaded(model, digest.hexdigest(), read_language(files))
+        self._loaded, self._has_checked_language, self._has_warned = loaded, False, False
+        return loaded
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -373,7 +255,7 @@ class ElmoLM(Pipe):
             self._check_language(nlp.lang or "")
 
     def _check_language(self, docs: str) -> None:
-        lang = self._hold().lang
+        lang = self._get_loaded().lang
         if not self._has_checked_language:
             self._has_checked_language = True
             how = f'`nlp.add_pipe("{self.name}", config={{"path": FOLDER}})`'
@@ -388,57 +270,39 @@ class ElmoLM(Pipe):
         """stream (Iterable[Doc]): docs. batch_size (int): docs at a time. YIELDS (Doc): the
         docs in order."""
         for docs in minibatch(stream, batch_size):
-            yield from self._annotate_readable(docs)
+            try:
+                self._annotate(docs)
+                yield from docs
+            except Exception as err:
+                self.get_error_handler()(self.name, self, docs, err)
 
-    def _annotate_readable(self, docs: List[Doc]) -> List[Doc]:
-        """RETURNS (List[Doc]): those that could be read; one that cannot costs no other."""
-        try:
-            self._annotate(docs)
-        except Exception as err:
-            if len(docs) > 1:
-                return [doc for each in docs for doc in self._annotate_readable([each])]
-            self.get_error_handler()(self.name, self, docs, err)
-            return []
-        return docs
-
-    @without_modes
     def _annotate(self, docs: List[Doc]) -> None:
-        (model, vocabulary, _), key, _ = self._hold()
+        (model, vocabulary, _), key, _ = self._get_loaded()
         self._check_language(docs[0].vocab.lang)
         if not self._has_warned:
             words = (token.text for doc in docs for token in doc)
             self._has_warned = warn_truncated(words, model.bilm.config)
-        # Another component with these weights may have been the last to say so, and is gone.
-        register_model(key, self)
         scorer = Scorer(model, vocabulary)
-        scores = score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
+        scores = _score_docs(scorer, docs, self.get_spans, batch_tokens=self.batch_tokens)
         for doc, doc_scores in zip(docs, scores):
-            entry = {
-                "forward": doc_scores.log_probs[0],
-                "backward": doc_scores.log_probs[1],
+            if not self.keeps_hidden:
+                del doc_scores["hidden"]
+            cast(Dict, doc.user_data)[_ELMO_LM] = {
+                **doc_scores,
                 "is_known": np.array([vocabulary.knows(t.text) for t in doc], dtype=bool),
-                "nats": doc_scores.nats,
-                "n_predictions": doc_scores.n_predictions,
                 "key": make_key(doc),
                 "model": key,
                 "component": self.name,
-                **({"hidden": doc_scores.hidden} if self.keeps_hidden else {}),
             }
-            store_scores(doc, entry)
 
-    @without_modes
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
-        """See `lm_extensions.get_substitutes`."""
+        """See `get_substitutes`."""
         require_least("n", n, 0)
-        entry, ((model, vocabulary, _), key, _) = get_entry(token), self._hold()
-        if entry["model"] != key:
-            # Other weights were loaded since.
-            raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
-        # A copy: what comes from other processes cannot be written to. By NumPy: on the CPU,
-        # whatever device the caller has made the default.
+        entry, (model, vocabulary, _) = get_entry(token), self.load()
+        # A copy, since arrays from other processes are read-only.
         hidden = torch.from_numpy(np.array(entry["hidden"][token.i]))
         log_probs = model.softmax.log_probs(hidden.view(2, -1)).sum(dim=0)
-        # A boundary or an unknown word is no word to put there.
+        # No boundaries, and not the unknown word.
         log_probs[: len(SPECIAL_WORDS)] = -torch.inf
         probs = torch.softmax(log_probs, dim=0)
         best = torch.topk(probs, min(n, len(vocabulary) - len(SPECIAL_WORDS)))
@@ -446,7 +310,7 @@ class ElmoLM(Pipe):
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """path (Path): folder for the language model."""
-        (model, vocabulary, settings), _, lang = self._hold()
+        (model, vocabulary, settings), _, lang = self._get_loaded()
         softmax = collect_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
         meta = {} if lang is None else {"lang": lang}
         write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
@@ -462,32 +326,34 @@ class ElmoLM(Pipe):
         with TemporaryDirectory() as folder:
             self.to_disk(Path(folder))
             files = (Path(folder) / _FOLDER).iterdir()
-            return join_files({file.name: file.read_bytes() for file in files})
+            return msgpack_dumps({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
         """data (bytes): from `to_bytes`. RETURNS (ElmoLM): itself. RAISES (ValueError): EL116
-        if the bytes hold anything but these files or are not what was written, others as
-        `load`."""
-        limits = dict.fromkeys(_FILES, ANY_SIZE)
+        if the bytes cannot be read, others as `load`."""
         source = f"the component '{self.name}'"
-        files = split_files(data, limits, source, optional=_OPTIONAL)
+        files = unpack(data, source)
+        if not isinstance(files, dict):
+            error = f"they hold {type(files).__name__}, expected files by name"
+            raise ValueError(Errors.EL116.format(source=source, error=error))
         with TemporaryDirectory() as folder:
             (Path(folder) / _FOLDER).mkdir()
-            for name, content in files.items():
-                (Path(folder) / _FOLDER / name).write_bytes(content)
+            for name in _FILES:
+                if isinstance(files.get(name), bytes):
+                    (Path(folder) / _FOLDER / name).write_bytes(files[name])
             return self.from_disk(Path(folder))
 
     def __repr__(self) -> str:
-        if self._held is None:
+        if self._loaded is None:
             description = f"weights of {self.path or 'the bundled model'}, not loaded yet"
         else:
-            model, vocabulary, _ = self._held.loaded
+            model, vocabulary, _ = self._loaded.model
             description = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
         return f"<ElmoLM '{self.name}': {description}>"
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        # Whoever pickles a pipeline (a spawned process, say) gets weights. `Pipe` is a class of
-        # Cython, which would not ask for a state.
+        # Copies have weights, as in a spawned process. `Pipe` is a class of Cython, which would
+        # not call `__getstate__`.
         self.load()
         return _make_unpickled, (type(self), self.__dict__)
 
@@ -496,13 +362,69 @@ def _make_unpickled(cls: Type[ElmoLM], state: Dict[str, Any]) -> ElmoLM:
     component = cls.__new__(cls)
     component.__dict__.update(state)
     share_at_fork(component)
-    register_model(component._hold().key, component)
+    _components.add(component)
     return component
 
 
-def _hash_model(loaded: LoadedModel) -> str:
-    """RETURNS (str): the same for models that predict the same, in all processes."""
-    digest = blake2b(hash_weights(loaded.model.bilm, "fp32"), digest_size=16)
-    add_tensors(digest, loaded.model.softmax.state_dict())
-    digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+def _score_docs(
+    scorer: Scorer, docs: List[Doc], get_spans: SpanGetter, *, batch_tokens: int
+) -> List[Dict[str, Any]]:
+    """Predict each token of docs in both directions.
+
+    scorer (Scorer): the language model; its weights require no gradient.
+    docs (List[Doc]): any docs.
+    get_spans (SpanGetter): cuts them into sequences.
+    batch_tokens (int): tokens per forward pass, at least 1.
+    RETURNS (List[Dict[str, Any]]): of each doc "forward", "backward", "hidden", "nats" and
+        "n_predictions", as in `doc._.elmo_lm`.
+    """
+    width = scorer.model.bilm.config.width
+    log_probs = [np.full((2, len(doc)), np.nan, dtype=np.float32) for doc in docs]
+    hidden = [np.zeros((len(doc), width), dtype=np.float32) for doc in docs]
+    nats, n_predictions = [0.0] * len(docs), [0] * len(docs)
+    starts = np.cumsum([0, *[len(doc) for doc in docs]])
+    sequences, rows = get_sequences(docs, get_spans)
+    for members in plan_batches([len(words) for words in sequences], batch_tokens):
+        scores = _score_sequences(scorer, [sequences[k] for k in members])
+        for k, (sequence_log_probs, sequence_hidden) in zip(members, scores):
+            # Empty docs share their start with the next one.
+            i = int(np.searchsorted(starts, rows[k][0], side="right")) - 1
+            places = rows[k] - starts[i]
+            # Forward, the last prediction is the end; backward, it is the begin.
+            log_probs[i][:, places] = sequence_log_probs[:, 1:-1]
+            hidden[i][places] = sequence_hidden[1:-1]
+            nats[i] -= float(np.nansum(sequence_log_probs)) / 2
+            n_predictions[i] += len(places) + 1
+    return [
+        {
+            "forward": log_probs[i][0],
+            "backward": log_probs[i][1],
+            "hidden": hidden[i],
+            "nats": nats[i],
+            "n_predictions": n_predictions[i],
+        }
+        for i in range(len(docs))
+    ]
+
+
+def _score_sequences(
+    scorer: Scorer, sequences: List[List[str]]
+) -> Iterator[Tuple[NDArray, NDArray]]:
+    """YIELDS (Tuple[NDArray, NDArray]): for each sequence with its boundaries log-probabilities,
+    shape (2, length), NaN where a direction predicts nothing; and what they are computed from,
+    shape (length, width)."""
+    batch = make_lm_batch(sequences, scorer.vocabulary)
+    outputs, _ = scorer.model.read(batch)
+    lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])
+    packing = pack(lengths, read_last=False)
+    width = scorer.model.bilm.config.direction_width
+    n_rows = int(lengths.sum())
+    log_probs = np.full((2, n_rows), np.nan)
+    hidden = np.zeros((n_rows, 2 * width), dtype=np.float32)
+    readings = (packing.forward + 1, batch.forward), (packing.backward - 1, batch.backward)
+    for direction, (predicted, reading) in enumerate(readings):
+        H = outputs[direction]
+        log_probs[direction, predicted] = scorer.score(H, torch.from_numpy(reading.targets))
+        hidden[predicted, direction * width : (direction + 1) * width] = H
+    ends = np.cumsum(lengths)[:-1]
+    yield from zip(np.split(log_probs, ends, axis=1), np.split(hidden, ends))

@@ -12,39 +12,9 @@ from ..errors import Errors
 from ..text.languages import require_language
 from ..utils import read_template
 
-# By factory: the span groups that docs to be predicted get.
-_GROUPS = {
-    "elmo_entailment": ["premise", "hypothesis"],
-    "elmo_qa": ["question", "context"],
-}
-# Learns from whole documents with the words of the data.
-_COREF = "elmo_coref"
-
-
-def choose_corpora(components: List[str]) -> Dict[str, Any]:
-    """Choose the readers of a training config.
-
-    components (List[str]): factories.
-    RETURNS (Dict[str, Any]): sections of the config, to be merged into it; {} where spaCy's reader
-        does. Sentences are given, too, and do not count in the score.
-    RAISES (ValueError): EL327 for components whose corpora are read differently.
-    """
-    paired = [name for name in components if name in _GROUPS]
-    if not paired and _COREF not in components:
-        return {}
-    if paired and _COREF in components:
-        raise ValueError(Errors.EL327.format(first=paired[0], second=_COREF))
-    reader: Dict[str, Any] = {"@readers": "spacy-elmo.CorefCorpus.v1"}
-    if paired:
-        groups = [group for name in paired for group in _GROUPS[name]]
-        reader = {"@readers": "spacy-elmo.SpanCorpus.v1", "groups": groups, "sentences": True}
-    corpora = {part: {**reader, "path": f"${{paths.{part}}}"} for part in ("train", "dev")}
-    return {"corpora": corpora, "training": {"score_weights": {"sents_f": None}}}
-
-
 STATIC_VECTORS = "static_vectors"
 _SENTENCIZER = "sentencizer"
-# Each of one template, or of one and what differs from it.
+# The templates of each, which are merged.
 PRESETS = {
     "shared_mix": ("shared_mix",),
     "task_mix": ("task_mix",),
@@ -53,6 +23,12 @@ PRESETS = {
     "word_features": ("word_features",),
     STATIC_VECTORS: ("word_features", STATIC_VECTORS),
 }
+# Tasks on pairs of texts -> the span groups that docs get before they are predicted.
+_PAIR_GROUPS = {
+    "elmo_entailment": ["premise", "hypothesis"],
+    "elmo_qa": ["question", "context"],
+}
+_COREF = "elmo_coref"
 
 
 def make_config(
@@ -83,7 +59,7 @@ def make_config(
     RETURNS (Config): the config, with its variables not yet filled in.
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
-        EL162 without components, EL327 for components that no corpus suits.
+        EL327 for components that no corpus suits; also without components.
     EXAMPLE:
         >>> config = make_config("task_mix", ["tagger"])
         >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
@@ -91,7 +67,10 @@ def make_config(
     """
     require_language(lang)
     if not components:
-        raise ValueError(Errors.EL162)
+        raise ValueError(
+            "No component is named that would use the vectors. Name one or more, such as "
+            "`--pipeline tagger`."
+        )
     if preset not in PRESETS:
         raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
     config = read_template("base")
@@ -103,12 +82,11 @@ def make_config(
         config["components"][name] = _make_component(name, tok2vec)
     if _SENTENCIZER in config["components"]:
         if "senter" in components:
-            # Else it would learn, and write nothing where the first has written.
             config["components"]["senter"]["overwrite"] = True
         else:
-            # Rules learn nothing: their score is no part of what a step is chosen by.
+            # The sentencizer is not trained, so its score is not part of the final one.
             config["training"]["score_weights"] = {"sents_f": None}
-    for section, block in choose_corpora(components).items():
+    for section, block in _choose_corpora(components).items():
         config[section].update(block)
     config["nlp"]["lang"] = lang
     if tokenizer and tokenizer != get_lang_class(lang).default_config["nlp"].get("tokenizer"):
@@ -132,15 +110,15 @@ def make_config(
 
 def keeps_boundaries(preset: Optional[str], name: str) -> bool:
     """preset (Optional[str]): one of `PRESETS`. name (str): factory of a component. RETURNS (bool):
-    Whether it sets sentences, but not where the preset's sentencizer has set them before it."""
+    whether the component would set sentences, but leaves those of the preset's sentencizer."""
     templates = PRESETS.get(preset or "", ())
     has_sentencizer = any(_SENTENCIZER in read_template(t).get("components", {}) for t in templates)
     return has_sentencizer and name in ("parser", "beam_parser")
 
 
 def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
-    # Its making is what fills spaCy's table of factories; no trainable one depends on
-    # the language, whose tokenizer may need more than is installed.
+    # A pipeline fills spaCy's table of factories. No trainable component depends on the language,
+    # whose tokenizer may need more than is installed.
     nlp = Language()
     if not nlp.has_factory(name):
         raise ValueError(Errors.EL061.format(name=name))
@@ -149,3 +127,21 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
         raise ValueError(Errors.EL061.format(name=name))
     model["tok2vec"] = deepcopy(tok2vec)
     return {"factory": name, "model": model}
+
+
+def _choose_corpora(components: List[str]) -> Dict[str, Any]:
+    """RETURNS (Dict[str, Any]): sections to be merged into the config, for tasks that spaCy's
+    reader cannot serve: it makes the docs to be predicted from the text alone. With ours they also
+    get sentences, whose score does not count. RAISES (ValueError): EL327 for components whose
+    corpora are read differently."""
+    paired = [name for name in components if name in _PAIR_GROUPS]
+    if not paired and _COREF not in components:
+        return {}
+    if paired and _COREF in components:
+        raise ValueError(Errors.EL327.format(first=paired[0], second=_COREF))
+    reader: Dict[str, Any] = {"@readers": "spacy-elmo.CorefCorpus.v1"}
+    if paired:
+        groups = [group for name in paired for group in _PAIR_GROUPS[name]]
+        reader = {"@readers": "spacy-elmo.SpanCorpus.v1", "groups": groups, "sentences": True}
+    corpora = {part: {**reader, "path": f"${{paths.{part}}}"} for part in ("train", "dev")}
+    return {"corpora": corpora, "training": {"score_weights": {"sents_f": None}}}

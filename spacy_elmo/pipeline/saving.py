@@ -1,55 +1,51 @@
-"""Components and pipelines: saved, loaded, and the language of their weights."""
+"""Save and load components and pipelines, and find the language of weights."""
 
-import json
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, TypeVar, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, TypeVar, Union
 
 import spacy
-import srsly
 from spacy.language import Language
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
+from srsly import msgpack_dumps
 
 from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.native import META_FILE
 from ..checkpoints.saved_pipeline import find_component, matches_pipeline
 from ..errors import Errors, Warnings
-from ..files import (
-    ANY_SIZE,
-    find_folder,
-    join_files,
-    read_file,
-    read_files,
-    read_json_object,
-    split_files,
-    write_files,
-)
+from ..files import read_json_object, unpack, write_file
 from ..utils import show_names, show_reason
 
 _VOCAB = "vocab"
+# spaCy's code for no language in particular.
+_ANY_LANGUAGE = "xx"
 SelfT = TypeVar("SelfT", bound="SavedPipe")
 
 
 class SavedPipe:
-    """The four methods of a component that saves files, and vocab if it is not excluded. What
-    inherits has `vocab` and `name`, and says what the files are."""
+    """The four methods of a component that saves files, each written atomically, and the vocab.
+    Subclasses have `vocab` and `name`, and define `_get_files` and `_set_files`."""
 
     vocab: Vocab
     name: str
+    saved_files: Tuple[str, ...] = ("cfg", "model")
 
     def to_disk(
         self, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> None:
-        """Save the component, each file atomically and with its digest.
+        """Save the component.
 
         path (Union[str, Path]): folder; other files in it are kept.
-        exclude (Iterable[str]): "vocab", "cfg" or "model".
-        RAISES (OSError): if a file cannot be written; it is as it was then.
+        exclude (Iterable[str]): "vocab", or one of `saved_files`.
+        RAISES (OSError): if a file cannot be written; its old content is kept.
         """
-        write_files(Path(path), self._get_files(exclude))
-        if "vocab" not in exclude:
-            self.vocab.to_disk(Path(path) / _VOCAB, exclude=exclude)
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self._get_files(exclude).items():
+            write_file(folder / name, content)
+        if _VOCAB not in exclude:
+            self.vocab.to_disk(folder / _VOCAB, exclude=exclude)
 
     def from_disk(
         self: SelfT, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
@@ -59,53 +55,59 @@ class SavedPipe:
         path (Union[str, Path]): folder.
         exclude (Iterable[str]): as in `to_disk`.
         RETURNS (SelfT): itself.
-        RAISES (ValueError): EL104 if a file is not what was written, EL100 to EL103 and
-            EL116 if it cannot be read, EL020 to EL022 if it is of another shape.
+        RAISES (OSError): if a file is missing.
+        RAISES (ValueError): EL116 if a file cannot be read, EL020 to EL022 if the weights have
+            another shape.
         """
-        self._set_files(read_files(Path(path), self._get_limits(exclude)), f"'{path}'")
-        if "vocab" not in exclude and (Path(path) / _VOCAB).exists():
-            self.vocab.from_disk(Path(path) / _VOCAB, exclude=exclude)
+        folder = Path(path)
+        names = [name for name in self.saved_files if name not in exclude]
+        self._set_files({name: (folder / name).read_bytes() for name in names}, f"'{path}'")
+        if _VOCAB not in exclude and (folder / _VOCAB).exists():
+            self.vocab.from_disk(folder / _VOCAB, exclude=exclude)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """exclude (Iterable[str]): as in `to_disk`. RETURNS (bytes): the files of `to_disk`."""
         files = self._get_files(exclude)
-        if "vocab" not in exclude:
+        if _VOCAB not in exclude:
             files[_VOCAB] = self.vocab.to_bytes(exclude=exclude)
-        return join_files(files)
+        return msgpack_dumps(files)
 
     def from_bytes(
         self: SelfT, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> SelfT:
         """bytes_data (bytes): from `to_bytes`. exclude (Iterable[str]): as in `to_disk`. RETURNS
-        (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be read or are not what
-        was written, EL020 to EL022 if they are of another shape."""
+        (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be read, EL020 to EL022 if
+        the weights have another shape."""
         source = f"the component '{self.name}'"
-        limits = {**self._get_limits(()), _VOCAB: ANY_SIZE}
-        optional = {_VOCAB, *exclude}
-        files = split_files(bytes_data, limits, source, optional=optional)
-        self._set_files({k: v for k, v in files.items() if k not in exclude}, source)
-        if _VOCAB in files and _VOCAB not in exclude:
-            self.vocab.from_bytes(files[_VOCAB], exclude=exclude)
+        message = unpack(bytes_data, source)
+        names = [name for name in self.saved_files if name not in exclude]
+        missing = [
+            name
+            for name in names
+            if not isinstance(message, dict) or not isinstance(message.get(name), bytes)
+        ]
+        if missing:
+            error = f"they have no file {', '.join(missing)}"
+            raise ValueError(Errors.EL116.format(source=source, error=error))
+        self._set_files({name: message[name] for name in names}, source)
+        if _VOCAB in message and _VOCAB not in exclude:
+            self.vocab.from_bytes(message[_VOCAB], exclude=exclude)
         return self
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        """RETURNS (Dict[str, bytes]): Name -> content of the files that are not excluded."""
-        raise NotImplementedError
-
-    def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
-        """RETURNS (Dict[str, int]): Name -> bytes that a file can have, those not excluded."""
+        """RETURNS (Dict[str, bytes]): name -> content of `saved_files`, without those excluded."""
         raise NotImplementedError
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        """files (Dict[str, bytes]): some of `_get_files`. source (str): for errors."""
+        """files (Dict[str, bytes]): as `_get_files` returns them. source (str): for errors."""
         raise NotImplementedError
 
 
 class ExtensionOwner:
-    """Registers the attributes in each process that has the component: its `__init__` calls
-    `register_extensions`, and what is unpickled was not made by it. To be inherited before spaCy's
-    `Pipe`."""
+    """A component that registers custom attributes when it is made, and when it is unpickled, maybe
+    in another process. Not on import: spaCy imports all factories, and names such as
+    `token._.sense` should be free for other packages. To be inherited before spaCy's `Pipe`."""
 
     @staticmethod
     def register_extensions() -> None:
@@ -117,98 +119,66 @@ class ExtensionOwner:
         self.register_extensions()
 
 
-# spaCy's code for no language in particular.
-_ANY = "xx"
-# Of a component, in its folder.
-CFG_FILE = "cfg"
-# Bytes that a component's cfg can have.
-CFG_BYTES = 10_000
+def find_language(loader: Any) -> Optional[str]:
+    """Find the language that weights were trained on.
+
+    loader (Any): fills a biLM.
+    RETURNS (Optional[str]): a code such as "en"; None if it is not known.
+    """
+    files = getattr(loader, "files", None)
+    return read_language(files) if isinstance(files, CheckpointFiles) else None
 
 
 def read_language(files: CheckpointFiles) -> Optional[str]:
-    """Read the language that weights were trained on.
-
-    files (CheckpointFiles): a checkpoint.
-    RETURNS (Optional[str]): its code, such as "en"; None if nothing says it.
-    """
+    """files (CheckpointFiles): a checkpoint. RETURNS (Optional[str]): as `find_language`."""
     if files.weights_path is not None:
         return None
     try:
         if matches_pipeline(files):
             # A pipeline may be of another language than the weights in it.
-            path = find_component(files.folder) / CFG_FILE
-            return read_cfg(read_file(path, CFG_BYTES), str(path))
-        lang = read_json_object(find_folder(files.path) / META_FILE).get("lang")
+            content = read_json_object(find_component(files.folder) / "cfg")
+        else:
+            content = read_json_object(files.folder / META_FILE)
     except ValueError:
         return None
+    lang = content.get("lang")
     return lang if isinstance(lang, str) else None
 
 
-def find_language(loader: Any) -> Optional[str]:
-    """loader (Any): what filled a biLM. RETURNS (Optional[str]): as `read_language`."""
-    try:
-        files = loader.files
-    except (ValueError, AttributeError):
-        return None
-    return read_language(files) if isinstance(files, CheckpointFiles) else None
-
-
 def warn_language(name: str, how: str, weights: Optional[str], docs: str) -> None:
-    """Say that weights are of another language than the docs.
+    """Warn with WL018 if weights are of another language than the docs.
 
     name (str): the component.
     how (str): how other weights are loaded, in code.
     weights (Optional[str]): language of the weights; None if it is not known.
     docs (str): language of the docs; "" if they have none.
     """
-    if weights and docs and weights not in (docs, _ANY):
+    if weights and docs and weights not in (docs, _ANY_LANGUAGE):
         text = Warnings.WL018.format(name=name, how=how, weights=weights, docs=docs)
         warnings.warn(text, stacklevel=2)
 
 
-def write_cfg(lang: Optional[str]) -> bytes:
-    """lang (Optional[str]): language of the weights. RETURNS (bytes): a component's cfg."""
-    return srsly.json_dumps({"lang": lang}).encode("utf-8")
-
-
-def read_cfg(content: bytes, source: str) -> Optional[str]:
-    """Read what `write_cfg` wrote, or the empty one of version 0.1.0.
-
-    content (bytes): the file.
-    source (str): where it comes from, for errors.
-    RETURNS (Optional[str]): language of the weights, None if it is not known.
-    RAISES (ValueError): EL116 if it is something else.
-    """
-    try:
-        lang = dict(json.loads(content)).get("lang")
-    except (ValueError, TypeError, RecursionError) as err:
-        raise ValueError(Errors.EL116.format(source=source, error=f"cfg: {err}")) from err
-    if lang is not None and not isinstance(lang, str):
-        error = f"cfg: lang is {lang!r:.50}, expected a string or null"
-        raise ValueError(Errors.EL116.format(source=source, error=error))
-    return lang
-
-
 def load_pipeline(path: Union[str, Path]) -> Language:
-    """path (Union[str, Path]): folder or package of a pipeline. RETURNS (Language): it. RAISES
-    (ValueError): EL171 if it cannot be loaded."""
+    """path (Union[str, Path]): folder or package of a pipeline. RETURNS (Language): the pipeline.
+    RAISES (ValueError): EL171 if it cannot be loaded."""
     try:
         return spacy.load(path)
-    # What is wrong with it can show anywhere in its components.
+    # Any error of its components.
     except Exception as err:
         raise ValueError(Errors.EL171.format(path=path, error=show_reason(err))) from err
 
 
 def make_blank(lang: str, tokenizer: Dict[str, Any]) -> Language:
     """lang (str), tokenizer (Dict[str, Any]): from `find_tokenizer`. RETURNS (Language): a pipeline
-    without components that cuts text as the weights have learned."""
+    without components that tokenizes text as the training text of the weights was."""
     return spacy.blank(lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
 
 
 def turn_off_retokenizers(nlp: Language, first: int) -> None:
-    """Keep what is computed of tokens theirs: it belongs to no others.
+    """Disable components that merge or split tokens, such as `merge_entities`, behind one that has
+    read them: what was computed would not belong to the new tokens.
 
-    nlp (Language): a pipeline; WL066 says what is turned off. first (int): position of the first
+    nlp (Language): a pipeline; WL066 says what is disabled. first (int): position of the first
         component that reads tokens.
     """
     names = [n for n in nlp.pipe_names[first:] if nlp.get_pipe_meta(n).retokenizes]

@@ -1,4 +1,4 @@
-"""What each task learned to take from the layers (Peters et al. 2018, figure 2)."""
+"""The mixes that the tasks learned (Peters et al. 2018, figure 2), read and logged."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,9 @@ from thinc.api import Model
 from ..errors import Errors
 from ..layers.elmo_layers import LAYERS_NAME
 from ..layers.elmo_tok2vec import PLACE
-from ..layers.scalar_mix import mix_state
+from ..layers.scalar_mix import get_gamma, get_shares
 
-# What spaCy calls with figures of a step, and at the end.
+# spaCy's types: called with the scores of a step, and at the end.
 LogStep = Callable[[Optional[Dict[str, Any]]], None]
 SetupLogger = Callable[[Language, IO, IO], Tuple[LogStep, Callable[[], None]]]
 
@@ -53,36 +53,31 @@ def collect_weights(nlp: Language) -> List[LayerWeights]:
     mixes: List[LayerWeights] = []
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
-        if isinstance(model, Model):
-            mixes += _collect(name, model)
+        found = []
+        for node in model.walk() if isinstance(model, Model) else ():
+            # A mix stands at the end of a chain: behind a listener, or behind the biLM.
+            if len(node.layers) == 2 and node.layers[1].name == "scalar_mix":
+                source, mix = node.layers
+                is_shared = source.name == LAYERS_NAME and node is model
+                place = "shared" if is_shared else node.attrs.get(PLACE, "alone")
+                found.append(LayerWeights(name, place, get_shares(mix), get_gamma(mix)))
+        mixes += sorted(found, key=lambda each: each.place)
     if not mixes:
         names = ", ".join(nlp.pipe_names) or "no components"
         raise ValueError(Errors.EL063.format(names=names))
     return mixes
 
 
-def _collect(name: str, model: Model) -> List[LayerWeights]:
-    mixes: List[LayerWeights] = []
-    for node in model.walk():
-        # A mix stands at the end of a chain: behind a listener, or behind the biLM.
-        if len(node.layers) == 2 and node.layers[1].name == "scalar_mix":
-            is_own = node.layers[0].name == LAYERS_NAME and node is model
-            place = "shared" if is_own else node.attrs.get(PLACE, "alone")
-            state = mix_state(node.layers[1])
-            mixes.append(LayerWeights(name, place, state["shares"], state["gamma"]))  # type: ignore[arg-type]
-    return sorted(mixes, key=lambda mix: mix.place)
-
-
 def build_weights_logger_v1(
     logger: Optional[SetupLogger] = None, path: Optional[str] = None
 ) -> SetupLogger:
-    """Log the mixes whenever `spacy train` evaluates, as they are then; what is saved is
-    their running average if the optimizer has `use_averages`.
+    """Log the mixes at each evaluation of `spacy train`. What is saved is their running average if
+    the optimizer has `use_averages`.
 
     logger (Optional[SetupLogger]): logs the rest; null for spaCy's own, in the console.
     path (Optional[str]): a JSONL file with a line for each evaluation: "step", "epoch",
-        "score" and "mixes"; it is begun anew, and its folder is made. null to leave the mixes to
-        `logger`, which finds them under "elmo_weights" in what it is told.
+        "score" and "mixes"; an old one is replaced, and its folder is made. null to leave the
+        mixes to `logger`, which gets them under "elmo_weights".
     RETURNS (SetupLogger): for [training.logger].
     """
     inner = console_logger_v3() if logger is None else logger

@@ -13,7 +13,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...bilm.config import BiLMConfig
 from ...errors import Errors
-from ...files import ANY_SIZE, ContentError, parse_json_object, unpack
+from ...files import ContentError, parse_json_object, unpack
 from ...pipeline.saving import ExtensionOwner, SavedPipe
 
 _BUNDLED = BiLMConfig()
@@ -109,9 +109,6 @@ class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
             _MODEL: self.model.to_bytes,
         }
         return {name: write() for name, write in writers.items() if name not in exclude}
-
-    def _get_limits(self, exclude: Iterable[str]) -> Dict[str, int]:
-        return {name: ANY_SIZE for name in (_CFG, _MODEL) if name not in exclude}
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
         try:

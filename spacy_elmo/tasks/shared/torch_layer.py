@@ -21,7 +21,7 @@ from ...bilm.weights import check_headers, get_headers, load_weights
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...files import unpack
-from ...layers.elmo_tok2vec import get_past_width
+from ...layers.elmo_tok2vec import get_skip_width
 from ...layers.scalar_mix import N_VALUES, round_rate
 from ...layers.torch_shim import TorchShim, choose_device
 from ...utils import require_valid
@@ -115,7 +115,7 @@ def init_reader(model: Model, X: Optional[List[Doc]] = None, Y: Any = None) -> M
     tok2vec, reader = model.layers
     tok2vec.initialize(X=X)
     if X is not None:
-        set_width(reader, find_width(tok2vec, X), get_past_width(tok2vec))
+        set_width(reader, find_width(tok2vec, X), get_skip_width(tok2vec))
     return model
 
 

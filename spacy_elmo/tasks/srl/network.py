@@ -14,7 +14,7 @@ from thinc.api import Linear, Maxout, Model, chain, with_array
 from thinc.types import Floats1d, Floats2d
 from torch import Tensor, nn
 
-from ...layers.elmo_tok2vec import get_past_width
+from ...layers.elmo_tok2vec import get_skip_width
 from ...layers.spans import SentenceSpans, WindowSpans
 from ...utils import require_least, split_by_size
 from ..shared.annotations import Place
@@ -157,7 +157,7 @@ def srl_tagger_init(
     tok2vec.initialize(X=X)
     nI = find_width(tok2vec, X) if X else tok2vec.get_dim("nO")
     finder.initialize(X=[model.ops.alloc2f(1, nI)], Y=[model.ops.alloc2f(1, 1)])
-    skip_width = get_past_width(tok2vec)
+    skip_width = get_skip_width(tok2vec)
     set_width(encoder, nI, skip_width)
     output.set_dim("nI", encoder.attrs["width"] + skip_width, force=True)
     if Y is not None:
