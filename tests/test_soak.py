@@ -56,7 +56,7 @@ def test_the_state_of_a_process_is_what_it_holds(tmp_path):
 def test_a_few_seconds_have_a_table_and_a_verdict():
     app = typer.Typer()
     app.command()(main)
-    pipeline = str(DATA / "pipeline_0_1_0" / "pipeline")
+    pipeline = str(DATA / "toy_pipeline")
     arguments = ["--pipeline", pipeline, "--minutes", "0.02", "--batch-texts", "4"]
 
     result = CliRunner().invoke(app, [*arguments, "--most-growth", "1000"])

@@ -120,7 +120,7 @@ MISTAKES = [
     ("init-config {text_txt}/x.cfg", "EL145.*xists"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),
-    ("init-config {out} --pipeline ''", "EL162"),
+    ("init-config {out} --pipeline ''", "No component is named"),
     ("init-config {out} --pipeline nope", "EL061"),
     ("init-config {out} --preset nope", "EL060"),
     ("init-config {out} --preset kim_5m", "EL285.*'kim_5m'.*--pretraining.*task_mix"),

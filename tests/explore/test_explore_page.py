@@ -55,7 +55,7 @@ COLORS = """() => {
 @pytest.fixture(scope="module")
 def explorer(tmp_path_factory):
     """All that can be shown: layers, surprisal, an index, tags and entities, mixes."""
-    nlp = spacy.load(DATA / "pipeline_0_1_0" / "pipeline")
+    nlp = spacy.load(DATA / "toy_pipeline")
     prepare_pipeline(nlp, "toy", "en_small")
     index = SearchIndex.create(
         tmp_path_factory.mktemp("index") / "index",

@@ -1,10 +1,9 @@
-"""Custom attributes: names that all packages of a process share."""
+"""Custom attributes, whose names all packages of a process share."""
 
 import pickle
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from spacy.tokens import Doc
 
@@ -37,12 +36,6 @@ def test_what_another_package_has_registered_stays():
     with pytest.warns(UserWarning, match=f"WL060.*Doc._.{NAME}"):
         add_extension(Doc, NAME, getter=read)
     assert Doc.get_extension(NAME)[0] == "ham"
-
-
-def test_an_array_may_be_the_default_of_another():
-    Doc.set_extension(NAME, default=np.zeros(3))
-    with pytest.warns(UserWarning, match="WL060"):
-        add_extension(Doc, NAME, default=None)
 
 
 NAMES_OF_OTHERS = """

@@ -5,9 +5,7 @@ import math
 import multiprocessing
 import pickle
 import shutil
-import threading
 import warnings
-from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -23,8 +21,6 @@ from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.evaluation import Scorer, measure
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
-from spacy_elmo.pipeline import elmo_lm as lm_extensions
-from spacy_elmo.pipeline import elmo_lm as lm_pipe
 
 from ..support.helpers import SHAPE, TEXTS, assert_close
 
@@ -180,16 +176,6 @@ def test_a_pickle_has_the_weights(folder):
     assert doc[1]._.elmo_substitutes(2)
 
 
-def test_the_error_names_the_component(folder):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo_lm", name="lm", config={"path": str(folder)})
-    doc = nlp("I like ham")
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[0:2])
-    with pytest.raises(ValueError, match='EL050.*get_pipe\\("lm"\\)'):
-        doc._.elmo_perplexity
-
-
 def test_docs_travel_without_the_model(folder):
     nlp = make_lm(folder)
     doc = nlp("I like ham")
@@ -253,47 +239,6 @@ def test_another_component_with_these_weights_may_go(folder):
     assert doc[1]._.elmo_substitutes() == expected
 
 
-def test_a_model_is_found_while_another_thread_registers_it(folder):
-    nlp = make_lm(folder)
-    doc = nlp("I like ham")
-    key, seen = doc._.elmo_lm["model"], []
-    models = lm_extensions._models[key]
-
-    class Watched(WeakSet):
-        def discard(self, item):
-            seen.append(item in models)
-
-    lm_extensions._models["other"] = Watched()
-    try:
-        lm_extensions.register_model(key, nlp.get_pipe("elmo_lm"))
-    finally:
-        del lm_extensions._models["other"]
-
-    assert seen == [True] and doc[1]._.elmo_substitutes(1)
-
-
-def test_a_doc_that_cannot_be_read_costs_no_other(folder):
-    nlp = make_lm(folder, get_spans={"@misc": "spacy-elmo.sentence_spans.v1"})
-    docs = [nlp.make_doc(text) for text in ("I like", "ham and", "eggs and", "green eggs")]
-    for doc in docs:
-        if doc.text != "ham and":
-            doc[1].is_sent_start = False
-    pipe, told = nlp.get_pipe("elmo_lm"), []
-    with pytest.raises(ValueError, match="EL040.*ham"):
-        list(pipe.pipe(docs))
-    pipe.set_error_handler(lambda name, proc, docs, err: told.append((docs, str(err))))
-
-    assert list(pipe.pipe(docs)) == [docs[0], docs[2], docs[3]]
-    assert [found for found, _ in told] == [[docs[1]]] and "EL040" in told[0][1]
-
-
-def test_rows_of_boundaries_are_no_words(folder):
-    nlp = make_lm(folder)
-    doc = nlp(Doc(nlp.vocab, words=["<S>", "ham", "</S>", "<UNK>", "spam"]))
-
-    assert doc._.elmo_lm["is_known"].tolist() == [False, True, False, False, False]
-
-
 def test_a_number_of_substitutes_is_at_least_none(folder):
     nlp = make_lm(folder)
     token = nlp("I like ham")[1]
@@ -313,33 +258,13 @@ def test_text_without_words_has_no_perplexity(folder, text):
     assert [doc._.elmo_perplexity is None for doc in docs] == [True, False, True, True]
 
 
-def test_many_threads_load_once(folder, monkeypatch):
-    calls = []
-    load = lm_pipe.load_language_model
-    monkeypatch.setattr(lm_pipe, "load_language_model", lambda f: calls.append(f) or load(f))
-    nlp = make_lm(folder)
-    results = []
-
-    def run():
-        results.append(nlp("I like ham")._.elmo_perplexity)
-
-    threads = [threading.Thread(target=run) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(calls) == 1
-    assert results == pytest.approx([results[0]] * 6)
-
-
 def test_what_is_missing_is_said(folder, tmp_path):
     nlp = make_lm(folder, substitutes=False)
     doc = nlp("ham \n eggs")
     with pytest.raises(ValueError, match="EL055"):
         doc[0]._.elmo_substitutes()
     other = make_lm(folder)
-    with pytest.raises(ValueError, match=r"EL056.*ham"):
+    with pytest.raises(ValueError, match="Whitespace in 'ham"):
         other("ham \n eggs")[1]._.elmo_substitutes()
     with pytest.raises(ValueError, match=r"EL054.*unread"):
         _ = Doc(nlp.vocab, words=["unread"])[0]._.elmo_logprob
@@ -362,33 +287,3 @@ def test_the_bundled_model_prefers_english():
 
     assert good._.elmo_perplexity < bad._.elmo_perplexity / 2
     assert "the" in [word for word, _ in good[3]._.elmo_substitutes(3)]
-
-
-def test_what_is_read_from_disk_is_not_replaced_by_what_another_thread_loads(
-    folder, tmp_path, monkeypatch
-):
-    is_loading, may_go_on = threading.Event(), threading.Event()
-
-    def load(files):
-        if threading.current_thread() is first:
-            is_loading.set()
-            may_go_on.wait(30)
-        return load_language_model(files)
-
-    nlp, other = make_lm(folder), make_lm(folder)
-    other.get_pipe("elmo_lm").load().model.bilm.forward_lstm.layers[0].bias.fill_(1.0)
-    other.get_pipe("elmo_lm").to_disk(tmp_path / "other")
-    monkeypatch.setattr(lm_pipe, "load_language_model", load)
-    elmo_lm = nlp.get_pipe("elmo_lm")
-
-    first = threading.Thread(target=elmo_lm.load)
-    first.start()
-    is_loading.wait(30)
-    second = threading.Thread(target=elmo_lm.from_disk, args=(tmp_path / "other",))
-    second.start()
-    second.join(0.3)
-    may_go_on.set()
-    first.join(30)
-    second.join(30)
-
-    assert (elmo_lm.load().model.bilm.forward_lstm.layers[0].bias == 1.0).all()

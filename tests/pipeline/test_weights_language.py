@@ -51,9 +51,8 @@ def test_another_language_is_told_once(embedder, tmp_path, name, lang):
 
     (message,), _ = tell(nlp, TEXT)
 
-    assert (
-        f"[WL018] The weights of '{name}' are of the language 'fr', the docs of '{lang}'" in message
-    )
+    assert f"[WL018] The weights of '{name}' were trained on the language 'fr'" in message
+    assert f"the docs are in '{lang}'" in message
     assert is_told(nlp) == []
 
 

@@ -235,18 +235,6 @@ def test_senses_of_before_know_no_weights(trained):
         assert SenseModel.from_bytes(srsly.msgpack_dumps(some)).inventory == model.inventory
 
 
-def test_layers_of_another_name_are_told(trained):
-    nlp = make_nlp(name="other", store_layers=True)
-    nlp.add_pipe("elmo_senses", source=trained)
-    with pytest.raises(ValueError, match="EL315.*'other'.*'elmo_senses' reads.*'elmo'.*config="):
-        nlp(TEXT)
-
-    nlp.remove_pipe("elmo_senses")
-    pipe = nlp.add_pipe("elmo_senses", config={"upstream": "other"})
-    pipe.from_bytes(trained.get_pipe("elmo_senses").to_bytes())
-    assert read(nlp(TEXT)) == read(trained(TEXT))
-
-
 def test_docs_with_senses_become_json(trained):
     data = trained("the river bank").to_json(underscore=["sense", "sense_gloss"])
 

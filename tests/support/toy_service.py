@@ -32,7 +32,7 @@ TEXTS = [
     "nul \x00 and \x07bell",
     " ",
 ]
-PIPELINE = DATA / "pipeline_0_1_0" / "pipeline"
+PIPELINE = DATA / "toy_pipeline"
 
 
 class Gate:
