@@ -418,11 +418,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "and add `--resume`."
     )
     # Experiments and explore
-    EL057 = (
-        "No sentence of the corpus, but for those that were asked about, has {word}. Give more "
-        "text{hint}."
-    )
-    EL064 = "There is no experiment '{suite}', only: {known}."
+    EL057 = "No other sentence of the corpus has {word}. Give more text{hint}."
     EL065 = (
         "'{path}' was made with {key} = {before!r}, not {now!r}; runs are only compared under the "
         "same settings. Give the same settings, or a folder for each corpus and each choice of "
@@ -433,69 +429,25 @@ class Errors(metaclass=ErrorsWithCodes):
         "`python -m spacy convert` makes; a test.spacy is used if there is one."
     )
     EL146 = (
-        "A process of the experiment ended before its run did: it was killed, or the machine "
-        "has too little memory. Finished runs are kept: start the same command again, if need "
-        "be with fewer `--n-jobs`. A script that calls this needs the line "
-        '`if __name__ == "__main__":` before the call.'
+        "The process of a run was killed, or the machine has too little memory. Finished runs are "
+        "kept: start the same command again, if need be with fewer `--n-jobs`."
     )
     EL230 = (
-        "The config has no [components.{component}.model.tok2vec] whose tok2vec can be compared. "
-        'Give it `@architectures = "spacy-elmo.ElmoTok2Vec.v2"` there, with the word features in '
-        "a block `embed`, as the preset word_features of `elmo init-config` does."
+        "The config cannot be compared with and without ELMo: {problem}. Give a config whose "
+        "[components.{component}.model.tok2vec] is a spacy-elmo.ElmoTok2Vec.v2 with `embed`, as "
+        "`elmo init-config --preset word_features` writes it, and weights by `--weights FOLDER`."
     )
-    EL231 = (
-        "The variant '{variant}' needs static vectors. Give the pipeline that has them: "
-        "`--vectors en_core_web_md`."
-    )
-    EL232 = "'{path}' is not a training config: {error}."
     EL270 = (
-        "Nothing in the pipeline '{path}' is of ELMo: it has {known}. Give one with a component "
-        "elmo or elmo_lm, or one that was trained on vectors of elmo."
+        "The pipeline '{path}' has no component of ELMo, only {known}. Give a pipeline with elmo "
+        "or elmo_lm, or one that was trained on vectors of elmo."
     )
-    EL271 = "The text is empty. Type a sentence, or several, each in a line of its own."
     EL272 = (
-        "The text has {n:,} {what}, and at most {most:,} are read at a time. Shorten it, or start "
-        "`elmo explore` with a larger `{option}`."
-    )
-    EL273 = (
-        "There are no layers to compare: the pipeline has no component elmo, but {known}. Start "
-        "`elmo explore` with a pipeline that has one."
-    )
-    EL274 = (
-        "Nothing predicts the words: the pipeline has no component elmo_lm, but {known}. Start "
-        "`elmo explore` with `--language-model en_small`, or with the folder of a biLM that has "
-        "its softmax."
-    )
-    EL275 = (
-        "There is no corpus to search. Index one with `python -m spacy elmo index TEXT FOLDER`, "
-        "and start `elmo explore` with `--index FOLDER`."
-    )
-    EL276 = "Token {i} (of {n}) is no word of the text. Read the text again."
-    EL277 = "{n} tokens were chosen to be compared, expected 1 to {most}. Choose others."
-    EL278 = (
-        "No answer within {seconds:g} s. Shorten the text, or start `elmo explore` with a "
-        "larger `--seconds`."
-    )
-    EL279 = (
-        "Requests that wait already: {n}. Wait until they are answered: the pipeline reads one "
-        "text at a time."
-    )
-    EL280 = (
-        "The request is for '{host}' and comes from '{origin}', which are not this page. Open the "
-        "address that `elmo explore` has printed."
+        "The text has {n:,} {unit}, expected 1 to {most:,}. Change it, or start `elmo explore` "
+        "with a larger `{option}`."
     )
     EL282 = (
         "Cannot listen on '{host}', port {port}: {error}. Give another `--port` (0 takes one that "
         "is free) or another `--host`."
-    )
-    EL283 = "The request cannot be read: {problems}. Load the page again."
-    EL284 = (
-        "The pipeline failed with this text: {error}. The terminal has more. Try another text, or "
-        "a part of it."
-    )
-    EL316 = (
-        'The config has {problem}, but an experiment has one component "elmo", with the weights '
-        "that `--weights FOLDER` names, by default the bundled ones."
     )
     # Command line
     EL145 = (

@@ -9,8 +9,7 @@ import typer
 from .common import QUIET, Console, exit_on_error
 
 if TYPE_CHECKING:
-    from ..explore.explore_limits import ExploreLimits
-    from ..explore.explorer import Explorer
+    from ..explore.explorer import ExploreLimits, Explorer
 
 _PACKAGES = ("fastapi", "uvicorn")
 
@@ -42,7 +41,7 @@ def explore(
     max_chars: int = typer.Option(2_000, min=1, help="Characters of a text at most"),
     max_lines: int = typer.Option(20, min=1, help="Lines of a text at most"),
     max_tokens: int = typer.Option(500, min=1, help="Tokens of a text at most"),
-    seconds: float = typer.Option(20.0, min=1.0, help="Seconds for an answer at most"),
+    seconds: float = typer.Option(20.0, min=1.0, help="Seconds to wait while other texts are read"),
     quiet: bool = QUIET,
 ) -> None:
     """Serve a local web page about a pipeline: how alike tokens are in each layer, surprisal,
@@ -50,9 +49,8 @@ def explore(
     Ctrl-C ends it."""
     with exit_on_error(quiet) as console:
         _require_packages()
-        from ..explore.app import create_app
-        from ..explore.explore_limits import ExploreLimits
-        from ..explore.page_server import make_url, open_socket, run_server
+        from ..explore.app import create_app, make_url, open_socket, run_server
+        from ..explore.explorer import ExploreLimits
 
         limits = ExploreLimits(
             max_chars=max_chars, max_lines=max_lines, max_tokens=max_tokens, seconds=seconds
@@ -79,8 +77,7 @@ def _require_packages() -> None:
 def _load(
     pipeline: str, language_model: str, index: Optional[Path], weights: str, limits: "ExploreLimits"
 ) -> "Explorer":
-    from ..explore.explored_pipeline import find_embedder, prepare_pipeline
-    from ..explore.explorer import Explorer
+    from ..explore.explorer import Explorer, find_embedder, prepare_pipeline
     from ..pipeline.saving import load_pipeline
     from ..search.search_index import open_index
 
@@ -93,7 +90,7 @@ def _load(
 
 def _announce(console: "Console", url: str, host: str) -> None:
     from ..errors import Warnings
-    from ..explore.request_guard import is_loopback
+    from ..explore.app import is_loopback
 
     if not is_loopback(host):
         console.warn(Warnings.WL053.format(host=host))

@@ -10,7 +10,7 @@ from .common import QUIET, exit_on_error, require_output
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..explore.task_sections import Section
+    from ..explore.sections import Section
 
 _QA, _ENTAILMENT = "elmo_qa", "elmo_entailment"
 _OPTIONS = {_QA: "--question TEXT", _ENTAILMENT: "--hypothesis TEXT"}
@@ -34,7 +34,7 @@ def tasks(
 ) -> None:
     """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
     text, and draw them with displaCy. Nothing is trained."""
-    from ..explore.task_sections import render_tasks
+    from ..explore.sections import render_tasks
     from ..files import write_file
     from ..pipeline.saving import load_pipeline
     from ..text.corpus import STDIN, read_stdin
@@ -58,7 +58,7 @@ def _describe(
     nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
 ) -> "List[Section]":
     from ..errors import Errors
-    from ..explore.task_sections import (
+    from ..explore.sections import (
         describe_answers,
         describe_doc,
         describe_entailment,

@@ -299,7 +299,7 @@ def _test(nlp: Language, path: Path) -> Dict[str, Any]:
 
 def make_run_config(run: Run, settings: RunSettings) -> Config:
     """RETURNS (Config): training config of a run, without the path of its training docs. RAISES
-    (ValueError): EL232 if the config of the settings cannot be read; as `make_variant`."""
+    (ValueError): as `make_variant`, or if the config of the settings cannot be read."""
     shape, loader = None, None
     if settings.weights:
         shape = read_config(settings.weights)
@@ -329,14 +329,13 @@ def make_run_config(run: Run, settings: RunSettings) -> Config:
 
 
 def load_base(path: str) -> Config:
-    """path (str): a training config. RETURNS (Config): it. RAISES (ValueError): EL232 if it is not
-    a training config."""
+    """path (str): a training config. RETURNS (Config): it."""
     try:
         config = util.load_config(path, interpolate=False)
     except (OSError, ValueError, configparser.Error) as err:
-        raise ValueError(Errors.EL232.format(path=path, error=show_reason(err))) from err
+        raise ValueError(f"'{path}' is not a training config: {show_reason(err)}") from err
     if "pipeline" not in config.get("nlp", {}) or "components" not in config:
-        raise ValueError(Errors.EL232.format(path=path, error="it has no pipeline"))
+        raise ValueError(f"'{path}' is not a training config: it has no pipeline")
     return config
 
 

@@ -11,6 +11,7 @@ from ..errors import Errors
 from ..layers.listener import MIX_KEYS, TOK2VEC_ARCHITECTURES
 from ..pipeline.presets import STATIC_VECTORS, make_config
 from ..text.languages import TOKENIZER
+from ..utils import require_known
 
 SUITES = ("gain", "weighting", "placement", "samples", "vectors")
 # λ of the learned mixes, as in the paper's table 2.
@@ -46,10 +47,9 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     suite (str): one of `SUITES`.
     depth (int): LSTM layers of the biLM.
     RETURNS (List[Variant]): the one without ELMo first.
-    RAISES (ValueError): EL064 for an unknown suite.
+    RAISES (ValueError): EL017 for an unknown suite.
     """
-    if suite not in SUITES:
-        raise ValueError(Errors.EL064.format(suite=suite, known=", ".join(SUITES)))
+    require_known("suite", suite, SUITES)
     plain = Variant("plain", "without ELMo", (), {})
     elmo = _at_input("elmo", "with ELMo")
     learned = _at_input("input", f"learned, λ = {_WEAK}", output="mix", mix_l2=_WEAK)
@@ -107,11 +107,11 @@ def make_variant(
         keeps its settings, but not its weights. None for the preset word_features.
     vectors (str): pipeline with static vectors; "" for none, or for those of `base`.
     RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
-    RAISES (ValueError): EL061 if the component has no tok2vec, EL231 without `vectors` where they
-        are needed, EL230 if `base` has no `ElmoTok2Vec`, EL316 if it has other weights.
+    RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
+        `ElmoTok2Vec`, or other weights.
     """
     if variant.has_vectors and not vectors:
-        raise ValueError(Errors.EL231.format(variant=variant.title))
+        raise ValueError(f"The variant '{variant.title}' needs `--vectors PIPELINE`")
     config = make_config(STATIC_VECTORS, [component], lang=lang, shape=shape, loader=loader)
     # spaCy's own tokenizers of some languages need more packages; the data is tokenized.
     config["nlp"]["tokenizer"] = dict(TOKENIZER)
@@ -133,24 +133,27 @@ def _merge_base(preset: Config, base: Config, component: str, *, is_bundled: boo
     """Merge a user's config into a preset, but for the weights and the shape of its biLM."""
     tok2vec = base.get("components", {}).get(component, {}).get("model", {}).get("tok2vec", {})
     if tok2vec.get("@architectures") not in TOK2VEC_ARCHITECTURES or not tok2vec.get("embed"):
-        raise ValueError(Errors.EL230.format(component=component))
+        problem = "the component has another tok2vec"
+        raise ValueError(Errors.EL230.format(problem=problem, component=component))
     base = base.copy()
-    for name, block in base["components"].items():
-        if name != _ELMO and block.get("factory") == _ELMO:
-            raise ValueError(Errors.EL316.format(problem=f"another component elmo, '{name}'"))
-    elmo = base["components"].pop(_ELMO, {})
+    blocks = base["components"]
+    others = [n for n in blocks if n != _ELMO and blocks[n].get("factory") == _ELMO]
+    elmo = blocks.pop(_ELMO, {})
     initialize = base.get("initialize", {}).get("components", {}).pop(_ELMO, {})
     expected, init = preset["components"][_ELMO], preset["initialize"]["components"][_ELMO]
     model = elmo.pop("model", {})
     problems = [
-        f"another {k}" for k in _SHAPE if model.get(k, expected["model"][k]) != expected["model"][k]
+        f"its elmo has another {k}"
+        for k in _SHAPE
+        if model.get(k, expected["model"][k]) != expected["model"][k]
     ]
     if initialize.get("loader") not in (None, init.get("loader")):
-        problems.append("a loader")
+        problems.append("its elmo has a loader")
     if "source" in elmo:
-        problems.append("a source")
-    if problems and is_bundled:
-        raise ValueError(Errors.EL316.format(problem=problems[0]))
+        problems.append("its elmo has a source")
+    if others or (problems and is_bundled):
+        problems += [f"'{name}' has the factory elmo: name it elmo" for name in others]
+        raise ValueError(Errors.EL230.format(problem=problems[0], component=component))
     expected["model"].update({key: model[key] for key in model if key not in _SHAPE})
     expected.update({key: elmo[key] for key in elmo if key != "source"})
     init.update({key: initialize[key] for key in initialize if key != "loader"})

@@ -1,2 +1,1 @@
-"""What a pipeline says of a text, for people to look at: sections of `elmo tasks`, and the local
-web page of `elmo explore`."""
+"""Annotations of a pipeline as text and drawings, and the page of `elmo explore`."""

@@ -1,39 +1,37 @@
-"""The paths of the page. Needs the extra "explore"."""
+"""The page as a web app, and its server. Needs the extra "explore"."""
 
 import logging
-from contextlib import asynccontextmanager
+import socket
+import threading
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, AsyncIterator, Dict, List
+from typing import Any, Callable, Dict, List
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
-from pydantic import BaseModel, StrictInt, StrictStr, field_validator
-from starlette.exceptions import HTTPException
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, StrictInt, StrictStr
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from ..errors import Errors
 from ..utils import show_reason
 from .explorer import Explorer
-from .one_at_a_time import OneAtATime, TooBusy
-from .request_guard import RequestGuard, describe_error
 
 logger = logging.getLogger(__name__)
 
-_FOLDER = Path(__file__).parent / "static"
+# Names that a browser on this machine may use for it. Older versions of Starlette cut "[::1]" at
+# its first colon.
+_LOOPBACK = ["localhost", "127.0.0.1", "::1", "[::1]", "["]
+# Seconds that Ctrl-C waits for answers that are being computed.
+_GRACE_SECONDS = 2
 
 
 class TextBody(BaseModel):
     """text (str): lines."""
 
     text: StrictStr
-
-    @field_validator("text")
-    @classmethod
-    def require_characters(cls, text: str) -> str:
-        """JSON can write half a character, which no pipeline reads."""
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError("half of a surrogate pair is no character")
-        return text
 
 
 class TokensBody(TextBody):
@@ -53,94 +51,103 @@ def create_app(explorer: Explorer, host: str = "127.0.0.1") -> FastAPI:
     """Build the app of a pipeline.
 
     explorer (Explorer): answers.
-    host (str): where the server will listen; if that is loopback, no other name is served.
+    host (str): where the server will listen. If only this machine reaches it, requests for another
+        host are refused (DNS rebinding).
     RETURNS (FastAPI): the app.
     """
-    limits = explorer.limits
-    calls = OneAtATime(limits.max_waiting, limits.seconds)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        calls.close()
-
-    # Pages of documentation would fetch scripts from elsewhere.
-    app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
-    # Redirects, as from /api/read/, would lead to whatever host the client has named.
-    app.router.redirect_slashes = False
-    _add_files(app)
-    _add_answers(app, explorer, calls)
-    _add_errors(app)
-    app.add_middleware(RequestGuard, host=host, max_bytes=limits.max_bytes)
-    return app
-
-
-def _add_files(app: FastAPI) -> None:
-    """The page itself. Names are those of the package, never a path of the request's."""
-    names = sorted(path.name for path in _FOLDER.iterdir() if path.is_file())
-
-    def add(route: str, name: str) -> None:
-        @app.get(route)
-        async def read() -> FileResponse:
-            return FileResponse(_FOLDER / name)
-
-    add("/", "index.html")
-    for name in names:
-        add(f"/static/{name}", name)
-
-
-def _add_answers(app: FastAPI, explorer: Explorer, calls: OneAtATime) -> None:
-    """What the page asks."""
+    # Pages of documentation would load scripts from elsewhere.
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    lock = threading.Lock()
     description = explorer.describe()
 
+    def run(call: Callable[..., Dict[str, Any]], *arguments: Any) -> JSONResponse:
+        """Answer requests one at a time: FastAPI calls these functions in several threads."""
+        if not lock.acquire(timeout=explorer.limits.seconds):
+            error = "The pipeline is reading other texts. Wait until they are answered."
+            return JSONResponse({"error": error}, 503)
+        try:
+            return JSONResponse(call(*arguments))
+        except ValueError as err:
+            return JSONResponse({"error": str(err)}, 400)
+        except Exception as err:
+            logger.exception("A request failed")
+            error = f"The pipeline failed with this text: {show_reason(err)}."
+            return JSONResponse({"error": error}, 500)
+        finally:
+            lock.release()
+
     @app.get("/api/pipeline")
-    async def pipeline() -> Dict[str, Any]:
+    def pipeline() -> Dict[str, Any]:
         return description
 
     @app.post("/api/read")
-    async def read(body: TextBody) -> JSONResponse:
-        return JSONResponse(await calls.run(explorer.read, body.text))
+    def read(body: TextBody) -> JSONResponse:
+        return run(explorer.read, body.text)
 
     @app.post("/api/compare")
-    async def compare(body: TokensBody) -> JSONResponse:
-        return JSONResponse(await calls.run(explorer.compare, body.text, body.tokens))
+    def compare(body: TokensBody) -> JSONResponse:
+        return run(explorer.compare, body.text, body.tokens)
 
     @app.post("/api/substitute")
-    async def substitute(body: TokenBody) -> JSONResponse:
-        return JSONResponse(await calls.run(explorer.substitute, body.text, body.token))
+    def substitute(body: TokenBody) -> JSONResponse:
+        return run(explorer.substitute, body.text, body.token)
 
     @app.post("/api/search")
-    async def search(body: TokenBody) -> JSONResponse:
-        return JSONResponse(await calls.run(explorer.search, body.text, body.token, body.layer))
+    def search(body: TokenBody) -> JSONResponse:
+        return run(explorer.search, body.text, body.token, body.layer)
+
+    app.mount("/", StaticFiles(directory=Path(__file__).parent / "static", html=True))
+    hosts = [*_LOOPBACK, host.lower()] if is_loopback(host) else ["*"]
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    return app
 
 
-def _add_errors(app: FastAPI) -> None:
-    """Every refusal is one message, which the page shows."""
+def is_loopback(host: str) -> bool:
+    """host (str): name or address to listen at. RETURNS (bool): whether only this machine reaches
+    it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
-    @app.exception_handler(ValueError)
-    async def refuse_input(request: Request, error: ValueError) -> JSONResponse:
-        if str(error).startswith("[EL"):
-            return JSONResponse(describe_error(str(error)), 400)
-        return await fail(request, error)
 
-    @app.exception_handler(TooBusy)
-    async def refuse_more(request: Request, error: TooBusy) -> JSONResponse:
-        return JSONResponse(describe_error(str(error)), 503)
+def open_socket(host: str, port: int) -> socket.socket:
+    """Open a socket before the pipeline is loaded, so that a browser that comes early waits.
 
-    @app.exception_handler(RequestValidationError)
-    async def refuse_body(request: Request, error: RequestValidationError) -> JSONResponse:
-        problems = "; ".join(f"{p['loc'][-1]}: {p['msg']}" for p in error.errors()[:3])
-        return JSONResponse(describe_error(Errors.EL283.format(problems=problems)), 422)
+    host (str): name or address.
+    port (int): 0 for any that is free.
+    RETURNS (socket.socket): listening.
+    RAISES (ValueError): EL282 if nothing can listen there.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, UnicodeError) as err:
+        reason = getattr(err, "strerror", None) or str(err)
+        raise ValueError(Errors.EL282.format(host=host, port=port, error=reason)) from err
 
-    @app.exception_handler(HTTPException)
-    async def refuse_request(request: Request, error: HTTPException) -> JSONResponse:
-        problems = f"{error.status_code}, {error.detail}"
-        text = Errors.EL283.format(problems=problems)
-        return JSONResponse(describe_error(text), error.status_code)
 
-    @app.exception_handler(RuntimeError)
-    @app.exception_handler(Exception)
-    async def fail(request: Request, error: Exception) -> JSONResponse:
-        logger.error("A request failed", exc_info=error)
-        text = Errors.EL284.format(error=show_reason(error))
-        return JSONResponse(describe_error(text), 500)
+def make_url(opened: socket.socket, host: str) -> str:
+    """opened (socket.socket): listening. host (str): as it was given. RETURNS (str): the page's
+    address."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{opened.getsockname()[1]}/"
+
+
+def run_server(app: FastAPI, opened: socket.socket) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    app (FastAPI): what to serve.
+    opened (socket.socket): from `open_socket`; the server closes it.
+    """
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    # uvicorn raises it again after its shutdown.
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[opened])

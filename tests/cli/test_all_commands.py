@@ -35,7 +35,7 @@ from spacy_elmo.cli.common import (
 from spacy_elmo.errors import Errors
 from spacy_elmo.experiments import runs
 from spacy_elmo.experiments.results import get_origin
-from spacy_elmo.explore import page_server
+from spacy_elmo.explore import app as page
 from spacy_elmo.layers.elmo_layers import get_embedder
 
 from ..experiments.test_runs import make_result
@@ -127,7 +127,7 @@ def invoke(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(runs, "run_one", make_run)
     # A page that nobody reads.
-    monkeypatch.setattr(page_server, "run_server", lambda app, opened: opened.close())
+    monkeypatch.setattr(page, "run_server", lambda app, opened: opened.close())
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def invoke(name, line, *more):

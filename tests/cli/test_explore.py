@@ -1,4 +1,4 @@
-"""`spacy elmo explore`: the page is served until Ctrl-C, and what is wrong is told at the start."""
+"""`spacy elmo explore`."""
 
 import asyncio
 import re
@@ -6,15 +6,12 @@ import signal
 import subprocess
 import sys
 import webbrowser
-from pathlib import Path
 
 import httpx
 import pytest
 import spacy
 
-from spacy_elmo import explore
-from spacy_elmo.errors import Errors
-from spacy_elmo.explore import page_server
+from spacy_elmo.explore import app as page
 
 from ..support.helpers import make_nlp
 from .test_commands import run
@@ -35,7 +32,7 @@ def served(monkeypatch):
         apps.append(app)
         opened.close()
 
-    monkeypatch.setattr(page_server, "run_server", note)
+    monkeypatch.setattr(page, "run_server", note)
     return apps
 
 
@@ -111,19 +108,8 @@ def test_limits_are_those_of_the_options(pipeline, served):
     assert [limits[key] for key in names] == [30, 31, 32, 33]
 
 
-def test_each_option_that_a_message_of_the_page_names_is_one():
-    """Beside those of `elmo index`, no message names others."""
-    texts = [text for code, text in vars(Errors).items() if "EL270" <= code <= "EL284"]
-    source = [path.read_text("utf-8") for path in Path(explore.__file__).parent.glob("*.py")]
-    named = {name for text in [*texts, *source] for name in re.findall(r"--[a-z][a-z-]*", text)}
-    printed = run("elmo", "explore", "--help")
-
-    assert {"--max-chars", "--max-lines", "--max-tokens", "--seconds", "--index"} <= named
-    assert [name for name in sorted(named) if name not in printed] == []
-
-
 def test_a_port_in_use_is_told(pipeline, served):
-    with page_server.open_socket("127.0.0.1", 0) as opened:
+    with page.open_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         printed = run("elmo", "explore", pipeline, "--port", port, exit_code=1)
     assert "EL282" in printed and str(port) in printed

@@ -11,7 +11,7 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from typer.testing import CliRunner
 
-from spacy_elmo.explore.task_sections import describe_answers
+from spacy_elmo.explore.sections import describe_answers
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.tasks.qa.answers import set_gold
 

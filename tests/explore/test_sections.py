@@ -1,10 +1,10 @@
-"""What a pipeline says of a text is drawn as text, whoever made the pipeline."""
+"""Sections of annotations: labels of any pipeline are drawn as text."""
 
 import pytest
 import spacy
 from spacy.tokens import Span
 
-from spacy_elmo.explore.task_sections import describe_doc
+from spacy_elmo.explore.sections import describe_doc
 from spacy_elmo.tasks.coref.clusters import PREFIX
 from spacy_elmo.tasks.srl.frames import Frame, write_frames
 

@@ -3,18 +3,10 @@
 import pytest
 import spacy
 
-from spacy_elmo.explore.explore_limits import ExploreLimits
-from spacy_elmo.explore.explored_pipeline import find_embedder, prepare_pipeline
-from spacy_elmo.explore.explorer import Explorer
+from spacy_elmo.explore.explorer import Explorer, find_embedder, prepare_pipeline
 from spacy_elmo.search.search_index import SearchIndex
 
-from ..support.explore_page import (
-    CHROMIUM,
-    open_browser,
-    serve_page,
-    show_all,
-    wait_until_described,
-)
+from ..support.explore_page import CHROMIUM, open_browser, serve_page
 from ..support.helpers import DATA, make_nlp
 
 pytest.importorskip("playwright")
@@ -24,32 +16,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*WL003"),
 ]
 SENTENCES = ["I like green eggs .", "the river bank in green .", "my money banks in green ."]
-SEARCH = "document.getElementById('search').requestSubmit()"
-# Each text on the page: its colour, and that of what it stands on.
-COLORS = """() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-  const find = (element) => {
-    for (; element; element = element.parentElement) {
-      const [r, g, b, a = 1] = parse(getComputedStyle(element).backgroundColor);
-      if (a > 0) return [r, g, b];
-    }
-    return matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
-  };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const found = [];
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    const text = walker.currentNode.data.trim();
-    if (!text || !element.checkVisibility()) continue;
-    found.push([text, parse(getComputedStyle(element).color).slice(0, 3), find(element)]);
-  }
-  const edges = [...document.querySelectorAll("textarea, select, button")].map((element) => [
-    element.id || element.textContent,
-    parse(getComputedStyle(element).borderTopColor).slice(0, 3),
-    find(element.parentElement),
-  ]);
-  return { texts: found, edges };
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +32,7 @@ def explorer(tmp_path_factory):
         lang="en",
     )
     index.add("some text", [sentence.split() for sentence in SENTENCES])
-    return Explorer(nlp, index, ExploreLimits())
+    return Explorer(nlp, index)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +79,19 @@ def open_page(browser, url):
     assert not problems
 
 
+def wait_until_described(page):
+    page.wait_for_selector("#components:has-text('Components')")
+
+
+def show_all(page):
+    """Click what is shown at a click."""
+    page.click(".token >> nth=-1" if page.locator(".token").count() < 5 else ".token >> nth=4")
+    page.wait_for_selector("#substitutes dl")
+    if page.is_visible("#search"):
+        page.click("#search button")
+        page.wait_for_selector("#found li")
+
+
 def read(page, text):
     page.fill("#text", text)
     with page.expect_response("**/api/read"):
@@ -121,7 +100,7 @@ def read(page, text):
 
 
 def wait_until_idle(page):
-    page.wait_for_selector("main:not(.busy):not(:has([aria-busy]))")
+    page.wait_for_selector("main:not(:has(.busy))")
 
 
 def test_a_text_is_read_and_shown(open_page, explorer):
@@ -198,7 +177,7 @@ def test_hostile_text_is_text(open_page):
 
 def test_bad_input_is_told_on_the_page(open_page):
     page = open_page()
-    for text, code in ((" \n ", "EL271"), ("x" * 2001, "EL272"), ("x\n" * 21, "EL272")):
+    for text, code in ((" \n ", "EL272"), ("x" * 2001, "EL272"), ("x\n" * 21, "EL272")):
         read(page, text)
         assert code in page.inner_text("#problem") and page.is_visible("#problem")
     read(page, "green eggs")
@@ -207,53 +186,7 @@ def test_bad_input_is_told_on_the_page(open_page):
         with page.expect_response("**/api/compare"):
             page.click(f"#chips button >> nth={i}")
     page.wait_for_selector("#heatmaps .problem")
-    assert "EL277" in page.inner_text("#heatmaps")
-
-
-def test_what_is_of_the_text_before_says_so(open_page):
-    page = open_page()
-    sections = ("likeness", "surprisal", "contexts", "drawings")
-    marks = page.locator(".before:visible")
-    assert marks.count() == 0
-
-    read(page, "x" * 2001)
-
-    assert page.is_visible("#heatmaps table >> nth=0")
-    assert all(page.is_visible(f"#{name} .before") for name in sections)
-    assert {*marks.all_inner_texts()} == {"Of the text read before."}
-    assert page.inner_text("#status") == "What is below is of the text read before."
-    # It can still be asked about, until another one is read.
-    page.click(".token >> nth=1")
-    page.wait_for_selector("#substitutes dl")
-    assert marks.count() == len(sections)
-    read(page, "green eggs")
-    assert marks.count() == 0 and page.inner_text("#status") == "Read 2 tokens in 1 line."
-
-
-@pytest.mark.parametrize(
-    "path, ask, shown",
-    [
-        ("substitute", lambda page, i: page.click(f".token >> nth={i}"), "#substitutes"),
-        ("search", lambda page, i: page.evaluate(SEARCH), "#found"),
-    ],
-    ids=["substitute", "search"],
-)
-def test_a_late_error_leaves_a_newer_answer(open_page, path, ask, shown):
-    page = open_page()
-    held = []
-    page.route(f"**/api/{path}", lambda route: route.continue_() if held else held.append(route))
-
-    with page.expect_request(f"**/api/{path}"):
-        ask(page, 0)
-    with page.expect_response(f"**/api/{path}"):
-        ask(page, 1)
-    page.wait_for_selector(f"{shown} dl, {shown} mark")
-    newer = page.inner_text(shown)
-    with page.expect_response(f"**/api/{path}"):
-        held[0].fulfill(status=500, json={"error": "too late"})
-    page.evaluate("fetch('/api/pipeline')")
-
-    assert page.inner_text(shown) == newer and "too late" not in newer
+    assert "expected 1 to" in page.inner_text("#heatmaps")
 
 
 def test_a_server_that_has_ended_is_told(browser, explorer):
@@ -272,7 +205,7 @@ def test_what_a_pipeline_lacks_is_explained(open_page):
     prepare_pipeline(nlp, "toy")
     with serve_page(Explorer(nlp)) as address:
         page = open_page(address=address)
-        assert "EL274" in page.inner_text("#surprisal")
+        assert "elmo_lm" in page.inner_text("#surprisal")
         assert "--index FOLDER" in page.inner_text("#contexts")
         assert not page.is_visible("#search") and not page.is_visible("#drawings")
         assert page.is_visible("#heatmaps table >> nth=0")
@@ -287,80 +220,3 @@ def test_nothing_is_wider_than_the_window(open_page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     read(page, "x" * 2001)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_all_is_reached_by_keys_and_seen(open_page):
-    page = open_page()
-    read(page, "green eggs\nno eggs")
-    page.click("h1")
-    reached = {}
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        name, outline = page.evaluate(
-            """() => {
-              const e = document.activeElement, style = getComputedStyle(e);
-              const name = e.id || e.className || e.closest("form")?.id;
-              return [name, style.outlineStyle + style.outlineWidth];
-            }"""
-        )
-        reached[name] = outline
-
-    names = ("text", "main", "chip", "scroll", "token", "search-token", "search-layer", "search")
-    assert {name: reached.get(name) for name in names} == dict.fromkeys(names, "solid3px")
-    page.focus("#chips button >> nth=0")
-    before = page.get_attribute("#chips button >> nth=0", "aria-pressed")
-    with page.expect_response("**/api/compare"):
-        page.keyboard.press("Space")
-    assert page.get_attribute("#chips button >> nth=0", "aria-pressed") != before
-    page.focus("#text")
-    with page.expect_response("**/api/read"):
-        page.keyboard.press("Control+Enter")
-
-
-def test_controls_have_names(open_page):
-    page = open_page()
-    show_all(page)
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll("button, select, textarea, [role=region]")]
-          .filter((e) => !(e.ariaLabel || e.labels?.length || e.textContent.trim())).length"""
-    )
-    assert nameless == 0
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((e) => e.tagName)")
-    assert levels.count("H1") == 1 and levels[0] == "H1"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast_is_enough_in_both_schemes(open_page, scheme):
-    page = open_page(scheme=scheme)
-    read(page, "I like green eggs\nthe bank in green . Zyx ! my money banks")
-    show_all(page)
-    page.focus("#text")
-
-    colors = page.evaluate(COLORS)
-    assert len(colors["texts"]) > 100 and len(colors["edges"]) > 20
-    weak = [
-        (text, round(contrast(a, b), 2)) for text, a, b in colors["texts"] if contrast(a, b) < 4.5
-    ]
-    assert not weak
-    page.fill("#text", " ")
-    page.click("#form button")
-    page.wait_for_selector("#problem:not([hidden])")
-    colors = page.evaluate(COLORS)
-    assert all(contrast(a, b) >= 4.5 for text, a, b in colors["texts"] if "EL271" in text)
-    # Edges of what is no colour of a scale.
-    plain = [
-        edge for edge in colors["edges"] if edge[0] in ("text", "search-token", "Find", "eggs")
-    ]
-    assert plain and all(contrast(a, b) >= 3 for _, a, b in plain)
-
-
-def contrast(a, b):
-    """Of two colours, by WCAG 2."""
-    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color):
-    parts = (c / 255 for c in color)
-    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
