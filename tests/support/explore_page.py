@@ -10,11 +10,6 @@ import uvicorn
 from spacy_elmo.explore.app import create_app, make_url, open_socket
 
 CHROMIUM = shutil.which("chromium")
-<<<<<<< HEAD
-# Name, colour scheme, width and height in CSS pixels.
-SHOTS = (("explore-light", "light", 1280, 1500),)
-=======
->>>>>>> 2f5c520 (Serve the page of explore with Starlette's middleware, split the projects)
 
 
 @contextmanager
