@@ -387,9 +387,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "`python -m spacy elmo index TEXT {path}`."
     )
     EL141 = "'{path}' contains other files, such as {examples}. Give a new or an empty folder."
-    EL240 = (
-        '{what} needs the package {package}. Install it with `pip install "spacy-elmo[{extra}]"`.'
-    )
     EL242 = (
         "The pipeline '{pipeline}' needs one component of the factory elmo; it has: {known}. "
         "Choose one with `--component`, or give another pipeline."
@@ -453,51 +450,6 @@ class Errors(metaclass=ErrorsWithCodes):
     EL145 = (
         "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
         "path where you may write. Then start the same command again."
-    )
-    EL164 = (
-        "'{path}' exists, so it is not replaced. To do so, set the flag --force or -F; or give "
-        "another path."
-    )
-    EL167 = "There are no sentences in '{path}'. Give a file with one in each line."
-    EL168 = (
-        "{n} sentences are too many for one picture, expected at most {most}. Give a file with "
-        "fewer lines."
-    )
-    EL187 = (
-        "The preset '{preset}' reads no static vectors. Leave out --vectors, or take the preset "
-        "static_vectors."
-    )
-    EL235 = (
-        "Nobody can say anything of '{asked}': the pipeline has no {component}. Its components "
-        "are: {known}."
-    )
-    EL236 = (
-        "No component of the pipeline says anything that can be shown; they are: {known}. "
-        "The page 'Tasks' of the documentation says which do, and how to train them."
-    )
-    EL281 = (
-        "The page needs the packages {names}. Install them with "
-        '`pip install "spacy-elmo[explore]"`.'
-    )
-    EL285 = (
-        "The preset '{preset}' is one of pretraining. Add `--pretraining`; or, for a pipeline that "
-        "uses a biLM, take one of: {presets}."
-    )
-    EL286 = (
-        "The preset '{preset}' is none of pretraining, but of a pipeline that uses a biLM. Leave "
-        "out `--pretraining`; or, to pretrain a biLM, take one of: {presets}."
-    )
-    EL319 = (
-        "'{path}' is both what is to be converted and the file to write, and would be lost. Give "
-        "another OUTPUT."
-    )
-    EL321 = (
-        "Nothing is asked: what the pipeline ({known}) says is about a question or a second text. "
-        "Add {options}."
-    )
-    EL326 = (
-        "Nothing was found in '{path}', and nothing was written: it is empty, it is not what "
-        "`convert-data {format}` reads, or the options choose a part that has nothing in it."
     )
     # Several rooms
     EL017 = "{key} = {value!r} is not possible, only: {known}."
@@ -647,22 +599,4 @@ class Warnings(metaclass=ErrorsWithCodes):
     WL042 = (
         "The training data of '{name}' has {what} longer than `{setting}`: {n_long} of {n}. They "
         "are not learned. Raise the setting in [components.{name}] if they are many."
-    )
-    # Experiments and explore
-    # Command line
-    WL010 = "Stopped before the first step: nothing is lost. Give the same command to start again."
-    WL053 = (
-        "The page can be opened by everybody who reaches this machine at '{host}', without a "
-        "password. For yourself alone, leave `--host` out."
-    )
-    WL054 = (
-        "The preset {preset} reads static vectors, and none are named: add `--vectors PIPELINE`, "
-        "or give `--paths.vectors PIPELINE` to `spacy train`."
-    )
-    WL058 = "Interrupted. What is finished is kept: to resume, give the same command again{how}."
-    WL064 = (
-        "With the preset {preset}, a sentencizer cuts the text before 'elmo', and '{name}' keeps "
-        "its boundaries: a sentence without punctuation at its end is joined with the next. To let "
-        "'{name}' set them, remove the sentencizer, and take spacy-elmo.window_spans.v1 as "
-        "[components.elmo.model.get_spans]."
     )

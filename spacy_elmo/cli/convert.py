@@ -48,14 +48,15 @@ def convert(
     from ..checkpoints.allennlp import write_allennlp
     from ..checkpoints.formats import CheckpointFiles, read_bilm, read_with_softmax
     from ..checkpoints.native import is_native, write_native
-    from ..errors import Errors
     from ..files import DIGESTS_FILE, read_digests, read_json_object
     from ..utils import show_names
 
     with exit_on_error(quiet) as console:
         if to is Format.native and is_native(output):
             if not force:
-                raise ValueError(Errors.EL164.format(path=output))
+                raise ValueError(
+                    f"'{output}' exists. To replace it, add `--force`; or give another path."
+                )
             names = {path.name for path in output.iterdir() if not path.name.startswith(".")}
             if others := names - {*read_digests(output), DIGESTS_FILE}:
                 raise ValueError(

@@ -30,7 +30,6 @@ def convert_data(
     import spacy
     from spacy.tokens import DocBin
 
-    from ..errors import Errors
     from ..files import write_file
     from ..text.languages import require_language
     from ..utils import kept_hooks
@@ -41,7 +40,9 @@ def convert_data(
         require_language(lang)
         require_output(output)
         if output.resolve() == input.resolve():
-            raise ValueError(Errors.EL319.format(path=input))
+            raise ValueError(
+                f"'{input}' cannot be replaced by its conversion. Give another OUTPUT."
+            )
         # Docs are packed as they come: they take ten times the memory of what is written.
         packed, labels, n_tokens = DocBin(store_user_data=True), Counter[str](), 0
         with kept_hooks():
@@ -51,7 +52,10 @@ def convert_data(
                 n_tokens += len(doc)
             content = packed.to_bytes()
         if not len(packed):
-            raise ValueError(Errors.EL326.format(path=input, format=format))
+            raise ValueError(
+                f"Nothing was found in '{input}', and nothing was written: it is empty, its format "
+                f"is not {format}, or the options select a part without content."
+            )
         output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, content)
         console.finish(output, summary=_describe(len(packed), n_tokens, labels))

@@ -57,14 +57,15 @@ def demo(
 
 
 def _read_lines(path: str) -> List[str]:
-    from ..errors import Errors
     from ..text.corpus import TextSource
 
     lines = [line for line in TextSource(path, seed=0).read_texts() if line.strip()]
     if not lines:
-        raise ValueError(Errors.EL167.format(path=path))
+        raise ValueError(f"'{path}' has no sentences. Give a file with one in each line.")
     if len(lines) > _MOST_LINES:
-        raise ValueError(Errors.EL168.format(n=len(lines), most=_MOST_LINES))
+        raise ValueError(
+            f"{len(lines)} sentences are too many for a picture: at most {_MOST_LINES}."
+        )
     return lines
 
 

@@ -112,7 +112,7 @@ def embed(
 def _make_engine(
     name: EngineName, n_process: int, address: str, worker_cpus: float, gpu: bool
 ) -> "Engine":
-    """RETURNS (Engine): What computes the shards. RAISES (ValueError): EL240 without Ray."""
+    """RETURNS (Engine): What computes the shards. RAISES (ValueError): EL038 without Ray."""
     from ..embed.job import run_local
 
     if name is EngineName.local:

@@ -62,13 +62,12 @@ def experiment(
     from ..checkpoints.formats import is_bundled
     from ..checkpoints.loaders import read_config
     from ..drawing import require_matplotlib
-    from ..errors import Warnings
     from ..experiments.plots import plot_samples, plot_scores, plot_updates
     from ..experiments.results import describe_suite, write_result
     from ..experiments.runs import Run, RunSettings, load_base, make_title, run_all
     from ..experiments.variants import choose_variants
 
-    interrupted = Warnings.WL058.format(how="")
+    interrupted = "Interrupted. Finished runs are kept: repeat the command to resume."
     with exit_on_error(quiet, interrupted) as console, writing(output):
         require_matplotlib()
         # The same settings by each name of the bundled model.

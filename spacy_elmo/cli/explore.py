@@ -67,11 +67,13 @@ def explore(
 
 
 def _require_packages() -> None:
-    from ..errors import Errors
 
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise ValueError(Errors.EL281.format(names=" and ".join(missing)))
+        raise ValueError(
+            f"The page needs the packages {' and '.join(missing)}. Install them with "
+            '`pip install "spacy-elmo[explore]"`.'
+        )
 
 
 def _load(
@@ -89,11 +91,13 @@ def _load(
 
 
 def _announce(console: "Console", url: str, host: str) -> None:
-    from ..errors import Warnings
     from ..explore.app import is_loopback
 
     if not is_loopback(host):
-        console.warn(Warnings.WL053.format(host=host))
+        console.warn(
+            f"Everybody who can reach this machine at '{host}' can open the page, without a "
+            "password. To serve only yourself, omit `--host`."
+        )
     console.show(f"The page is at {url} (Ctrl-C ends it)")
 
 

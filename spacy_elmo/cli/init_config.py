@@ -84,30 +84,41 @@ def init_config(
 
 
 def _require_kind(preset: Optional[str], pretraining: bool) -> None:
-    """RAISES (ValueError): EL285 or EL286 for a preset that is of the other kind of config."""
-    from ..errors import Errors
+    """RAISES (ValueError): for a preset of the other kind of config."""
     from ..pipeline.presets import PRESETS
     from ..pretraining.config_files import PRETRAINING_PRESETS
 
     if not pretraining and preset in PRETRAINING_PRESETS:
-        raise ValueError(Errors.EL285.format(preset=preset, presets=", ".join(PRESETS)))
+        raise ValueError(
+            f"The preset '{preset}' is for pretraining. Add `--pretraining`; or, for a pipeline "
+            f"that uses a biLM, choose one of: {', '.join(PRESETS)}."
+        )
     if pretraining and preset in PRESETS:
-        known = ", ".join(PRETRAINING_PRESETS)
-        raise ValueError(Errors.EL286.format(preset=preset, presets=known))
+        raise ValueError(
+            f"The preset '{preset}' is for a pipeline that uses a biLM. Omit `--pretraining`; or, "
+            f"to pretrain a biLM, choose one of: {', '.join(PRETRAINING_PRESETS)}."
+        )
 
 
 def _warn(
     console: "Console", preset: Optional[str], vectors: Optional[str], components: List[str]
 ) -> None:
     """Tell what training would be the first to show."""
-    from ..errors import Warnings
     from ..pipeline.presets import STATIC_VECTORS, keeps_boundaries
 
     if preset == STATIC_VECTORS and vectors is None:
-        console.warn(Warnings.WL054.format(preset=preset))
+        console.warn(
+            f"The preset {preset} reads static vectors, and none are given: add `--vectors "
+            "PIPELINE`, or `--paths.vectors PIPELINE` to `spacy train`."
+        )
     for name in components:
         if keeps_boundaries(preset, name):
-            console.warn(Warnings.WL064.format(preset=preset, name=name))
+            console.warn(
+                f"With the preset {preset}, '{name}' keeps the sentence boundaries of the "
+                "sentencizer before 'elmo', which joins sentences without final punctuation. To "
+                f"let '{name}' set them, remove the sentencizer, and use "
+                "spacy-elmo.window_spans.v1 as [components.elmo.model.get_spans]."
+            )
 
 
 def _split(pipeline: str) -> List[str]:
@@ -148,14 +159,16 @@ def _make_training(
     log_mixes: Optional[str],
 ) -> Tuple[str, str]:
     """RETURNS (Tuple[str, str]): The config, and a summary of it."""
-    from ..errors import Errors
     from ..pipeline.presets import STATIC_VECTORS, make_config
 
     preset = "word_features" if preset is None else preset
     loader, paths = _find_loader(options, weights)
     if vectors is not None:
         if preset != STATIC_VECTORS:
-            raise ValueError(Errors.EL187.format(preset=preset))
+            raise ValueError(
+                f"The preset '{preset}' reads no static vectors. Omit `--vectors`, or choose the "
+                "preset static_vectors."
+            )
         paths["vectors"] = vectors
     config = make_config(
         preset,
@@ -192,12 +205,11 @@ def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[B
 
 def _require_free(output: Path, force: bool) -> None:
     """As `spacy init config` does."""
-    from ..errors import Errors
 
     if output == _STDOUT:
         return
     if output.exists() and not force:
-        raise ValueError(Errors.EL164.format(path=output))
+        raise ValueError(f"'{output}' exists. To replace it, add `--force`; or give another path.")
     require_output(output)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 import typer
 
-from ..errors import Warnings
 from ..utils import count_things
 from .common import (
     INTERRUPTED,
@@ -110,7 +109,7 @@ class Stopper:
     def listening(self, console: Console) -> Iterator[None]:
         """Handle signals until the context ends.
 
-        console (Console): prints WL010 if nothing was trained.
+        console (Console): prints a message if nothing was trained.
         """
         numbers = (signal.SIGTERM, signal.SIGINT)
         handlers = [signal.signal(number, self._handle) for number in numbers]
@@ -119,7 +118,7 @@ class Stopper:
         except BaseException as err:
             if not self.signal or self.has_trained:
                 raise
-            console.fail(Warnings.WL010)
+            console.fail("Stopped before the first step. Repeat the command to start again.")
             # Code that the signal interrupted may have failed while it cleaned up.
             raise SystemExit(128 + self.signal) from err
         finally:

@@ -57,7 +57,6 @@ def tasks(
 def _describe(
     nlp: "Language", text: str, questions: List[str], hypotheses: List[str]
 ) -> "List[Section]":
-    from ..errors import Errors
     from ..explore.sections import (
         describe_answers,
         describe_doc,
@@ -70,7 +69,10 @@ def _describe(
     for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):
         if asked and name not in pipes:
             known = ", ".join(nlp.pipe_names) or "none"
-            raise ValueError(Errors.EL235.format(asked=asked[0], component=name, known=known))
+            raise ValueError(
+                f"Cannot answer '{asked[0]}': the pipeline has no component {name}. Its components "
+                f"are: {known}."
+            )
     find_all(nlp)
     # Components of pairs alone need no sentences, or whatever else others would.
     sections = describe_doc(nlp(text), nlp) if describes_docs(pipes) else []
@@ -79,6 +81,12 @@ def _describe(
     if not sections:
         known = ", ".join(nlp.pipe_names) or "none"
         if options := [option for name, option in _OPTIONS.items() if name in pipes]:
-            raise ValueError(Errors.EL321.format(known=known, options=" or ".join(options)))
-        raise ValueError(Errors.EL236.format(known=known))
+            raise ValueError(
+                f"The pipeline ({known}) needs a question or a second text. Add "
+                f"{' or '.join(options)}."
+            )
+        raise ValueError(
+            f"No component of the pipeline has results to show; they are: {known}. The page "
+            "'Tasks' of the documentation says how to train such components."
+        )
     return sections

@@ -77,7 +77,7 @@ def embed_files(
     input_format (str): of the standard input, "txt" or "jsonl".
     gpu (bool): whether to compute on a GPU.
     YIELDS (JobProgress): at the start and after each shard. At the end the manifest is written.
-    RAISES (ValueError): EL240 without pyarrow, EL243 and EL141 for a folder that holds something,
+    RAISES (ValueError): EL038 without pyarrow, EL243 and EL141 for a folder that holds something,
         EL143 if another process writes there, EL245 if the job or its input is not what it was,
         EL248 if nothing can be embedded; else as the parts of the job.
     RAISES (OSError): if something cannot be read or written. The job can be resumed then.

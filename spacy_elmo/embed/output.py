@@ -24,9 +24,9 @@ _TYPES = {"shard": str, "size": int, "digest": str, "input": str, **dict.fromkey
 
 
 def require_arrow(path: Path) -> None:
-    """path (Path): to be read or written. RAISES (ValueError): EL240 if there is no pyarrow."""
+    """path (Path): to be read or written. RAISES (ValueError): EL038 if there is no pyarrow."""
     if pa is None:
-        raise ValueError(Errors.EL240.format(what=f"'{path}'", package="pyarrow", extra="bulk"))
+        raise ValueError(Errors.EL038.format(purpose=f"'{path}'", package="pyarrow", extra="bulk"))
 
 
 def is_job_folder(folder: Path) -> bool:
@@ -67,7 +67,7 @@ class VectorFolder:
     """The output of a finished job whose rows are sentences.
 
     folder (Path): of the job.
-    RAISES (ValueError): EL247 if the rows are not sentences or the job is not finished, EL240
+    RAISES (ValueError): EL247 if the rows are not sentences or the job is not finished, EL038
         without pyarrow.
     """
 

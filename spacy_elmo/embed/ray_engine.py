@@ -29,9 +29,9 @@ _RETRIES = {"max_restarts": -1, "max_task_retries": 4}
 
 
 def require_ray() -> None:
-    """RAISES (ValueError): EL240 if there is no Ray."""
+    """RAISES (ValueError): EL038 if there is no Ray."""
     if ray is None:
-        raise ValueError(Errors.EL240.format(what="`--engine ray`", package="ray", extra="ray"))
+        raise ValueError(Errors.EL038.format(purpose="`--engine ray`", package="ray", extra="ray"))
 
 
 def run_ray(
@@ -51,7 +51,7 @@ def run_ray(
     address (Optional[str]): of the cluster; None for that of RAY_ADDRESS, or else this machine.
     n_cpus (float), n_gpus (float): of each actor.
     YIELDS (Result): of each task once, in any order.
-    RAISES (ValueError): EL240 without Ray, EL251 if actors are lost again and again; if the
+    RAISES (ValueError): EL038 without Ray, EL251 if actors are lost again and again; if the
         cluster cannot be reached, or a node does not see the output folder or has another
         pipeline; else as `ShardWorker`.
     """

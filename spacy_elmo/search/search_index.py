@@ -214,7 +214,7 @@ class SearchIndex:
         RETURNS (SearchIndex): the index, which is written by the first `add`.
         RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
             damaged, EL141 if the folder has other files, EL017 for a layer, weighting, backend or
-            language that is not possible, EL240 if there is no faiss.
+            language that is not possible, EL038 if there is no faiss.
         """
         n_layers = embedder.bilm.config.n_layers
         require_layer(layer, n_layers)
@@ -315,7 +315,7 @@ class SearchIndex:
         words (List[str]): of the query.
         n (int): how many to find.
         RETURNS (List[Hit]): the best first.
-        RAISES (ValueError): for a query without words, EL012 for n < 1, EL240 without faiss, EL140
+        RAISES (ValueError): for a query without words, EL012 for n < 1, EL038 without faiss, EL140
             if the index is damaged.
         """
         require_least("n", n, 1)

@@ -132,7 +132,7 @@ def search_vectors(
     n (int): how many to find.
     backend (str): one of `BACKENDS`.
     RETURNS (List[Tuple[int, float]]): rows and products, the largest first.
-    RAISES (ValueError): EL240 if there is no faiss.
+    RAISES (ValueError): EL038 if there is no faiss.
     """
     require_backend(backend)
     search = _search_faiss if backend == "faiss" else _search_numpy
@@ -158,7 +158,7 @@ def _search_faiss(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]
 
 
 def require_backend(backend: str) -> None:
-    """backend (str): one of `BACKENDS`. RAISES (ValueError): EL240 if there is no faiss."""
+    """backend (str): one of `BACKENDS`. RAISES (ValueError): EL038 if there is no faiss."""
     if backend == "faiss" and faiss is None:
         what = "The backend 'faiss'"
-        raise ValueError(Errors.EL240.format(what=what, package="faiss-cpu", extra="search"))
+        raise ValueError(Errors.EL038.format(purpose=what, package="faiss-cpu", extra="search"))

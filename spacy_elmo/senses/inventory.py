@@ -127,10 +127,10 @@ def map_pos(pos: str, tag: str) -> str:
 
 
 def require_wordnet(folder: Path) -> None:
-    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL240 without nltk, EL068 if
+    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL038 without nltk, EL068 if
     the folder has no WordNet."""
     if nltk is None:
-        raise ValueError(Errors.EL240.format(what="WordNet", package="nltk", extra="senses"))
+        raise ValueError(Errors.EL038.format(purpose="WordNet", package="nltk", extra="senses"))
     if not (folder / "data.noun").is_file():
         raise ValueError(Errors.EL068.format(path=folder, error="it has no data.noun"))
 
@@ -140,7 +140,7 @@ def read_wordnet(folder: Path) -> Inventory:
 
     folder (Path): with data.noun, index.noun and so on.
     RETURNS (Inventory): all lemmas, senses, glosses and irregular forms.
-    RAISES (ValueError): EL240 without nltk, EL068 if the folder has no WordNet or a damaged one.
+    RAISES (ValueError): EL038 without nltk, EL068 if the folder has no WordNet or a damaged one.
     """
     require_wordnet(folder)
     # Newer versions of nltk only open files in known folders.

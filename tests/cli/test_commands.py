@@ -116,8 +116,8 @@ def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
     config = tmp_path / "config.cfg"
     init = ["init-config", config, "--weights", toy_folder, "--preset", "static_vectors"]
     warned = " ".join(run("elmo", *init).split())
-    assert "[WL054] The preset static_vectors reads static vectors" in warned
-    assert "add `--vectors PIPELINE`, or give `--paths.vectors PIPELINE`" in warned
+    assert "The preset static_vectors reads static vectors" in warned
+    assert "add `--vectors PIPELINE`, or `--paths.vectors PIPELINE`" in warned
     run("init", "fill-config", config, config)
 
     command = ["train", config, *with_corpus(corpus)]
@@ -192,7 +192,7 @@ def test_configs_are_replaced_by_force_alone(tmp_path):
     run("elmo", "init-config", config, "--pipeline", "tagger")
     written = config.read_text()
     refused = run("elmo", "init-config", config, "--pipeline", "ner", exit_code=1)
-    assert "[EL164]" in refused and config.read_text() == written
+    assert "--force" in refused and config.read_text() == written
     for flag in ("--force", "-F"):
         run("elmo", "init-config", config, "--pipeline", "ner", flag)
         assert config.read_text() != written
@@ -313,9 +313,9 @@ def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
 def test_who_sets_sentences_behind_a_sentencizer(tmp_path):
     """With the preset of published weights, which were trained on sentences."""
     command = ["elmo", "init-config", tmp_path / "x.cfg", "-F", "--preset"]
-    assert "WL064" in run(*command, "allennlp", "--pipeline", "tagger,parser")
+    assert "sentencizer" in run(*command, "allennlp", "--pipeline", "tagger,parser")
     for preset, pipeline in (("allennlp", "senter"), ("task_mix", "parser,senter")):
-        assert "WL064" not in run(*command, preset, "--pipeline", pipeline)
+        assert "sentencizer" not in run(*command, preset, "--pipeline", pipeline)
     assert make_config("allennlp", ["senter"])["components"]["senter"]["overwrite"]
     assert "overwrite" not in make_config("task_mix", ["senter"])["components"]["senter"]
 

@@ -65,7 +65,7 @@ def test_mistakes_are_told(weights, text, tmp_path, monkeypatch):
     )
     run(*command, "--pipeline", "x", exit_code=2)
     monkeypatch.setattr("spacy_elmo.embed.ray_engine.ray", None)
-    assert "EL240" in run(*command, "--engine", "ray", exit_code=1)
+    assert "EL038" in run(*command, "--engine", "ray", exit_code=1)
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,12 @@ def test_a_port_in_use_is_told(pipeline, served):
 
 def test_a_page_for_others_is_warned_of(pipeline, served):
     printed = run("elmo", "explore", pipeline, "--host", "0.0.0.0", "--port", 0)
-    assert "WL053" in printed and "'0.0.0.0'" in printed and len(served) == 1
-    assert "WL053" not in run("elmo", "explore", pipeline, "--port", 0)
+    assert "Everybody" in printed and "'0.0.0.0'" in printed and len(served) == 1
+    assert "Everybody" not in run("elmo", "explore", pipeline, "--port", 0)
 
 
 def test_packages_that_are_missing_are_told(pipeline, served, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     printed = run("elmo", "explore", pipeline, exit_code=1)
-    assert "EL281" in printed and "fastapi" in printed and "spacy-elmo[explore]" in printed
+    assert "fastapi" in printed and "spacy-elmo[explore]" in printed
     assert "uvicorn" not in printed

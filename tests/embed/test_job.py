@@ -563,7 +563,7 @@ def test_mistakes_are_told_before_the_work(pipeline, texts, tmp_path, monkeypatc
         assert os.listdir(tmp_path / "empty") == [".lock"]
     embed(texts, tmp_path / "empty", pipeline)
     monkeypatch.setattr(output, "pa", None)
-    with pytest.raises(ValueError, match="EL240.*pyarrow"):
+    with pytest.raises(ValueError, match="EL038.*pyarrow"):
         embed(texts, tmp_path / "new", pipeline)
     assert not (tmp_path / "new").exists()
 
@@ -575,7 +575,7 @@ def test_without_pyarrow_and_ray_the_rest_works(tmp_path):
         "from spacy_elmo.embed.ray_engine import require_ray\n"
         "try: require_ray()\nexcept ValueError as err: print(err)"
     )
-    assert b"EL240" in subprocess.check_output([sys.executable, "-c", code])
+    assert b"EL038" in subprocess.check_output([sys.executable, "-c", code])
 
 
 @pytest.mark.parametrize(

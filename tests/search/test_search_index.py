@@ -280,7 +280,7 @@ def test_mistakes_are_told(embedder, tmp_path, monkeypatch):
         open_index(tmp_path / "x")
     create(tmp_path / "z", embedder, backend="faiss").add("a", SENTENCES)
     monkeypatch.setattr(sentence_encoder, "faiss", None)
-    with pytest.raises(ValueError, match="EL240.*faiss-cpu"):
+    with pytest.raises(ValueError, match="EL038.*faiss-cpu"):
         create(tmp_path / "y", embedder, backend="faiss")
-    with pytest.raises(ValueError, match="EL240"):
+    with pytest.raises(ValueError, match="EL038"):
         SearchIndex.open(tmp_path / "z", embedder).search(["ham"])

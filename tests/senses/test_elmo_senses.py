@@ -65,7 +65,7 @@ def test_a_missing_wordnet_is_said(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="EL068"):
         read_wordnet(tmp_path)
     monkeypatch.setattr(wordnet, "nltk", None)
-    with pytest.raises(ValueError, match="EL240.*nltk"):
+    with pytest.raises(ValueError, match="EL038.*nltk"):
         read_wordnet(tmp_path)
 
 
