@@ -9,58 +9,26 @@ from spacy.errors import ErrorsWithCodes
 class Errors(metaclass=ErrorsWithCodes):
     # biLM and inference
     EL010 = "{key} = {value} is not possible for a biLM, expected {expected}."
-    EL011 = (
-        'A biLM with `input = "{value}"` is not available, only: {known}. Remove the key or '
-        "set one of these."
-    )
     EL013 = (
-        "Sentence {i} is a string ('{found}'), which would be read letter by letter. Give a "
-        'list of lists of words, such as [["I", "like", "eggs"]].'
+        "{place} is {found}, expected {expected}. Give a list of lists of words, such as "
+        '[["I", "like", "eggs"]].'
     )
     EL014 = (
-        "The state has parts of shape {found}, which do not fit the biLM {config}. Pass what "
-        "embed_stateful of the same biLM returned, or None to start at zero."
+        "The state is {found}, expected one of the biLM {config}. Pass what embed_stateful of the "
+        "same biLM returned, or None to start at zero."
     )
-    EL016 = (
-        'The {device} of this machine has no arithmetic for precision = "{value}", only for: '
-        "{known}."
-    )
+    EL016 = 'The {device} of this machine cannot compute with precision = "{value}", only: {known}.'
     EL020 = (
         "The weights in {source} are not those of this model. Missing: {missing}. "
         "Unexpected: {unexpected}. Check that options and weights belong together."
     )
     EL021 = (
-        "'{name}' in {source} has the shape {found}, expected {expected}. Check that options "
+        "'{name}' in {source} has {text}. Check that this is a file of weights, and that options "
         "and weights belong together."
     )
-    EL022 = (
-        "'{name}' in {source} has the type {found}, expected {expected}. Is this a file of weights?"
-    )
-    EL105 = (
-        "A biLM of this shape has {n_weights} weights ({n_gb:.0f} GB), more than the {most} that "
-        "one can have. Lower width, cell_width, depth, filters, n_highway or n_words."
-    )
     EL106 = (
-        "'{name}' in {source} does not consist of numbers: {count} of them are NaN, infinite or "
-        "too large for 32 bits, the first at {place}. The file is damaged, or training had gone "
-        "wrong when it was written; get another one."
-    )
-    EL114 = (
-        "The integers of '{name}' in {source} are not in ascending order, so words would not be "
-        "found. The file is damaged; get it again."
-    )
-    EL119 = (
-        "{place} is {found}, expected {expected}. Give a list of lists of words, such as "
-        '[["I", "like", "eggs"]].'
-    )
-    EL120 = (
-        "The state is {found}, expected what embed_stateful of the same biLM returned, or None "
-        "to start at zero."
-    )
-    EL306 = (
-        "The state's {name} has numbers that are NaN or infinite: {count} of them, the first at "
-        "{place}. All that follows would be, too. Pass what embed_stateful returned, or None to "
-        "start at zero."
+        "'{name}' in {source} is damaged: {problem}. Get the file again, or another one if "
+        "training went wrong before it was written."
     )
     # Weights
     EL023 = (
@@ -485,17 +453,17 @@ class Errors(metaclass=ErrorsWithCodes):
 class Warnings(metaclass=ErrorsWithCodes):
     # biLM and inference
     WL003 = (
-        "Words are read up to {n_bytes} bytes each. Distinct words that are longer: {n_words} so "
-        "far. That is how the biLM was trained; it matters only if there are many. This is "
-        "said once."
+        "{n_words} distinct words are cut to {n_bytes} bytes, the most that the biLM reads. This "
+        "matters only if there are many. Later words are not reported."
     )
-    WL007 = "The cache '{path}' is damaged ({error}) and starts empty."
-    WL008 = "Layers cannot be kept in '{path}' ({error}); training continues without them."
+    WL007 = (
+        "Layers cannot be kept in '{path}' ({error}); training continues without them. If the file "
+        "is damaged, delete it."
+    )
     WL043 = (
         "The activation cache in {place} is full ({megabytes} MB): the layers of other texts are "
-        "computed in each epoch, which takes longer. Raise `megabytes` in "
-        "[initialize.components.elmo.activation_cache], or let what is trained on other texts "
-        "have a cache of its own."
+        "computed in each epoch. Raise `megabytes` in "
+        "[initialize.components.elmo.activation_cache], or give each set of texts its own cache."
     )
     # Files and text
     WL009 = (

@@ -1,4 +1,4 @@
-"""Words -> character ids, distinct words, batches of sequences, packed rows."""
+"""Words -> character ids; sequences of words -> batches, and their layout in time."""
 
 from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 
 BOS_WORD = "<S>"
 EOS_WORD = "</S>"
+N_BOUNDARIES = 2
 N_CHARACTERS = 261  # rows of the character table
 
+# As AllenNLP and bilm-tf number them (bilm-tf `data.py`, UnicodeCharsVocabulary): 0-255 are UTF-8
+# bytes. Their readers' "+1, 0 means no token" is not needed: no row stands for no token.
 _BOS, _EOS, _BOW, _EOW, PADDING = 256, 257, 258, 259, 260
 
 
@@ -27,19 +30,16 @@ def encode_words(words: Sequence[str], max_chars: int) -> Tuple[NDArray, NDArray
     lengths = np.empty(len(words), dtype=np.int64)
     ids[:, 0] = _BOW
     for row, word in enumerate(words):
-        units = _encode_word(word, max_chars)
+        if word == BOS_WORD:
+            units = [_BOS]
+        elif word == EOS_WORD:
+            units = [_EOS]
+        else:
+            units = list(_encode_utf8(word)[: max_chars - 2])
         ids[row, 1 : len(units) + 1] = units
         ids[row, len(units) + 1] = _EOW
         lengths[row] = len(units) + 2
     return ids, lengths
-
-
-def _encode_word(word: str, max_chars: int) -> List[int]:
-    if word == BOS_WORD:
-        return [_BOS]
-    if word == EOS_WORD:
-        return [_EOS]
-    return list(_encode_utf8(word)[: max_chars - 2])
 
 
 def _encode_utf8(word: str) -> bytes:
@@ -48,24 +48,21 @@ def _encode_utf8(word: str) -> bytes:
 
 
 def count_bytes(word: str) -> int:
-    """word (str): any word. RETURNS (int): its character positions, markers left out."""
+    """word (str): any word. RETURNS (int): its character positions without markers."""
     return len(_encode_utf8(word))
 
 
 def count_truncated(words: Iterable[str], max_chars: int) -> int:
     """Count the distinct words whose bytes do not fit.
 
-    words (Iterable[str]): The words; one that comes twice counts once.
+    words (Iterable[str]): The words; repeated ones count once.
     max_chars (int): Positions of a word, its two markers included.
-    RETURNS (int): How many of them lose bytes.
+    RETURNS (int): Number of words that lose bytes.
     """
     max_bytes = max_chars - 2
     # No character has more than 4 bytes: most words need not be encoded.
     long_words = {word for word in words if 4 * len(word) > max_bytes}
     return sum(count_bytes(word) > max_bytes for word in long_words)
-
-
-N_BOUNDARIES = 2
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def plan_batches(
 
     lengths (Sequence[int]): Words of each sequence; empty ones are left out.
     batch_tokens (int): Tokens of a group, boundaries counted; at least 1. A longer
-        sequence is a group of its own.
+        sequence is a group by itself.
     n_boundaries (int): Boundaries of a sequence that count.
     YIELDS (List[int]): Indices of the sequences of one group.
     """
@@ -127,6 +124,16 @@ def plan_batches(
         yield group
 
 
+def token_positions(lengths: NDArray) -> NDArray:
+    """lengths (NDArray): of sequences, boundaries counted, shape (n_seqs,). RETURNS
+    (NDArray): flat positions that are not boundaries, shape (n_tokens,)."""
+    ends = np.cumsum(lengths)
+    is_token = np.ones(int(ends[-1]), dtype=bool)
+    is_token[ends - 1] = False
+    is_token[ends - lengths] = False
+    return np.flatnonzero(is_token)
+
+
 @dataclass(frozen=True)
 class Packing:
     """Order the steps of sequences by time, longest sequence first, so that the rows
@@ -136,8 +143,8 @@ class Packing:
     batch_sizes (List[int]): Sequences that run at each step, never growing.
     forward (NDArray): Flat position read at each packed row by the forward
         direction, shape (sum(batch_sizes),).
-    backward (NDArray): The same for the backward direction, which reads each
-        sequence from its own end.
+    backward (NDArray): The same for the backward direction, which starts at the end of each
+        sequence.
     """
 
     order: NDArray
@@ -147,7 +154,7 @@ class Packing:
 
 
 def pack(lengths: NDArray, *, read_last: bool) -> Packing:
-    """Lay out sequences that stand one after the other in a flat array.
+    """Lay out sequences that follow each other in a flat array.
 
     lengths (NDArray): Length of each sequence, boundaries counted, shape (n_seqs,).
     read_last (bool): Whether a direction also reads its last boundary. Only the
@@ -158,7 +165,7 @@ def pack(lengths: NDArray, *, read_last: bool) -> Packing:
     order = np.argsort(-lengths, kind="stable")
     starts, ends = starts[order], (starts + lengths)[order] - 1
     n_steps = lengths[order] - (0 if read_last else 1)  # (n_seqs,), never growing
-    # Sequences that are at least so long, for 1, 2, ...
+    # Sequences of at least 1, 2, ... steps.
     sizes = len(n_steps) - np.searchsorted(n_steps[::-1], np.arange(n_steps[0]), side="right")
     steps = np.repeat(np.arange(n_steps[0]), sizes)  # (n_rows,)
     ranks = np.arange(len(steps)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

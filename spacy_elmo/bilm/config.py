@@ -5,14 +5,17 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..errors import Errors
 from ..utils import show_name, show_value
+from .batch import N_CHARACTERS
 
 ACTIVATIONS = ("relu", "tanh")
 INPUTS = ("characters", "words", "vectors")
 # Beginning and end of word take a character position each.
 N_WORD_MARKERS = 2
-# The least and the most of each size. No biLM comes near the upper bounds (the largest
-# published one: width 1024, 4096 cells, 2048 filters that are up to 7 wide), so that a
-# damaged or hostile description is refused before it costs time and memory.
+# Words that every table has: the two boundaries and the unknown word.
+N_SPECIAL_WORDS = 3
+# The least and the most of each size. The upper bounds are far above any biLM (the largest
+# published one: width 1024, 4096 cells, 2048 filters that are up to 7 wide), so that a description
+# from a stranger cannot ask for much time or memory.
 RANGES = {
     "width": (2, 32_768),
     "depth": (1, 100),
@@ -25,6 +28,8 @@ RANGES = {
 }
 MOST_FILTERS = 16_384
 MOST_FILTER_WIDTH = 64
+# 16 GB; the largest published biLM has 94 million.
+MOST_WEIGHTS = 4_000_000_000
 # Beyond it a 32-bit number is infinite.
 _MOST_CLIP = 3e38
 
@@ -50,12 +55,11 @@ class BiLMConfig:
     skip_connections (bool): Whether an LSTM layer above the first adds its input
         to its output.
     activation (str): "relu" or "tanh", after the max-pool of the convolutions.
-    input (str): What a word enters as: "characters", "words" (a trained vector of each
+    input (str): How a word is read: "characters", "words" (a trained vector of each
         known word) or "vectors" (a given one).
     n_words (int): Words of the table, if no characters are read; else 0.
     vector_width (int): Width of given vectors, with `input = "vectors"`; else 0.
-    RAISES (ValueError): EL010 if a value is of another type or out of its range (`RANGES`),
-        EL011 for another input.
+    RAISES (ValueError): EL010 if a value is of another type or out of its range (`RANGES`).
 
     Source: options.json of bilm-tf (Peters et al. 2018, section 3.4).
     """
@@ -84,15 +88,13 @@ class BiLMConfig:
     vector_width: int = 0
 
     def __post_init__(self) -> None:
-        # Configs and JSON hand over lists; equality needs one form.
-        object.__setattr__(self, "filters", _to_pairs(self.filters))
-        if self.input not in INPUTS:
-            value = show_name(str(self.input))
-            raise ValueError(Errors.EL011.format(value=value, known=", ".join(INPUTS)))
+        # Configs and JSON have lists; equality needs one form.
+        if isinstance(self.filters, (list, tuple)):
+            pairs = tuple(tuple(f) if isinstance(f, list) else f for f in self.filters)
+            object.__setattr__(self, "filters", pairs)
         for key, expected in _find_problems(self):
             value = getattr(self, key)
-            is_name = key == "activation" and isinstance(value, str)
-            shown = show_name(value) if is_name else show_value(value)
+            shown = show_name(value) if isinstance(value, str) else show_value(value)
             raise ValueError(Errors.EL010.format(key=key, value=shown, expected=expected))
         # torch takes no integer of more than 64 bits.
         for key in ("cell_clip", "proj_clip"):
@@ -120,6 +122,14 @@ class BiLMConfig:
         return max(width for width, _ in self.filters)
 
     @property
+    def n_recurrent(self) -> int:
+        """RETURNS (int): Weights that each step of time needs, all LSTM layers and both
+        directions: of the recurrence and of the projection."""
+        gates = self.direction_width * 4 * self.cell_width
+        projection = self.cell_width * self.direction_width if self.projection else 0
+        return 2 * self.depth * (gates + projection)
+
+    @property
     def n_operations(self) -> int:
         """RETURNS (int): Multiplications and additions of all LSTM layers for a token, both
         directions: 4 gates from input and recurrence, and the projection."""
@@ -127,12 +137,17 @@ class BiLMConfig:
         return 2 * (inputs + self.n_recurrent)
 
     @property
-    def n_recurrent(self) -> int:
-        """RETURNS (int): Weights that each step of time needs, all LSTM layers and both
-        directions: of the recurrence and of the projection."""
-        gates = self.direction_width * 4 * self.cell_width
-        projection = self.cell_width * self.direction_width if self.projection else 0
-        return 2 * self.depth * (gates + projection)
+    def n_weights(self) -> int:
+        """RETURNS (int): All numbers of the biLM, the keys of a word table included."""
+        half, n_filters = self.direction_width, self.n_filters
+        lstms = self.n_operations // 2 + 2 * self.depth * 4 * self.cell_width
+        if self.input != "characters":
+            width = self.vector_width or half
+            table = (self.n_words + N_SPECIAL_WORDS) * width + self.n_words
+            return lstms + table + (half * (width + 1) if self.input == "vectors" else 0)
+        filters = sum(number * (self.char_width * width + 1) for width, number in self.filters)
+        highways = self.n_highway * 2 * n_filters * (n_filters + 1)
+        return lstms + N_CHARACTERS * self.char_width + filters + highways + half * (n_filters + 1)
 
     def to_dict(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): The fields in JSON's types, tuples as lists."""
@@ -155,22 +170,29 @@ class BiLMConfig:
         ]
 
 
-def _to_pairs(filters: Any) -> Any:
-    """Nested lists as tuples; anything else as it is."""
-    if not isinstance(filters, (list, tuple)):
-        return filters
-    return tuple(tuple(f) if isinstance(f, list) else f for f in filters)
-
-
 def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
-    """YIELDS (Tuple[str, str]): a key, and what is expected of it. Only the first is sure:
-    what comes later relies on what came before."""
+    """YIELDS (Tuple[str, str]): a key, and the values that are expected of it. Each relies on those
+    before."""
+    if config.input not in INPUTS:
+        yield "input", f"one of {', '.join(INPUTS)}"
     for key, (least, most) in RANGES.items():
         if not _is_integer(getattr(config, key), least, most):
             yield key, f"an integer from {least} to {most}"
     if config.width % 2:
         yield "width", "an even number: half for each direction"
-    yield from _find_filter_problems(config)
+    if (
+        not isinstance(config.filters, tuple)
+        or not config.filters
+        or not all(_is_filter(f) for f in config.filters)
+        or config.n_filters > MOST_FILTERS
+    ):
+        yield (
+            "filters",
+            f"pairs [width, number] of integers, each at least 1, widths at most "
+            f"{MOST_FILTER_WIDTH}, and at most {MOST_FILTERS} filters in all",
+        )
+    if config.max_chars < config.widest_filter:
+        yield "max_chars", f"at least {config.widest_filter}, the width of the widest filter"
     for key in ("cell_clip", "proj_clip"):
         if not is_clip(getattr(config, key)):
             yield key, "a number above 0, or null for none"
@@ -185,23 +207,13 @@ def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
         yield "vector_width", 'the width of the given vectors with input = "vectors", else 0'
     if not config.projection and config.cell_width != config.direction_width:
         yield "cell_width", f"width // 2 = {config.direction_width} when projection is false"
-
-
-def _find_filter_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
-    filters = config.filters
-    if (
-        not isinstance(filters, tuple)
-        or not filters
-        or not all(_is_filter(f) for f in filters)
-        or config.n_filters > MOST_FILTERS
-    ):
+    if config.n_weights > MOST_WEIGHTS:
+        # The ranges above bound each size, not the product.
         yield (
-            "filters",
-            f"pairs [width, number] of integers, each at least 1, widths at most "
-            f"{MOST_FILTER_WIDTH}, and at most {MOST_FILTERS} filters in all",
+            "width",
+            f"at most {MOST_WEIGHTS} weights in all, not {config.n_weights}: lower width, "
+            "cell_width, depth, filters, n_highway or n_words",
         )
-    if config.max_chars < config.widest_filter:
-        yield "max_chars", f"at least {config.widest_filter}, the width of the widest filter"
 
 
 def _is_filter(value: Any) -> bool:
@@ -214,7 +226,7 @@ def _is_filter(value: Any) -> bool:
 
 
 def _is_integer(value: Any, least: int, most: int) -> bool:
-    # bool is an int, and JSON's true is no number.
+    # bool is an int, and JSON's true is not a number.
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 

@@ -1,103 +1,33 @@
-"""The weights of a biLM by name and shape, and filling a module with weights."""
+"""The weights of a biLM by name and shape; filling a module with weights; their hash."""
 
-import math
-from typing import Dict, Iterator, Mapping, NamedTuple, Tuple, TypeVar
+from hashlib import blake2b
+from typing import Dict, Mapping, NamedTuple, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import Errors
 from ..utils import show_name, show_names
-from .batch import N_CHARACTERS
 from .config import BiLMConfig
+from .model import BiLM
 
-# 16 GB; the largest published biLM has 94 million.
-MOST_WEIGHTS = 4_000_000_000
-# Words that every table has: the two boundaries and the unknown word.
-N_SPECIAL_WORDS = 3
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+TABLE_KEYS = "word_table.keys"
+_EXPECTED = {"float32": "floating-point numbers", "int64": "integers of 64 bits"}
 
 
 class TensorHeader(NamedTuple):
-    """What is known of a tensor before its numbers.
-
-    shape (Tuple[int, ...]): its shape.
-    dtype (str): its type of numbers, as torch and NumPy call it.
-    """
+    """Shape of a tensor and its type of numbers, as torch and NumPy call it."""
 
     shape: Tuple[int, ...]
     dtype: str = "float32"
 
 
 def plan_weights(config: BiLMConfig) -> Dict[str, TensorHeader]:
-    """config (BiLMConfig): a shape. RETURNS (Dict[str, TensorHeader]): what the state of such
-    a biLM has, by the names of `BiLM.state_dict()`."""
-    shapes = {
-        **dict(_plan_cells(config)),
-        **dict(_plan_char_cnn(config) if config.input == "characters" else _plan_table(config)),
-    }
-    plan = {name: TensorHeader(shape) for name, shape in shapes.items()}
-    if config.input != "characters":
-        plan["word_table.keys"] = TensorHeader((config.n_words,), "int64")
-    return plan
-
-
-def check_size(config: BiLMConfig) -> None:
-    """config (BiLMConfig): a shape. RAISES (ValueError): EL105 for more weights than a biLM
-    can have."""
-    n_weights = sum(math.prod(header.shape) for header in plan_weights(config).values())
-    if n_weights > MOST_WEIGHTS:
-        n_gb = n_weights * 4 / 1e9
-        text = Errors.EL105.format(n_weights=n_weights, n_gb=n_gb, most=MOST_WEIGHTS)
-        raise ValueError(text)
-
-
-def _plan_cells(config: BiLMConfig) -> Iterator[Tuple[str, Tuple[int, ...]]]:
-    width, cell_width = config.direction_width, config.cell_width
-    for direction in ("forward", "backward"):
-        for layer in range(config.depth):
-            name = f"{direction}_lstm.layers.{layer}"
-            yield f"{name}.weight", (2 * width, 4 * cell_width)
-            yield f"{name}.bias", (4 * cell_width,)
-            if config.projection:
-                yield f"{name}.projection", (cell_width, width)
-
-
-def _plan_char_cnn(config: BiLMConfig) -> Iterator[Tuple[str, Tuple[int, ...]]]:
-    n_filters = config.n_filters
-    yield "char_cnn.embedding.weight", (N_CHARACTERS, config.char_width)
-    for i, (filter_width, number) in enumerate(config.filters):
-        yield f"char_cnn.convolutions.{i}.weight", (number, config.char_width, filter_width)
-        yield f"char_cnn.convolutions.{i}.bias", (number,)
-    for i in range(config.n_highway):
-        yield f"char_cnn.highways.{i}.linear.weight", (2 * n_filters, n_filters)
-        yield f"char_cnn.highways.{i}.linear.bias", (2 * n_filters,)
-    yield "char_cnn.projection.weight", (config.direction_width, n_filters)
-    yield "char_cnn.projection.bias", (config.direction_width,)
-
-
-def _plan_table(config: BiLMConfig) -> Iterator[Tuple[str, Tuple[int, ...]]]:
-    width = config.vector_width or config.direction_width
-    yield "word_table.vectors", (config.n_words, width)
-    yield "word_table.special", (N_SPECIAL_WORDS, width)
-    if config.input == "vectors":
-        yield "word_table.projection.weight", (config.direction_width, width)
-        yield "word_table.projection.bias", (config.direction_width,)
-
-
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-TABLE_KEYS = "word_table.keys"
-# Weights of version 0.1.0 have a state to start sequences from, which was worse than zeros.
-_FORMER = ("initial_hidden", "initial_cell")
-_EXPECTED = {"float32": "floating-point numbers", "int64": "integers of 64 bits"}
-
-
-Value = TypeVar("Value")
-
-
-def drop_former(state: Mapping[str, Value]) -> Dict[str, Value]:
-    """state (Mapping[str, Value]): something by the names of weights. RETURNS
-    (Dict[str, Value]): without what only older versions have."""
-    return {name: value for name, value in state.items() if name not in _FORMER}
+    """config (BiLMConfig): a shape. RETURNS (Dict[str, TensorHeader]): the state of such a biLM,
+    by the names of `BiLM.state_dict()`. No memory is allocated for it."""
+    with torch.device("meta"):
+        return get_headers(BiLM(config).state_dict())
 
 
 def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:
@@ -111,29 +41,24 @@ def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:
 def check_headers(
     expected: Mapping[str, TensorHeader], found: Mapping[str, TensorHeader], source: str
 ) -> None:
-    """Compare what is there with what is wanted, before any number is read.
+    """Compare tensors with those expected, before any number is read.
 
     expected (Mapping[str, TensorHeader]): by name; the types are float32, for which any
         floating-point type does, and int64.
     found (Mapping[str, TensorHeader]): by name.
     source (str): where they come from, for messages.
-    RAISES (ValueError): EL020 for missing or unexpected names, EL021 for shapes, EL022 for
-        another type of numbers.
+    RAISES (ValueError): EL020 for missing or unexpected names, EL021 for another shape or type.
     """
     check_names(expected, found, source)
     for name, (shape, dtype) in expected.items():
-        if found[name].shape != shape:
-            text = Errors.EL021.format(
-                source=source, name=name, found=found[name].shape, expected=shape
-            )
-            raise ValueError(text)
-        fits = found[name].dtype in FLOATS if dtype in FLOATS else found[name].dtype == dtype
-        if not fits:
-            kind = _EXPECTED.get(dtype, dtype)
-            text = Errors.EL022.format(
-                source=source, name=name, found=show_name(found[name].dtype), expected=kind
-            )
-            raise ValueError(text)
+        header = found[name]
+        text = f"the shape {header.shape}, expected {shape}"
+        if header.shape == shape:
+            if header.dtype in FLOATS if dtype in FLOATS else header.dtype == dtype:
+                continue
+            expected_type = _EXPECTED.get(dtype, dtype)
+            text = f"the type {show_name(header.dtype)}, expected {expected_type}"
+        raise ValueError(Errors.EL021.format(source=source, name=name, text=text))
 
 
 def check_names(expected: Mapping[str, object], found: Mapping[str, object], source: str) -> None:
@@ -148,14 +73,13 @@ def check_names(expected: Mapping[str, object], found: Mapping[str, object], sou
 
 
 def check_numbers(name: str, tensor: Tensor, source: str) -> None:
-    """name (str): of a tensor. tensor (Tensor): read into 32 bits. source (str): where it
+    """name (str): of a tensor. tensor (Tensor): floating-point numbers. source (str): where it
     comes from, for messages. RAISES (ValueError): EL106 if it holds NaN or infinity."""
     if not is_finite(tensor):
         places = find_infinite(tensor)
-        text = Errors.EL106.format(
-            name=name, source=source, count=len(places), place=places[0].tolist()
-        )
-        raise ValueError(text)
+        problem = f"{len(places)} numbers are NaN, infinite or too large for 32 bits, the first at"
+        problem = f"{problem} {places[0].tolist()}"
+        raise ValueError(Errors.EL106.format(name=name, source=source, problem=problem))
 
 
 def is_finite(tensor: Tensor) -> bool:
@@ -173,14 +97,14 @@ def find_infinite(tensor: Tensor) -> Tensor:
 def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> None:
     """Copy weights into a module in place.
 
-    module (nn.Module): what to fill; untouched if anything is wrong.
+    module (nn.Module): filled; unchanged if anything is wrong.
     state (Dict[str, Tensor]): weights by the names of `module.state_dict()`, any
         floating-point type.
     source (str): where they come from, for messages.
-    RAISES (ValueError): EL020 to EL022 as `check_headers`, EL106 for what is no number in
-        the module's type, EL114 for keys of a word table that do not ascend.
+    RAISES (ValueError): EL020 and EL021 as `check_headers`, EL106 for numbers that are not finite
+        in the module's type, or keys of a word table that do not ascend.
     """
-    expected, state = module.state_dict(), drop_former(state)
+    expected = module.state_dict()
     check_headers(get_headers(expected), get_headers(state), source)
     cast = {name: state[name].to(tensor.dtype) for name, tensor in expected.items()}
     for name, tensor in cast.items():
@@ -188,5 +112,34 @@ def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> No
             check_numbers(name, tensor, source)
         # Words are found by bisection.
         elif name == TABLE_KEYS and (tensor[1:] < tensor[:-1]).any():
-            raise ValueError(Errors.EL114.format(name=name, source=source))
+            problem = "its integers do not ascend"
+            raise ValueError(Errors.EL106.format(name=name, source=source, problem=problem))
     module.load_state_dict(cast)
+
+
+def hash_weights(bilm: BiLM, precision: str) -> bytes:
+    """Hash a biLM and how it is run.
+
+    bilm (BiLM): with its weights.
+    precision (str): of the products.
+    RETURNS (bytes): 16, the same for biLMs that compute the same vectors.
+    """
+    # "zero" is the initial state of sequences, which was once a choice: saved results and
+    # components hold such hashes, so a new field of the config may only be added to them with
+    # a value that is not its default.
+    settings = f"{bilm.config!r} zero {precision}"
+    digest = blake2b(settings.encode("utf-8"), digest_size=16)
+    add_tensors(digest, bilm.state_dict())
+    return digest.digest()
+
+
+def add_tensors(digest: blake2b, tensors: Mapping[str, Tensor]) -> None:
+    """Add tensors to a hash, in the order of their names.
+
+    digest (blake2b): changed.
+    tensors (Mapping[str, Tensor]): by name.
+    """
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode("utf-8"))
+        # As bytes: NumPy has no bfloat16.
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

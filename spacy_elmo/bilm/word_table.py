@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .batch import BOS_WORD, EOS_WORD
-from .config import BiLMConfig
-from .weights import N_SPECIAL_WORDS
+from .config import N_SPECIAL_WORDS, BiLMConfig
 
 # Rows of `special`; every other word that is not in the table is the third.
 _SPECIAL = {BOS_WORD: 0, EOS_WORD: 1}

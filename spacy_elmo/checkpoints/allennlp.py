@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..bilm.batch import BOS_WORD, EOS_WORD
-from ..bilm.config import BiLMConfig
+from ..bilm.config import N_SPECIAL_WORDS, BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.weights import N_SPECIAL_WORDS, TensorHeader, check_headers, check_names, check_numbers
+from ..bilm.weights import TensorHeader, check_headers, check_names, check_numbers
 from ..bilm.word_table import WordTable
 from ..errors import Errors
 from ..files import check_digests, read_json_object, require_file
@@ -104,7 +104,7 @@ def _read_table_words(folder: Path) -> List[str]:
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape of a pair of files, and compare it with the weights. RAISES (ValueError): as
-    `read_options`; EL038 without h5py, EL033 if the weights cannot be read, EL020 to EL022 if they
+    `read_options`; EL038 without h5py, EL033 if the weights cannot be read, EL020 and EL021 if they
     are of another shape."""
     options_path, weights_path = _find_pair(files)
     config = read_options(options_path)

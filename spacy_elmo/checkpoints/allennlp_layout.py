@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..bilm.batch import N_CHARACTERS
-from ..bilm.config import BiLMConfig
-from ..bilm.weights import N_SPECIAL_WORDS
+from ..bilm.config import N_SPECIAL_WORDS, BiLMConfig
 from ..errors import Errors
 from ..utils import show_reason, show_value
 from .tensors import StateDict

@@ -14,7 +14,6 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..errors import Errors
 from ..inference.embedder import Embedder, Loader
-from ..inference.modes import without_modes
 from .formats import BUNDLED_NAME, CheckpointFiles, PathLike, fill_bilm, find_reader, read_bilm
 
 logger = logging.getLogger("spacy_elmo")
@@ -119,14 +118,13 @@ def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLM
     path (PathLike): a folder, the name of an installed model, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
     RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL020 to EL022 if the weights are of another one, EL030 to EL038 and EL100
+    RAISES (ValueError): EL020 and EL021 if the weights are of another one, EL030 to EL038 and EL100
         to EL104 if it cannot be read or is damaged.
     """
     files = CheckpointFiles.of(path, weights_path)
     return find_reader(files).read_config(files)
 
 
-@without_modes
 def load_embedder(
     path: Optional[PathLike] = None, weights_path: Optional[PathLike] = None
 ) -> Embedder:

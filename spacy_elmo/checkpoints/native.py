@@ -59,7 +59,7 @@ def is_native(folder: Path) -> bool:
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape, and compare it with the shapes of the weights. RAISES (ValueError): EL032 if
-    config.json does not describe a shape, EL033 if the weights cannot be read, EL020 to EL022 if
+    config.json does not describe a shape, EL033 if the weights cannot be read, EL020 and EL021 if
     they are of another shape, EL100 to EL104 if a file is missing or damaged."""
     folder, path = files.folder, files.folder / WEIGHTS_FILE
     check_digests(folder, [CONFIG_FILE])

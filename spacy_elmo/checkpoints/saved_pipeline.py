@@ -30,7 +30,7 @@ def matches_pipeline(files: CheckpointFiles) -> bool:
 def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape of the pipeline's only "elmo", or of the component, and compare it with the
     weights. RAISES (ValueError): EL314 if there is not exactly one; EL032 for a
-    config that cannot be read; EL020 to EL022 for weights of another shape."""
+    config that cannot be read; EL020 and EL021 for weights of another shape."""
     folder = find_component(files.folder)
     block = _read_components(folder.parent)[folder.name]["model"]
     known = {field.name for field in fields(BiLMConfig)}

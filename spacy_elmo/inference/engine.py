@@ -1,111 +1,80 @@
 """`InferenceEngine`: a biLM laid out for this processor, without gradients."""
 
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from itertools import islice
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import (
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    ParamSpec,
+    Sequence,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..bilm.batch import BOS_WORD, EOS_WORD, N_BOUNDARIES, WordBatch, pack, unpack_rows
+from ..bilm.batch import (
+    BOS_WORD,
+    EOS_WORD,
+    N_BOUNDARIES,
+    WordBatch,
+    pack,
+    token_positions,
+    unpack_rows,
+)
 from ..bilm.lstm import BiLMState, LayerState, LSTMLayer, LSTMStack, has_torch_layer
-from ..bilm.model import BiLM, make_inputs, token_positions
-from ..bilm.snapshot import Snapshot
-from .packed_layers import DTYPES, N_PADDING, PackedCNN, PackedLayer
+from ..bilm.model import BiLM
+from .packed_layers import DTYPES, N_PADDING, PackedCNN, PackedLSTM, TorchLSTM
 from .threads import run_parallel
-from .torch_lstm import FusedLayer, SingleLayer, SteppedLayer
 from .word_cache import WordCache, put_rows, take_rows
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 _Layer = Callable[[Tensor, List[int], LayerState], Tuple[Tensor, LayerState]]
+# Outputs of a layer for packed rows, and its final state; the word layer has none.
+_Output = Tuple[Tensor, Optional[LayerState]]
 
+# Sequences that a thread reads at once at least: with fewer, products get slower.
+_LEAST_ROWS = 32
+# Words that a thread encodes at once: below, rows are lost to rounding; above, memory.
+_LEAST_WORDS, _MOST_WORDS = 64, 512
 # Numbers that the gates of a batch's distinct words may take at most.
 _MOST_WORD_GATES = 2**24
-
-
-class InferenceStack:
-    """The same function as `LSTMStack`, without gradients.
-
-    stack (LSTMStack): its weights are copied.
-    precision (str): of the products.
-    """
-
-    def __init__(self, stack: LSTMStack, precision: str) -> None:
-        self.skip_connections = stack.skip_connections
-        layers = [cast(LSTMLayer, layer) for layer in stack.layers]
-        self.layers = [_make_layer(layer, precision) for layer in layers]
-        # For one sequence: faster, and the same but for the order of summation.
-        self.single: Sequence[_Layer] = []
-        if precision == "fp32" and all(_is_plain(layer) for layer in layers):
-            self.single = [SingleLayer(layer) for layer in layers]
-
-    def __call__(
-        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], states: Sequence[LayerState]
-    ) -> Iterator[Tuple[Tensor, LayerState]]:
-        """vectors (Tensor): of distinct words, shape (n_words, width // 2).
-        ids (Tensor): of the packed words, shape (sum(batch_sizes),).
-        batch_sizes (List[int]): rows of each step, never growing.
-        states (Sequence[LayerState]): one for each layer, longest sequence first.
-        YIELDS (Tuple[Tensor, LayerState]): of each layer, its packed outputs, shape
-            (sum(batch_sizes) + N_PADDING, width // 2), of one sequence perhaps without these
-            last rows, and its last state.
-        """
-        is_single = bool(self.single) and batch_sizes[0] == 1
-        first, *others = self.single if is_single else self.layers
-        if isinstance(first, PackedLayer) and _are_repeated(vectors, ids, first.cell_width):
-            X, last = first.read_words(vectors, ids, batch_sizes, states[0])
-        else:
-            X = vectors[ids]
-            if not is_single:
-                X = torch.cat([X, X.new_zeros(N_PADDING, X.size(1))])
-            X, last = first(X, batch_sizes, states[0])
-        yield X, last
-        for layer, state in zip(others, states[1:]):
-            Y, last = layer(X, batch_sizes, state)
-            X = Y.add_(X) if self.skip_connections else Y
-            yield X, last
-
-
-def _are_repeated(vectors: Tensor, ids: Tensor, cell_width: int) -> bool:
-    """Whether it pays to compute gates for each distinct word."""
-    n_words = len(vectors)
-    return 1.5 * n_words < len(ids) and n_words * 4 * cell_width <= _MOST_WORD_GATES
-
-
-def _make_layer(layer: LSTMLayer, precision: str) -> _Layer:
-    if layer.weight.device.type == "cpu":
-        return PackedLayer(layer, precision)
-    is_plain = has_torch_layer(layer.projection, (layer.cell_clip, layer.proj_clip))
-    make = FusedLayer if is_plain else SteppedLayer
-    return make(layer, DTYPES[precision])
-
-
-def _is_plain(layer: LSTMLayer) -> bool:
-    """Whether it is on a CPU, and torch's own LSTM can be the same: that sees a projection by other
-    widths of output and cells."""
-    clips = layer.cell_clip is not None or layer.proj_clip is not None
-    is_seen = layer.projection is None or layer.weight.size(0) // 2 != layer.cell_width
-    return layer.weight.device.type == "cpu" and not clips and is_seen
-
-
-# Sequences that one thread reads at once at least: with fewer, products get slower.
-_LEAST_ROWS = 32
-# Words that one thread encodes at once: below, rows are lost to rounding; above, memory.
-_LEAST_WORDS, _MOST_WORDS = 64, 512
-_N_DIRECTIONS = 2
-# Numbers of a layer up to which a batch is planned, and its outputs are put in place, in the
-# calling thread: torch does so much with one thread.
+# Up to so many numbers of a layer, a batch is planned and its outputs are put in place in the
+# calling thread: threads that begin many short operations wait for each other's interpreter.
 _FEW_NUMBERS = 2**15
+_N_DIRECTIONS = 2
+
+
+def without_gradients(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Run a function in inference mode and outside of `torch.autocast`, so that what it keeps is
+    exact and of use whatever modes the caller has switched on."""
+
+    @wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with torch.inference_mode():
+            if not (torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")):
+                return function(*args, **kwargs)
+            with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+                return function(*args, **kwargs)
+
+    return call
 
 
 class _Part(NamedTuple):
     """Sequences of a batch that are read together.
 
     members (NDArray): the sequences, shape (n_members,).
-    lengths (NDArray): how many words of each are read, shape (n_members,).
+    lengths (NDArray): words of each that are read, shape (n_members,).
     positions (NDArray): these words among all that are read of the batch, shape
         (sum(lengths),).
     """
@@ -115,9 +84,8 @@ class _Part(NamedTuple):
     positions: NDArray
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What one direction reads of a part, and where its outputs go.
+class _Reading(NamedTuple):
+    """The words that one direction reads of a part, and where its outputs go.
 
     direction (int): 0 reads forwards, 1 backwards.
     members (Tensor): of the part, the longest first, shape (n_members,).
@@ -137,32 +105,19 @@ class _Reading:
     ids: Tensor
 
 
-_Planned = Tuple[_Reading, List[LayerState]]
-# What a layer says of packed rows, and its state after the last.
-_Output = Tuple[Tensor, Optional[LayerState]]
-
-
 class InferenceEngine:
-    """Compute what a `BiLM` computes, up to float noise, as fast as we can: weights packed,
-    on a CPU the directions side by side. No gradients are kept, and no setting of the
-    calling thread is touched, which an interrupt could leave behind.
+    """Compute the layers of a `BiLM`, up to float noise, as fast as we can: weights packed, on a
+    CPU the directions side by side. Immutable, except for its word cache.
 
-    bilm (BiLM): read as float32. Weights that it loads later are not seen, so one engine
-        is one biLM, whatever other threads do; of a word table changes in place are.
+    bilm (BiLM): its weights are copied as float32, except for a word table.
     precision (str): of the products, "fp32", "bf16", "fp16" or "int8".
     word_cache (int): word vectors kept between calls; 0 for none.
     """
 
-    def __init__(
-        self,
-        bilm: BiLM,
-        precision: str = "fp32",
-        *,
-        word_cache: int = 0,
-    ) -> None:
-        self._snapshot = Snapshot(bilm)
-        bilm = self._snapshot.freeze(bilm)
-        if next(bilm.parameters()).dtype != torch.float32:
+    @without_gradients
+    def __init__(self, bilm: BiLM, precision: str = "fp32", *, word_cache: int = 0) -> None:
+        self.version = bilm.version
+        if bilm.dtype != torch.float32:
             bilm = deepcopy(bilm).float()
         self.config = bilm.config
         self.word_cache = WordCache(word_cache)
@@ -176,90 +131,73 @@ class InferenceEngine:
         self._starts = self._read_boundaries()
 
     def is_current(self, bilm: BiLM) -> bool:
-        """bilm (BiLM): any. RETURNS (bool): whether it is the one that this was made of, and has
-        the weights of then."""
-        return self._snapshot.is_current(bilm)
+        """bilm (BiLM): its biLM. RETURNS (bool): whether that still has the same weights."""
+        return self.version == bilm.version and self._device == bilm.device
 
     def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
         """words (List[str]): distinct words. n_threads (int): used at a time on a CPU.
         RETURNS (Tensor): their vectors, computed or from the cache, shape
         (n_words, width // 2)."""
         hits, stored, misses = self.word_cache.get(words)
-        if not misses:
+        if stored is not None and not misses:
             return stored
         # Without a lock: other threads may look words up meanwhile, or compute the same ones.
         new = self.encode([words[i] for i in misses], n_threads)
         self.word_cache.put([words[i] for i in misses], new)
         vectors = new.new_empty(len(words), new.size(1))
         put_rows(vectors, misses, new)
-        if hits:
+        if stored is not None:
             put_rows(vectors, hits, stored)
         return vectors
 
+    @without_gradients
     def encode(self, words: List[str], n_threads: int = 1) -> Tensor:
         """As `find_vectors`, without the cache."""
         n_words = -(-len(words) // (2 * n_threads))
         n_words = min(_MOST_WORDS, max(_LEAST_WORDS, n_words))
-        parts, back = make_inputs(self._bilm, words, n_words)
+        parts, order = self._bilm.make_inputs(words, n_words)
         tasks = [partial(self._encode, part) for part in parts]
-        return take_rows(torch.cat(run_parallel(tasks, self._limit(n_threads))), back)
+        return take_rows(torch.cat(run_parallel(tasks, self._limit(n_threads))), order)
 
+    @without_gradients
     def contextualize(
-        self, batch: WordBatch, layers: Tensor, rows: NDArray, *, n_threads: int = 1
-    ) -> None:
-        """Compute layers of sequences that do not depend on each other. Their first
-        boundary was read once for all, and nothing depends on their last one.
+        self,
+        batch: WordBatch,
+        layers: Tensor,
+        rows: NDArray,
+        state: Optional[BiLMState] = None,
+        *,
+        n_threads: int = 1,
+    ) -> Optional[BiLMState]:
+        """Compute layers of the words of sequences.
 
         batch (WordBatch): each sequence with at least one word.
         layers (Tensor): filled, shape (n_rows, n_layers, width): as many as it has room for,
             from the word layer on. Those above are not computed.
         rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
+        state (Optional[BiLMState]): float32, before the first boundary of each sequence; None
+            for zeros.
         n_threads (int): used at a time on a CPU.
-        """
-        vectors = self.find_vectors(batch.words, n_threads)
-        word_ids = batch.word_ids[token_positions(batch.lengths)]
-
-        def plan(part: _Part, direction: int) -> _Planned:
-            n = len(part.members)
-            before = [(h.expand(n, -1), c.expand(n, -1)) for h, c in self._starts[direction]]
-            return self._plan(part, direction, word_ids, rows), before
-
-        self._run(plan, vectors, layers, batch.lengths - N_BOUNDARIES, n_threads)
-
-    def contextualize_stateful(
-        self, batch: WordBatch, state: BiLMState, *, n_threads: int = 1
-    ) -> Tuple[Tensor, BiLMState]:
-        """Compute all layers of sequences that continue from a state.
-
-        batch (WordBatch): each sequence with at least one word.
-        state (BiLMState): before the first boundary of each sequence.
-        n_threads (int): used at a time on a CPU.
-        RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
-            (n_tokens, n_layers, width), and the state after the last boundary of each
-            sequence.
+        RETURNS (Optional[BiLMState]): the state after the last boundary of each sequence, None if
+            none was given.
         """
         vectors = self.find_vectors(batch.words, n_threads)
         positions = token_positions(batch.lengths)
-        shape = len(positions), self.config.n_layers, self.config.width
-        layers = torch.empty(shape, dtype=torch.float32, device=self._device)
-        rows = np.full(len(batch.word_ids), -1)
-        rows[positions] = np.arange(len(positions))
-        state = BiLMState(*(tensor.detach().float() for tensor in state))
-        after = BiLMState(*(torch.empty_like(tensor) for tensor in state))
-
-        def plan(part: _Part, direction: int) -> _Planned:
-            reading = self._plan(part, direction, batch.word_ids, rows)
-            before = [
-                (h[direction, reading.members], c[direction, reading.members])
-                for h, c in zip(*state)
-            ]
-            return reading, before
-
-        for reading, lasts in self._run(plan, vectors, layers, batch.lengths, n_threads):
-            for layer, (hidden, cell) in enumerate(lasts):
+        if state is None:
+            # The first boundary was read once for all, and no word depends on the last one.
+            word_ids, lengths = batch.word_ids[positions], batch.lengths - N_BOUNDARIES
+            self._run(vectors, word_ids, lengths, layers, rows, None, n_threads)
+            return None
+        all_rows = np.full(len(batch.word_ids), -1)
+        all_rows[positions] = rows
+        after = BiLMState(*(torch.empty_like(part) for part in state))
+        for reading, finals in self._run(
+            vectors, batch.word_ids, batch.lengths, layers, all_rows, state, n_threads
+        ):
+            for layer, (hidden, cell) in enumerate(finals):
                 after.hidden[layer, reading.direction, reading.members] = hidden
                 after.cell[layer, reading.direction, reading.members] = cell
-        return layers, after
+        return after
 
     def _read_boundaries(self) -> List[List[LayerState]]:
         """RETURNS (List[List[LayerState]]): for each direction and layer the state after
@@ -267,26 +205,30 @@ class InferenceEngine:
         vectors = self.encode([BOS_WORD, EOS_WORD])
         zero = self._bilm.zero_state(1)
         starts = []
-        for direction in range(_N_DIRECTIONS):
+        for direction, stack in enumerate(self._stacks):
             before = list(zip(zero.hidden[:, direction], zero.cell[:, direction]))
-            ids = torch.tensor([direction], device=vectors.device)
-            outputs = self._stacks[direction](vectors, ids, [1], before)
-            starts.append([last for _, last in outputs])
+            outputs = stack(vectors, self._index(np.array([direction])), [1], before)
+            starts.append([final for _, final in outputs])
         return starts
 
     def _run(
         self,
-        plan: Callable[[_Part, int], _Planned],
         vectors: Tensor,
-        layers: Tensor,
+        word_ids: NDArray,
         lengths: NDArray,
+        layers: Tensor,
+        rows: NDArray,
+        state: Optional[BiLMState],
         n_threads: int,
     ) -> List[Tuple[_Reading, List[LayerState]]]:
-        """plan (Callable[[_Part, int], _Planned]): what a direction reads of a part, and from
-            which states.
-        vectors, layers (Tensor): see `_fill`. lengths (NDArray): of all sequences.
-        RETURNS (List[Tuple[_Reading, List[LayerState]]]): what was read, and the state of each
-            layer after it."""
+        """Fill `layers`.
+
+        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
+        word_ids (NDArray): of all words that are read. lengths (NDArray): of the sequences.
+        rows (NDArray): where in the layers each of these words goes; -1 for nowhere.
+        RETURNS (List[Tuple[_Reading, List[LayerState]]]): the readings, and the state of each
+            layer after it.
+        """
         n_threads = self._limit(n_threads)
         places = [
             (part, direction)
@@ -294,34 +236,30 @@ class InferenceEngine:
             for direction in range(_N_DIRECTIONS)
         ]
 
-        def compute(reading: _Reading, before: List[LayerState]) -> Iterator[_Output]:
-            return islice(self._compute(reading, before, vectors), layers.size(1))
+        def start(part: _Part, direction: int) -> Tuple[_Reading, Iterator[_Output]]:
+            reading = self._plan(part, direction, word_ids, rows)
+            outputs = self._compute(reading, vectors, state)
+            return reading, islice(outputs, layers.size(1))
 
-        def read(place: Tuple[_Part, int]) -> Tuple[_Reading, List[LayerState]]:
-            reading, before = plan(*place)
-            return reading, self._fill(reading, compute(reading, before), layers)
+        def read(part: _Part, direction: int) -> Tuple[_Reading, List[LayerState]]:
+            reading, outputs = start(part, direction)
+            return reading, _fill(reading, outputs, layers)
 
-        if int(lengths.sum()) * vectors.size(1) > _FEW_NUMBERS:
-            return run_parallel([partial(read, place) for place in places], n_threads)
-        # Threads that begin many short operations wait for each other's interpreter: of few words,
-        # the loops over time alone run side by side.
-        planned = [plan(*place) for place in places]
-        tasks: List[Callable[[], List[_Output]]] = [
-            partial(list, compute(*each)) for each in planned
-        ]
-        outputs = run_parallel(tasks, n_threads)
+        if len(word_ids) * vectors.size(1) > _FEW_NUMBERS:
+            return run_parallel([partial(read, *place) for place in places], n_threads)
+        # Only the loops over time run side by side.
+        started = [start(*place) for place in places]
+        tasks: List[Callable[[], List[_Output]]] = [partial(list, each) for _, each in started]
         return [
-            (reading, self._fill(reading, output, layers))
-            for (reading, _), output in zip(planned, outputs)
+            (reading, _fill(reading, outputs, layers))
+            for (reading, _), outputs in zip(started, run_parallel(tasks, n_threads))
         ]
 
     def _limit(self, n_threads: int) -> int:
-        # A GPU runs what it is given one after the other.
+        # A GPU runs its kernels one after the other.
         return n_threads if self._device.type == "cpu" else 1
 
     def _plan(self, part: _Part, direction: int, word_ids: NDArray, rows: NDArray) -> _Reading:
-        """word_ids (NDArray): of all that is read of the batch. rows (NDArray): where in the
-        layers each of these words goes; -1 for nowhere."""
         packing = pack(part.lengths, read_last=True)
         packed = packing.backward if direction else packing.forward  # (n_packed,)
         ids, part_rows = word_ids[part.positions], rows[part.positions]
@@ -337,37 +275,36 @@ class InferenceEngine:
         )
 
     def _compute(
-        self, reading: _Reading, before: List[LayerState], vectors: Tensor
+        self, reading: _Reading, vectors: Tensor, state: Optional[BiLMState]
     ) -> Iterator[_Output]:
-        """before (List[LayerState]): of each layer, for `members`. vectors (Tensor): of the
-        distinct words, shape (n_words, width // 2). YIELDS (_Output): of each layer: the words'
-        own first, without a state."""
+        """YIELDS (_Output): each layer, the word layer first."""
         yield vectors, None
-        stack = self._stacks[reading.direction]
+        direction, members = reading.direction, reading.members
+        if state is None:
+            n = len(members)
+            before = [(h.expand(n, -1), c.expand(n, -1)) for h, c in self._starts[direction]]
+        else:
+            before = [(h[direction, members], c[direction, members]) for h, c in zip(*state)]
+        stack = self._stacks[direction]
         yield from stack(vectors, reading.packed_ids, reading.batch_sizes, before)
-
-    def _fill(
-        self, reading: _Reading, outputs: Iterable[_Output], layers: Tensor
-    ) -> List[LayerState]:
-        """Fill one direction's half of `layers` for a part of a batch.
-
-        outputs (Iterable[_Output]): of `_compute`.
-        layers (Tensor): shape (n_rows, n_layers, width).
-        RETURNS (List[LayerState]): of each layer after the last word, for `members`.
-        """
-        lasts: List[LayerState] = []
-        for layer, (Y, last) in enumerate(outputs):
-            width = Y.size(1)
-            half = layers[:, layer, reading.direction * width : (reading.direction + 1) * width]
-            # The word layer is doubled to the common width.
-            chosen = reading.ids if last is None else reading.kept
-            put_rows(half, reading.rows, take_rows(Y, chosen))
-            if last is not None:
-                lasts.append(last)
-        return lasts
 
     def _index(self, indices: NDArray) -> Tensor:
         return torch.from_numpy(indices).to(self._device)
+
+
+def _fill(reading: _Reading, outputs: Iterable[_Output], layers: Tensor) -> List[LayerState]:
+    """Fill one direction's half of `layers` for a part of a batch. RETURNS (List[LayerState]): of
+    each LSTM layer after the last word."""
+    finals: List[LayerState] = []
+    for layer, (Y, final) in enumerate(outputs):
+        width = Y.size(1)
+        half = layers[:, layer, reading.direction * width : (reading.direction + 1) * width]
+        # The word layer is doubled to the common width.
+        chosen = reading.ids if final is None else reading.kept
+        put_rows(half, reading.rows, take_rows(Y, chosen))
+        if final is not None:
+            finals.append(final)
+    return finals
 
 
 def _split(lengths: NDArray, n_parts: int) -> List[_Part]:
@@ -382,3 +319,61 @@ def _split(lengths: NDArray, n_parts: int) -> List[_Part]:
         within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
         parts.append(_Part(members, n, np.repeat(starts[members], n) + within))
     return parts
+
+
+class InferenceStack:
+    """The same function as `LSTMStack`, without gradients.
+
+    stack (LSTMStack): its weights are copied.
+    precision (str): of the products.
+    """
+
+    def __init__(self, stack: LSTMStack, precision: str) -> None:
+        self.skip_connections = stack.skip_connections
+        layers = [cast(LSTMLayer, layer) for layer in stack.layers]
+        dtype = DTYPES.get(precision, torch.float32)
+        has_torch = all(has_torch_layer(layer) for layer in layers)
+        self.single: Sequence[_Layer] = []
+        if layers[0].weight.device.type != "cpu":
+            self.layers: Sequence[_Layer] = [
+                TorchLSTM(layer, dtype) if has_torch else partial(deepcopy(layer), dtype=dtype)
+                for layer in layers
+            ]
+            return
+        self.layers = [PackedLSTM(layer, precision) for layer in layers]
+        if precision == "fp32" and has_torch:
+            # Faster for one sequence.
+            self.single = [TorchLSTM(layer, dtype) for layer in layers]
+
+    def __call__(
+        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], states: Sequence[LayerState]
+    ) -> Iterator[Tuple[Tensor, LayerState]]:
+        """vectors (Tensor): of distinct words, shape (n_words, width // 2).
+        ids (Tensor): of the packed words, shape (n_packed,).
+        batch_sizes (List[int]): rows of each step, never growing.
+        states (Sequence[LayerState]): one for each layer, longest sequence first.
+        YIELDS (Tuple[Tensor, LayerState]): of each layer its packed outputs, shape (n_rows,
+            width // 2) with at least n_packed rows, and its final state.
+        """
+        is_single = bool(self.single) and batch_sizes[0] == 1
+        first, *others = self.single if is_single else self.layers
+        if isinstance(first, PackedLSTM):
+            if _are_repeated(vectors, ids, first.cell_width):
+                X, final = first.read_words(vectors, ids, batch_sizes, states[0])
+            else:
+                X = vectors.new_zeros(len(ids) + N_PADDING, vectors.size(1))
+                X[: len(ids)] = take_rows(vectors, ids)
+                X, final = first(X, batch_sizes, states[0])
+        else:
+            X, final = first(take_rows(vectors, ids), batch_sizes, states[0])
+        yield X, final
+        for layer, state in zip(others, states[1:]):
+            Y, final = layer(X, batch_sizes, state)
+            X = Y.add_(X) if self.skip_connections else Y
+            yield X, final
+
+
+def _are_repeated(vectors: Tensor, ids: Tensor, cell_width: int) -> bool:
+    """Whether it pays to compute gates for each distinct word."""
+    n_words = len(vectors)
+    return 1.5 * n_words < len(ids) and n_words * 4 * cell_width <= _MOST_WORD_GATES

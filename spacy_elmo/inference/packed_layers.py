@@ -1,4 +1,9 @@
-"""Layers laid out for inference: products, the character CNN, an LSTM layer."""
+"""Layers laid out for inference on this processor: products, the character CNN, an LSTM layer.
+
+oneDNN keeps a weight in the blocks that its kernels read. torch exposes that to its compiler's
+output, as operators without a public name. They are used where they exist and agree with a plain
+product, which does the work elsewhere.
+"""
 
 import logging
 from typing import Callable, Iterator, List, Optional, Tuple, cast
@@ -9,14 +14,12 @@ from torch.nn import functional as F
 
 from ..bilm.batch import N_CHARACTERS
 from ..bilm.char_cnn import CharCNN, Highway
-from ..bilm.lstm import LayerState, LSTMLayer
+from ..bilm.lstm import LayerState, LSTMLayer, make_torch_weights, run_torch_lstm
 from ..errors import Errors
-from .threads import raise_if_stopped
 
 logger = logging.getLogger("spacy_elmo")
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
-
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # A product with fewer multiplications is over before oneDNN has looked up its kernel.
 _LEAST_PACKED = 2**20
@@ -24,32 +27,23 @@ _LEAST_PACKED = 2**20
 _TYPICAL_ROWS = 64
 # `round_rows` adds less than this.
 MOST_ROUNDING = 64
+# Rows below packed ones that may be read, since numbers of rows are rounded up: once for a step,
+# and once for a tile.
+N_PADDING = 2 * MOST_ROUNDING
+# Numbers of gates that are computed ahead of the recurrence: they stay in the processor's cache.
+_TILE_NUMBERS = 2**18
+_LEAST_TILE_ROWS = 64
 _INT8_MAX = 127.0
 _INT8_ZERO = 128
 # Instead of a scale of 0.
 _TINY = 1e-12
 
 
-def choose_least_rows(precision: str) -> int:
-    """Choose how many rows are multiplied at least.
-
-    A single row takes other kernels than two, which add up in another order. The short
-    types round that up to a step of theirs, and later steps of time make more of it; so
-    there a row has company, for no more time. With float32 it is noise, and a kernel for
-    one row up to three times as fast.
-
-    precision (str): of the products. RETURNS (int): 1 or 2.
-    """
-    return 1 if precision == "fp32" else 2
-
-
 def round_rows(n_rows: int, least: int = 1) -> int:
     """Round up to one of a few numbers of rows: oneDNN compiles a kernel for each, in
     milliseconds.
 
-    n_rows (int): rows to be multiplied.
-    least (int): from `choose_least_rows`.
-    RETURNS (int): at least as many.
+    n_rows (int): rows to be multiplied. least (int): of the result.
     """
     n_rows = max(n_rows, least)
     if n_rows <= 1:
@@ -69,46 +63,37 @@ def require_precision(precision: str, device: str) -> None:
 def _is_supported(precision: str, device: str) -> bool:
     if precision == "fp32":
         return True
+    if device == "cuda":
+        return precision == "fp16" or (precision == "bf16" and torch.cuda.is_bf16_supported())
+    if device != "cpu" or not _has_onednn():
+        return False
     try:
-        return _probe_device(precision, device)
+        if precision == "int8":
+            # Processors without instructions for it add up in sixteen bits, which are too few.
+            ones = torch.ones(64, 64, device="cpu")
+            return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
+        # Where it is not supported, oneDNN converts to float32, at a loss of time.
+        return bool(getattr(torch.ops.mkldnn, f"_is_mkldnn_{precision}_supported")())
     except Exception as err:
-        # Private operators: what they raise where they are not, or not as here, is not known.
+        # Private operators, which may be missing or take other arguments.
         logger.debug("No %s on the %s: %r", precision, device, err)
         return False
 
 
-def _probe_device(precision: str, device: str) -> bool:
-    if device == "cuda":
-        return precision == "fp16" or (precision == "bf16" and torch.cuda.is_bf16_supported())
-    if device != "cpu" or not _is_onednn_on():
-        return False
-    if precision == "int8":
-        return _is_int8_exact()
-    # Where it is not, oneDNN converts to float32, at a loss of time.
-    return bool(getattr(torch.ops.mkldnn, f"_is_mkldnn_{precision}_supported")())
-
-
-def _is_onednn_on() -> bool:
+def _has_onednn() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
 
 
-def _is_int8_exact() -> bool:
-    """Whether sums of products of the largest integers are right: processors without
-    instructions for it add them up in sixteen bits, which are too few."""
-    ones = torch.ones(64, 64, device="cpu")
-    return bool((_Int8(ones, None)(ones) - 64.0).abs().max() < 1.0)
-
-
 class PackedLinear:
-    """Compute X W + b in a precision; what comes in and goes out is float32.
+    """Compute X W + b in a precision; inputs and outputs are float32.
 
-    A row's result does not depend on the other rows, but for the order of summation; with
+    A row's result does not depend on the other rows, except for the order of summation; with
     another precision than "fp32" and at least two rows, not for that either.
 
     weight (Tensor): float32, shape (n_in, n_out), copied.
     bias (Optional[Tensor]): float32, shape (n_out,), copied.
-    precision (str): one that `require_precision` lets pass.
-    least_rows (int): fewest rows that will come.
+    precision (str): one that `require_precision` accepts.
+    least_rows (int): fewest rows of an input.
     """
 
     def __init__(
@@ -140,7 +125,7 @@ class _Float:
         self.n_weights = weight.numel()
         self.bias = None if bias is None else bias.to(dtype, copy=True)
         self.weight: Optional[Tensor] = weight.to(dtype, copy=True).contiguous()
-        self.packed = _pack(self.weight)
+        self.packed = _pack_weight(self.weight)
         if self.packed is not None and self._is_packed(least_rows):
             self.weight = None
         elif weight.size(0) > weight.size(1) and self.n_weights >= _LEAST_PACKED:
@@ -163,12 +148,30 @@ class _Float:
         return Y.float()
 
 
+def _pack_weight(weight: Tensor) -> Optional[Tensor]:
+    """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
+    oneDNN; None if this build of torch cannot, or computes something else with it."""
+    if not _has_onednn():
+        return None
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
+        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0), device=weight.device)
+        X = X.view(2, -1).to(weight.dtype)
+        agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
+    except Exception as err:
+        # Private operators, which may be missing or take other arguments.
+        logger.debug("Without packed weights: %r", err)
+        return None
+    return packed if agree else None
+
+
+def _multiply_packed(X: Tensor, packed: Tensor, bias: Optional[Tensor]) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(X, packed, bias, "none", [], "")
+
+
 class _Int8:
     """X W + b with eight-bit integers: each column of W and each row of X, at each call,
-    is scaled so that its largest number becomes 127.
-
-    All that depends on how torch spells such products is here.
-    """
+    is scaled so that its largest number becomes 127."""
 
     def __init__(self, weight: Tensor, bias: Optional[Tensor]) -> None:
         scales = weight.abs().amax(dim=0).clamp_(min=_TINY).div_(_INT8_MAX)
@@ -179,7 +182,7 @@ class _Int8:
         self.zeros = torch.zeros(len(scales), dtype=torch.int32, device=weight.device)
 
     def __call__(self, X: Tensor) -> Tensor:
-        # A scale for each row, not for all: batch mates change nothing.
+        # A scale for each row, so that batch mates change nothing.
         scales = X.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(_INT8_MAX)
         rounded = (X / scales).round_().add_(_INT8_ZERO).to(torch.uint8)
         Y = torch.ops.onednn.qlinear_pointwise(
@@ -189,29 +192,12 @@ class _Int8:
         return Y.mul_(scales) if self.bias is None else torch.addcmul(self.bias, Y, scales)
 
 
-def _multiply_packed(X: Tensor, packed: Tensor, bias: Optional[Tensor]) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(X, packed, bias, "none", [], "")
-
-
-def _pack(weight: Tensor) -> Optional[Tensor]:
-    """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
-    oneDNN; None if this build of torch cannot, or computes something else with it."""
-    if not _is_onednn_on():
-        return None
-    try:
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight.t().contiguous(), _TYPICAL_ROWS)
-        X = torch.linspace(-1.0, 1.0, 2 * weight.size(0), device=weight.device)
-        X = X.view(2, -1).to(weight.dtype)
-        agree = torch.allclose(_multiply_packed(X, packed, None), X @ weight, rtol=1e-2, atol=1e-2)
-    except Exception as err:
-        # Private operators: what they raise where they are not, or not as here, is not known.
-        logger.debug("Without packed weights: %r", err)
-        return None
-    return packed if agree else None
-
-
 class PackedCNN:
     """The same function as `CharCNN`, without gradients.
+
+    A convolution over character embeddings is linear, and there are 261 characters. What each of
+    them adds at each place of each filter is a table; a window's outputs are then a sum of as many
+    rows as the filter is wide, without any multiplication.
 
     cnn (CharCNN): its weights are copied.
     precision (str): of the products.
@@ -221,7 +207,9 @@ class PackedCNN:
         embedding = cnn.embedding.weight.detach()
         self.activation = cnn.activation
         self.tables = [_make_table(embedding, conv) for conv in cnn.convolutions]
-        self.highways = [_PackedHighway(cast(Highway, h), precision) for h in cnn.highways]
+        self.highways = [
+            _pack_linear(cast(Highway, highway).linear, precision) for highway in cnn.highways
+        ]
         self.projection = _pack_linear(cnn.projection, precision)
 
     def __call__(self, char_ids: Tensor) -> Tensor:
@@ -234,17 +222,9 @@ class PackedCNN:
         Y = self.activation(torch.cat(pooled, dim=1))  # (n_words, n_filters)
         Y = F.pad(Y, (0, 0, 0, round_rows(n_words, least=2) - n_words))
         for highway in self.highways:
-            Y = highway(Y)
+            transform, gate = highway(Y).chunk(2, dim=1)
+            Y = torch.lerp(Y, transform.relu_(), gate.sigmoid_())
         return self.projection(Y)[:n_words]
-
-
-class _PackedHighway:
-    def __init__(self, highway: Highway, precision: str) -> None:
-        self.linear = _pack_linear(highway.linear, precision)
-
-    def __call__(self, X: Tensor) -> Tensor:
-        transform, gate = self.linear(X).chunk(2, dim=1)
-        return torch.lerp(X, transform.relu_(), gate.sigmoid_())
 
 
 def _pack_linear(linear: nn.Module, precision: str) -> PackedLinear:
@@ -269,18 +249,10 @@ def _pool(table: Tensor, bias: Tensor, char_ids: Tensor) -> Tensor:
     return sums.view(*windows.shape[:2], -1).amax(dim=1) + bias
 
 
-# Numbers of gates that are computed ahead of the recurrence: what stays in the cache.
-_TILE_NUMBERS = 2**18
-_LEAST_TILE_ROWS = 64
-# Rows below the packed ones that may be read, as numbers of rows are rounded up: once
-# for a step, and once for a tile.
-N_PADDING = 2 * MOST_ROUNDING
-
-
-class PackedLayer:
-    """An LSTM layer without gradients. With tanh(x) = 2 sigmoid(2 x) - 1, one call does
-    all four gates: the candidate's weights are doubled, and the cell is kept doubled, so
-    that
+class PackedLSTM:
+    """An LSTM layer on a CPU without gradients, in memory that stays in the processor's cache.
+    With tanh(x) = 2 sigmoid(2 x) - 1, one call does all four gates: the candidate's weights are
+    doubled, and the cell is kept doubled, so that
 
         cell' = sigmoid(f) * cell + 4 sigmoid(i) * (sigmoid(j) - 1/2)
         h' = (sigmoid(o) * (sigmoid(cell') - 1/2)) (2 Wp)
@@ -302,7 +274,10 @@ class PackedLayer:
         if layer.projection is not None:
             self.projection = PackedLinear(2.0 * layer.projection.detach(), None, precision)
         self.cell_width = n
-        self.least_rows = choose_least_rows(precision)
+        # A single row takes other kernels than two, which add up in another order. The short types
+        # would round that up, and later steps make more of it. With float32 it is noise, and a
+        # kernel for one row is up to three times as fast.
+        self.least_rows = 1 if precision == "fp32" else 2
         self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
         self.tile_rows = max(_LEAST_TILE_ROWS, _TILE_NUMBERS // (4 * n))
 
@@ -349,7 +324,7 @@ class PackedLayer:
         state: LayerState,
     ) -> Tuple[Tensor, LayerState]:
         """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some
-            packed rows, from a row on.
+            packed rows, by the first row and their number.
         n_rows (int): of the result."""
         n_seqs = batch_sizes[0]
         n_state_rows = round_rows(n_seqs, self.least_rows)
@@ -364,7 +339,6 @@ class PackedLayer:
             tile = read_gates(start, round_rows(_count_read(sizes, self.least_rows)))
             first = 0
             for n in sizes:
-                raise_if_stopped()
                 if n < n_running:
                     # These sequences ended with the step before.
                     last_hidden[n:n_running] = hidden[n:n_running]
@@ -383,7 +357,7 @@ class PackedLayer:
         return Y, (last_hidden, last_cell.mul_(0.5))
 
     def _step(self, gates: Tensor, cell: Tensor, scratch: Tensor) -> Tensor:
-        """Overwrites all it is given; `cell` becomes the new one. RETURNS the output."""
+        """Overwrites its arguments; `cell` becomes the new one. RETURNS the output."""
         i, f, o, j = gates.sigmoid_().chunk(4, dim=1)  # each (m, cell_width)
         cell.mul_(f).addcmul_(i, j.sub_(0.5), value=4.0)
         if self.cell_clip is not None:
@@ -398,7 +372,7 @@ class PackedLayer:
 
 
 def _tiles(batch_sizes: List[int], n_rows: int) -> Iterator[List[int]]:
-    """Group steps that follow each other: one, or as many as fit into `n_rows`."""
+    """Group consecutive steps: one, or as many as fit into `n_rows`."""
     tile: List[int] = []
     for n in batch_sizes:
         if tile and sum(tile) + n > n_rows:
@@ -422,3 +396,25 @@ def _pad_rows(X: Tensor, n_rows: int) -> Tensor:
     padded = X.new_zeros(n_rows, X.size(1))
     padded[: X.size(0)] = X
     return padded
+
+
+class TorchLSTM:
+    """An LSTM layer without clips and gradients by torch's own LSTM: on a CPU for one sequence, on
+    a GPU for any.
+
+    layer (LSTMLayer): its weights are copied.
+    dtype (torch.dtype): of the computation.
+    """
+
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
+        self.weights = [weight.detach().to(dtype) for weight in make_torch_weights(layer)]
+
+    def __call__(
+        self, X: Tensor, batch_sizes: List[int], state: LayerState
+    ) -> Tuple[Tensor, LayerState]:
+        """As `PackedLSTM`, without rows below the packed ones."""
+        # There are no gradients, but where they are switched on oneDNN takes a kernel that needs a
+        # sixth less time.
+        with torch.enable_grad():
+            Y, (hidden, cell) = run_torch_lstm(X, self.weights, batch_sizes, state)
+        return Y.float(), (hidden.float(), cell.float())

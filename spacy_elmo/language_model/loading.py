@@ -41,7 +41,7 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
 
     files (CheckpointFiles): a checkpoint of any known format.
     RETURNS (LoadedModel): the model and its vocabulary.
-    RAISES (ValueError): EL074 if it has no softmax, EL020 to EL022 if the softmax does not
+    RAISES (ValueError): EL074 if it has no softmax, EL020 and EL021 if the softmax does not
         fit, EL071 for an invalid vocabulary, EL112 if the softmax cannot be built; else as
         `read_bilm`.
     """
@@ -150,7 +150,7 @@ def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeigh
     words (List[str]): its vocabulary.
     stored (SoftmaxWeights): the other one.
     RETURNS (int): number of copied rows; 0 if one of the two has no rows.
-    RAISES (ValueError): EL020 to EL022 if the stored weights do not fit their words.
+    RAISES (ValueError): EL020 and EL021 if the stored weights do not fit their words.
     """
     if stored.words == words and get_headers(stored.state) == get_headers(softmax.state_dict()):
         load_weights(softmax, stored.state, "the stored softmax")

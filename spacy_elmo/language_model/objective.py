@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..bilm.lstm import BiLMState, LayerState
-from ..bilm.model import BiLM, encode_distinct
+from ..bilm.model import BiLM
 from .readings import LMBatch, Reading
 from .softmax import SoftmaxModule
 
@@ -108,7 +108,7 @@ class LanguageModel(nn.Module):
     def _read_all(self, batch: LMBatch, state: Optional[BiLMState]) -> Tuple[Lesson, BiLMState]:
         if state is None:
             state = self.bilm.zero_state(batch.batch_sizes[0])
-        vectors = encode_distinct(self.bilm, batch.words)
+        vectors = self.bilm.encode_words(batch.words)
         forward, f_last = self._read(batch.forward, vectors, batch.batch_sizes, state, 0)
         backward, b_last = self._read(batch.backward, vectors, batch.batch_sizes, state, 1)
         parts = [

@@ -210,7 +210,7 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     data (bytes): what `serialize_embedder` returned.
     device (torch.device): not used: Thinc's current device, which threads do not share.
     RETURNS (Embedder): the same embedder.
-    RAISES (ValueError): EL033 if the data cannot be read; EL020 to EL022 if they are of
+    RAISES (ValueError): EL033 if the data cannot be read; EL020 and EL021 if they are of
         another shape than the config, EL106 and EL114 for invalid numbers.
     """
     state = parse_tensors(data, "the saved pipeline")

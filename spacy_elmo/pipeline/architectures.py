@@ -14,7 +14,6 @@ from ..bilm.model import BiLM
 from ..checkpoints.loaders import build_bundled_loader_v1
 from ..errors import Errors
 from ..inference.embedder import Embedder
-from ..inference.modes import without_modes
 from ..layers.elmo_layers import LayersSettings, elmo_layers
 from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, static_vectors
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
@@ -241,7 +240,6 @@ def build_elmo_tok2vec_v1(
     )
 
 
-@without_modes
 def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
     """arguments (Dict[str, Any]): those of `build_elmo_v2`. learn_rate_factor (float): of the mix,
     see `MixSettings`."""

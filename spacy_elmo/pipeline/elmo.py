@@ -284,7 +284,7 @@ class Elmo(SavedPipe, Tok2Vec):
         # Thinc's torch bridge passes no learning rate scale of its own.
         scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
         layers_model.finish_update(scaled)
-        get_embedder(self.model).settle()
+        get_embedder(self.model).weights_updated()
         mix_model.finish_update(sgd)
 
     def _backprop_sent(self) -> None:

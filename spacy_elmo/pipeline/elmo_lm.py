@@ -40,6 +40,7 @@ from spacy.vocab import Vocab
 from srsly import msgpack_dumps
 
 from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
+from ..bilm.weights import add_tensors, hash_weights
 from ..checkpoints.formats import CheckpointFiles
 from ..checkpoints.native import (
     CONFIG_FILE,
@@ -51,7 +52,7 @@ from ..checkpoints.native import (
 )
 from ..errors import Errors
 from ..files import DIGESTS_FILE, find_folder, unpack
-from ..inference.embedder import add_tensors, hash_weights, warn_truncated
+from ..inference.embedder import warn_truncated
 from ..inference.threads import share_at_fork
 from ..language_model.evaluation import Scorer
 from ..language_model.loading import LoadedModel, collect_softmax, load_language_model

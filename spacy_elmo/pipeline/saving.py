@@ -56,7 +56,7 @@ class SavedPipe:
         exclude (Iterable[str]): as in `to_disk`.
         RETURNS (SelfT): itself.
         RAISES (OSError): if a file is missing.
-        RAISES (ValueError): EL116 if a file cannot be read, EL020 to EL022 if the weights have
+        RAISES (ValueError): EL116 if a file cannot be read, EL020 and EL021 if the weights have
             another shape.
         """
         folder = Path(path)
@@ -77,7 +77,7 @@ class SavedPipe:
         self: SelfT, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> SelfT:
         """bytes_data (bytes): from `to_bytes`. exclude (Iterable[str]): as in `to_disk`. RETURNS
-        (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be read, EL020 to EL022 if
+        (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be read, EL020 and EL021 if
         the weights have another shape."""
         source = f"the component '{self.name}'"
         message = unpack(bytes_data, source)

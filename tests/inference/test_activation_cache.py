@@ -1,9 +1,8 @@
-"""Layers of a frozen biLM that are kept while training."""
+"""Layers of a frozen biLM, kept while training."""
 
 import copy
 import multiprocessing
 import pickle
-import sqlite3
 
 import numpy as np
 import pytest
@@ -93,7 +92,7 @@ def test_training_reads_it_and_learns_the_same(where):
     assert n_hits == 2 * n_misses > 0
 
 
-def test_what_is_predicted_once_is_not_kept(where):
+def test_layers_predicted_once_are_not_kept(where):
     nlp = make_nlp()
     attach(nlp, make_cache(where))
     docs = [nlp.make_doc(text) for text in TEXTS]
@@ -104,12 +103,12 @@ def test_what_is_predicted_once_is_not_kept(where):
 
     list(nlp.pipe(TEXTS))
     assert [array is not None for array in kept.get(words)] == [True, False, True] + [False] * 3
-    # A dev set comes again.
+    # As a dev set is.
     list(nlp.pipe(TEXTS))
     assert [array is not None for array in kept.get(words)] == [True, False] + [True] * 4
 
 
-def test_what_is_noted_of_predictions_is_bounded(monkeypatch):
+def test_notes_of_predictions_are_bounded(monkeypatch):
     monkeypatch.setattr(activation_cache, "_N_NOTED", 10)
     kept = open_cache()
     for i in range(35):
@@ -168,7 +167,7 @@ def test_other_weights_do_not_read_it(where):
     assert_close(vectors(nlp.pipe(TEXTS)), expected)
 
 
-def test_a_file_is_gone_on_with(tmp_path):
+def test_a_file_is_read_by_a_later_run(tmp_path):
     nlp = make_nlp()
     attach(nlp, make_cache(tmp_path))
     for _ in range(2):
@@ -207,7 +206,7 @@ def test_copies_and_saved_pipelines_have_none(tmp_path):
 
 
 @given(st.lists(st.lists(st.text(), max_size=4), max_size=6))
-def test_any_words_are_told_apart(sequences):
+def test_any_words_have_their_own_entry(sequences):
     cache = open_cache()
     distinct = {tuple(words) for words in sequences if words}
     for i, words in enumerate(sorted(distinct)):
@@ -234,48 +233,16 @@ def test_it_stays_within_its_budget(where, caplog):
         assert sum(p.stat().st_size for p in (where / "cache").iterdir()) < 3e6
 
 
-def test_a_damaged_entry_is_computed_once_more(tmp_path):
-    cache = open_cache(tmp_path)
-    cache.put([["a"], ["b"]], [np.ones((1, 3), "float32"), np.ones((1, 3), "float32")])
-    (path,) = (tmp_path / "cache").glob("*.sqlite")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE layers SET data = zeroblob(12) WHERE rowid = 1")
-    connection.close()
-
-    found = cache.get([["a"], ["b"]])
-
-    assert sorted(array is None for array in found) == [False, True]
-    cache.put([["a"], ["b"]], [np.ones((1, 3), "float32"), np.ones((1, 3), "float32")])
-    assert all(array is not None for array in cache.get([["a"], ["b"]]))
-
-
-def test_a_damaged_file_is_started_over(tmp_path, caplog):
-    cache = open_cache(tmp_path)
-    cache.put([["a"]], [np.ones((1, 3), "float32")])
-    (path,) = (tmp_path / "cache").glob("*.sqlite")
-    for other in (tmp_path / "cache").glob("*-*.sqlite-*"):
-        other.unlink()
+def test_a_file_that_cannot_be_used_is_reported_and_training_continues(tmp_path, caplog):
+    folder = tmp_path / "cache"
+    open_cache(tmp_path).put([["a"]], [np.ones((1, 3), "float32")])
+    (path,) = folder.glob("*.layers")
     path.write_bytes(b"no database" * 1000)
 
-    again = open_cache(tmp_path)
-    assert "[WL007]" in caplog.text
-    assert again.get([["a"]]) == [None]
-    again.put([["a"]], [np.ones((1, 3), "float32")])
-    assert again.get([["a"]])[0] is not None
-
-
-def test_what_cannot_be_written_is_left_out(tmp_path, monkeypatch, caplog):
     cache = open_cache(tmp_path)
-    monkeypatch.setattr(activation_cache, "_TIMEOUT", 0.0)
-    (path,) = (tmp_path / "cache").glob("*.sqlite")
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        cache.put([["a"]], [np.ones((1, 3), "float32")])
-    finally:
-        other.close()
+    cache.put([["a"]], [np.ones((1, 3), "float32")])
 
-    assert "[WL008]" in caplog.text
+    assert caplog.text.count("[WL007]") == 1 and str(path) in caplog.text
     assert cache.get([["a"]]) == [None]
 
 
@@ -286,6 +253,7 @@ def _fill(folder, first):
         cache.put([words], [np.full((1, 50), i, dtype="float32")])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_several_processes_write_the_same_file(tmp_path):
     context = multiprocessing.get_context("spawn")

@@ -1,5 +1,6 @@
-"""Tasks side by side: threads that are bounded, and never in the way."""
+"""Tasks side by side, many callers at once, and forked children."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,19 +11,22 @@ import spacy
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from spacy_elmo.inference import threads as parallel
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.inference import engine as inference
+from spacy_elmo.inference import threads
+from spacy_elmo.inference.embedder import Embedder
+from spacy_elmo.inference.threads import CACHE_LOCK, LOAD_LOCK, run_parallel, share_at_fork
 
+from ..support.helpers import SHAPE, assert_close
+
+SENTENCES = [["a", "b", "c"], ["d"]]
 BUNDLED = {"@architectures": "spacy-elmo.Elmo.v2"}
 
 
-@pytest.fixture
-def no_workers(monkeypatch):
-    """As in a process that has not run anything yet."""
-    workers = []
-    monkeypatch.setattr(parallel, "_workers", workers)
-    yield
-    for jobs in workers:
-        jobs.put(None)
+def make_bilm():
+    torch.manual_seed(0)
+    return BiLM(BiLMConfig(**SHAPE))
 
 
 def test_tasks_run_without_gradients_on_one_thread_each_and_in_order():
@@ -31,38 +35,21 @@ def test_tasks_run_without_gradients_on_one_thread_each_and_in_order():
     def look(i):
         return i, torch.get_num_threads(), torch.is_grad_enabled()
 
-    found = parallel.run_parallel([lambda i=i: look(i) for i in range(7)], 3)
+    found = run_parallel([lambda i=i: look(i) for i in range(7)], 3)
 
     assert found == [(i, 1, False) for i in range(7)]
     assert torch.get_num_threads() == before
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("failing", [0, 3])
-def test_an_error_of_a_task_is_raised(failing):
+def test_an_error_of_a_task_is_raised():
     def work(i):
-        if i == failing:
+        if i == 3:
             raise ValueError("no")
 
-    before = torch.get_num_threads()
     with pytest.raises(ValueError, match="no"):
-        parallel.run_parallel([lambda i=i: work(i) for i in range(5)], 2)
-    assert torch.get_num_threads() == before
-
-
-def test_tasks_go_to_whoever_is_free():
-    workers = set()
-    both = threading.Barrier(2, timeout=60)
-
-    def work(i):
-        # The first two tasks meet: neither waits behind the other.
-        if i < 2:
-            both.wait()
-        workers.add(threading.current_thread().name)
-
-    parallel.run_parallel([lambda i=i: work(i) for i in range(2)], 2)
-
-    assert len(workers) == 2
+        run_parallel([lambda i=i: work(i) for i in range(5)], 2)
+    assert run_parallel([lambda: 1, lambda: 2], 2) == [1, 2]
 
 
 def test_no_more_threads_than_asked_for():
@@ -77,127 +64,74 @@ def test_no_more_threads_than_asked_for():
         with lock:
             running -= 1
 
-    parallel.run_parallel([work] * 8, 8)
+    run_parallel([work] * 8, 8)
     assert most > 2
     most = 0
-    parallel.run_parallel([work] * 8, 2)
+    run_parallel([work] * 8, 2)
     assert most <= 2
 
 
-def test_threads_born_meanwhile_keep_torchs_default():
+def test_threads_of_others_keep_torchs_default():
     found = []
 
-    def work():
+    def look():
         thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
         thread.start()
         thread.join()
 
     before = torch.get_num_threads()
-    parallel.run_parallel([work, work], 2)
+    run_parallel([look, look], 5)
+    look()
 
-    assert found == [before, before]
-
-
-def find_threads():
-    return {thread for thread in threading.enumerate() if thread.name.startswith("elmo")}
+    assert found == [before] * 3
 
 
-def refuse_threads(monkeypatch, n_allowed):
-    """Have the system start some threads of ours and no more."""
-    start, left = threading.Thread.start, n_allowed
-
-    def start_or_refuse(thread):
-        nonlocal left
-        if thread.name.startswith("elmo"):
-            left -= 1
-            if left < 0:
-                raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
-
-
-def look():
-    return threading.current_thread(), torch.get_num_threads()
-
-
-def test_when_no_thread_can_be_started_the_caller_works(no_workers, monkeypatch):
-    refuse_threads(monkeypatch, 0)
-    before = torch.get_num_threads()
-
-    # On one thread, as the tasks were promised.
-    found = parallel.run_parallel([look, look], 2)
-
-    assert found == [(threading.current_thread(), 1)] * 2
-    assert torch.get_num_threads() == before
-
-
-def test_when_the_second_thread_cannot_be_started_the_first_works(no_workers, monkeypatch):
-    refuse_threads(monkeypatch, 1)
-    before, found = torch.get_num_threads(), []
-    caller = threading.Thread(
-        target=lambda: found.extend(parallel.run_parallel([look] * 5, 3)), daemon=True
+def test_a_process_with_workers_comes_to_its_end():
+    code = (
+        "from spacy_elmo.inference.threads import run_parallel\n"
+        "print(run_parallel([lambda: 1, lambda: 2], 2))"
     )
-
-    caller.start()
-    caller.join(30)
-
-    assert not caller.is_alive()
-    assert len(found) == 5 and {n for _, n in found} == {1}
-    assert torch.get_num_threads() == before
-
-
-def test_there_are_no_more_threads_than_the_largest_number_asked_for(no_workers):
-    before = find_threads()
-
-    for n_threads in [*range(1, 17), *range(16, 0, -1)]:
-        parallel.run_parallel([lambda: None] * n_threads, n_threads)
-
-    assert len(find_threads() - before) == 16
-
-
-def test_callers_at_once_share_the_threads(no_workers):
-    before, found = find_threads(), []
-
-    def call(i):
-        tasks = [lambda k=k: (time.sleep(0.001), i, k)[1:] for k in range(20)]
-        found.append(parallel.run_parallel(tasks, 2) == [(i, k) for k in range(20)])
-
-    callers = [threading.Thread(target=call, args=(i,)) for i in range(8)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
-
-    assert found == [True] * 8
-    assert len(find_threads() - before) == 2
-
-
-@pytest.mark.parametrize("line", ["run()", "import atexit; atexit.register(run)"])
-def test_a_process_with_workers_comes_to_its_end(line):
-    code = f"""
-from spacy_elmo.inference.threads import run_parallel
-def run():
-    print(run_parallel([lambda: 1, lambda: 2], 2))
-{line}
-"""
     done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 2]\n", "")
 
 
-def test_threads_are_chosen_as_torch_has_them_and_one_in_a_child(monkeypatch):
-    assert parallel.choose_n_threads(3) == 3
-    assert parallel.choose_n_threads(0) == torch.get_num_threads()
+def test_the_number_of_threads_is_torchs_and_one_in_a_child(monkeypatch):
+    assert threads.choose_n_threads(3) == 3
+    assert threads.choose_n_threads(0) == torch.get_num_threads()
 
-    monkeypatch.setattr(parallel, "parent_process", lambda: object())
+    monkeypatch.setattr(threads, "parent_process", lambda: object())
 
-    assert parallel.choose_n_threads(0) == 1
-    assert parallel.choose_n_threads(2) == 2
+    assert threads.choose_n_threads(0) == 1
+    assert threads.choose_n_threads(2) == 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_many_callers_at_once(monkeypatch, n_threads):
+    monkeypatch.setattr(inference, "_LEAST_ROWS", 1)
+    bilm = make_bilm()
+    # Small: the cache changes all the time.
+    embedder = Embedder(bilm, n_threads=n_threads, word_cache=5, batch_tokens=20)
+    texts = [[[f"w{(i + k) % 9}" for k in range(1 + i % 7)] for i in range(9)]] * 6
+    expected = Embedder(bilm, n_threads=1).embed(texts[0])
+    found = [None] * len(texts)
+
+    def embed(i):
+        for _ in range(3):
+            found[i] = embedder.embed(texts[i])
+
+    callers = [threading.Thread(target=embed, args=(i,)) for i in range(len(texts))]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+
+    for arrays in found:
+        assert_close(arrays, expected, 1e-6)
 
 
 class Noted(TorchDispatchMode):
-    """Note what torch does in the calling thread."""
+    """Note torch's operations in the calling thread."""
 
     def __init__(self):
         super().__init__()
@@ -208,21 +142,114 @@ class Noted(TorchDispatchMode):
         return operator(*args, **(kwargs or {}))
 
 
-def test_a_short_text_does_not_wake_torch_s_own_threads():
-    """Once begun, they wait for more work with a processor in their hands, and the two directions
-    need both. torch begins them for an index from 3,000 numbers on, for a copy from 32,768."""
+def test_a_short_text_does_not_wake_torchs_own_threads():
+    """Once started, they wait for more work on a processor that the two directions need. torch
+    starts them for an index from 3,000 numbers on, for a copy from 32,768."""
     nlp = spacy.blank("en")
     elmo = nlp.add_pipe("elmo", config={"model": {**BUNDLED, "n_threads": 2}})
     doc = nlp.make_doc(" ".join(["The quick brown fox jumped over the lazy dog ."] * 12))
 
-    # Begins the engine. After it, all words are new, then known.
+    # Builds the engine. After it, all words are new, then known.
     elmo(nlp.make_doc("Ham"))
-    with Noted() as noted:
-        elmo(doc)
-    assert not noted.names & {"index", "index_put_", "_index_put_impl_"}
+    for avoided in ({"index", "index_put_"}, {"index", "index_put_", "clone", "copy_", "cat"}):
+        with Noted() as noted:
+            elmo(doc)
+        assert not noted.names & avoided
+        assert {"index_select", "index_copy_"} <= noted.names
 
-    with Noted() as noted:
-        elmo(doc)
 
-    assert "index_select" in noted.names and "index_copy_" in noted.names
-    assert not noted.names & {"index", "index_put_", "_index_put_impl_", "clone", "copy_", "cat"}
+# ---- forks
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+def run_child(work, seconds=60):
+    """Whether work comes to its end, in a forked child, and is true."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        except BaseException:
+            os._exit(2)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status == 0
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return False
+
+
+def are_free():
+    """Whether another thread gets the locks."""
+    found = []
+
+    def take():
+        for lock in (LOAD_LOCK, CACHE_LOCK):
+            found.append(lock.acquire(timeout=10))
+            lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join(30)
+    return found == [True, True]
+
+
+class Failing:
+    def prepare(self):
+        raise ValueError("no")
+
+
+@needs_fork
+def test_an_object_that_cannot_be_prepared_does_no_harm():
+    failing = Failing()
+    share_at_fork(failing)
+
+    assert run_child(lambda: are_free() and torch.get_num_threads() == 1)
+    assert are_free()
+
+
+@needs_fork
+def test_a_fork_prepares_an_embedder_before():
+    calls = []
+
+    def load(bilm):
+        calls.append(os.getpid())
+
+    embedder = Embedder(make_bilm(), loader=load)
+
+    assert run_child(lambda: len(embedder.embed(SENTENCES)) == 2)
+    assert calls == [os.getpid()]
+
+
+@needs_fork
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_children_compute_while_the_parents_threads_do(n_threads):
+    bilm = make_bilm()
+    expected = Embedder(bilm).embed(SENTENCES)
+    embedder = Embedder(bilm, word_cache=3, n_threads=n_threads)
+    is_over, errors = threading.Event(), []
+
+    def predict():
+        try:
+            while not is_over.is_set():
+                assert_close(embedder.embed(SENTENCES), expected, 1e-6)
+        except BaseException as err:
+            errors.append(err)
+
+    def is_exact():
+        assert_close(embedder.embed(SENTENCES), expected, 1e-6)
+        return True
+
+    callers = [threading.Thread(target=predict) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    try:
+        assert all(run_child(is_exact) for _ in range(8))
+    finally:
+        is_over.set()
+        for caller in callers:
+            caller.join(60)
+    assert not errors

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm import LSTMLayer, run_layer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.language_model.evaluation import Perplexity, Scorer, measure
@@ -17,7 +16,6 @@ from spacy_elmo.language_model.softmax import Softmax
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 
 from ..support.helpers import SHAPE
-from ..support.packed_oracle import run_packed
 
 WORDS = ["a", "b", "c", "d"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
@@ -58,34 +56,6 @@ def test_what_is_read_are_the_layers_of_the_embedder():
 
 
 @pytest.mark.parametrize("projection", [True, False])
-@pytest.mark.parametrize("clip", [None, 0.3])
-def test_the_layer_for_training_is_the_oracles_and_has_its_gradient(projection, clip):
-    torch.manual_seed(0)
-    config = BiLMConfig(
-        width=8, cell_width=5 if projection else 4, projection=projection,
-        cell_clip=clip, proj_clip=clip,
-    )  # fmt: skip
-    layer = LSTMLayer(config).double()
-    n_cells, batch_sizes = config.cell_width, [3, 3, 2, 1]
-    X = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
-    hidden = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    cell = torch.randn(3, n_cells, dtype=torch.float64, requires_grad=True)
-    weights = [layer.weight, layer.bias]
-    if projection:
-        weights.append(layer.projection)
-
-    def run(X, hidden, cell, weight, bias, projection=None):
-        Y, last = run_layer(X, weight, bias, projection, (hidden, cell), batch_sizes, clip, clip)
-        return (Y, *last)
-
-    Y, h, c = run(X, hidden, cell, *weights)
-    for found, expected in zip((Y, h, c), run_packed(layer, X, batch_sizes, (hidden, cell))):
-        torch.testing.assert_close(found, expected)
-    if clip is not None:
-        assert (c.abs() == clip).any()
-    assert torch.autograd.gradcheck(run, (X, hidden, cell, *weights))
-
-
 def test_gradients_reach_every_weight():
     model = make_model()
 

@@ -9,7 +9,7 @@ from torch.backends import cudnn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.inference.torch_lstm import FusedLayer
+from spacy_elmo.inference.packed_layers import TorchLSTM
 from spacy_elmo.layers import torch_shim
 from spacy_elmo.layers.elmo_layers import get_embedder
 
@@ -35,7 +35,7 @@ def test_a_mac_with_a_gpu_computes_on_its_processor(monkeypatch, tmp_path):
 
 @pytest.fixture
 def layer():
-    return FusedLayer(LSTMLayer(BiLMConfig(**SHAPE)).requires_grad_(False), torch.float32)
+    return TorchLSTM(LSTMLayer(BiLMConfig(**SHAPE)).requires_grad_(False), torch.float32)
 
 
 def run(layer):
