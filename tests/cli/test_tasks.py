@@ -5,14 +5,11 @@ from html import escape
 
 import pytest
 import spacy
-from spacy.cli import app
 from spacy.tokens import Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
-from typer.testing import CliRunner
 
 from spacy_elmo.explore.sections import describe_answers
-from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.tasks.qa.answers import set_gold
 
 from ..support.helpers import make_nlp
@@ -82,15 +79,6 @@ def test_all_is_printed_and_drawn(folder, tmp_path):
     assert text.count("Sam") > 5
 
 
-def test_a_piped_text_is_utf8_whatever_the_system_has(folder):
-    runner, command = CliRunner(charset="latin-1"), ["elmo", "tasks", str(folder), "-"]
-    read = runner.invoke(app, command, input="\ufeffSäm gave him ham .\n".encode())
-    assert read.exit_code == 0 and "Säm" in read.output
-    refused = runner.invoke(app, command, input=b"S\xe4m gave him ham .")
-    assert refused.exit_code == 1 and "EL155" in refused.output
-    assert "EL157" in runner.invoke(app, command, input=b"").output
-
-
 @pytest.mark.parametrize("threshold", [1.0, 0.0])
 def test_an_answer_is_drawn_in_its_text(folder, threshold):
     nlp = spacy.load(folder)
@@ -104,40 +92,6 @@ def test_an_answer_is_drawn_in_its_text(folder, threshold):
         (marked,) = re.findall(r"<mark[^>]*>\s*(.*?)\s*<span[^>]*>(.*?)</span>", section.html)
         assert marked == (escape(answer.text), f"{answer.probability:.0%}")
         assert "<b>" not in section.html
-
-
-def test_all_tasks_share_one_pass_of_elmo(folder, monkeypatch):
-    nlp = spacy.load(folder)
-    calls = []
-
-    def count(self, docs):
-        docs = list(docs)
-        calls.append(len(docs))
-        return predict(self, docs)
-
-    predict = Elmo.predict
-    monkeypatch.setattr(Elmo, "predict", count)
-    nlp(TEXT)
-
-    assert calls == [1]
-    assert len(nlp.get_pipe("elmo").listening_components) == 7
-
-
-def test_chains_are_those_of_the_component(tmp_path):
-    nlp = make_nlp()
-    config = {"model": MODELS["elmo_coref"], "prefix": "chains"}
-    nlp.add_pipe("elmo_coref", config=config)
-    doc = nlp.make_doc(TEXT)
-    doc.spans["chains_1"] = [doc[0:1], doc[2:3]]
-    optimizer = nlp.initialize(lambda: [Example(doc.copy(), doc)])
-    optimizer.learn_rate = 0.02
-    for _ in range(40):
-        nlp.update([Example(nlp.make_doc(TEXT), doc)], sgd=optimizer)
-    nlp.to_disk(tmp_path)
-
-    printed = run("elmo", "tasks", tmp_path, TEXT)
-
-    assert "Chains 'chains'" in printed and "Sam = him" in printed
 
 
 def test_components_of_pairs_need_no_sentences(tmp_path):

@@ -2,11 +2,10 @@
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.coref.clusters import find_groups, get_chains, set_clusters
-from spacy_elmo.tasks.shared.corpora import build_coref_corpus_v1
 
 from ..support.helpers import SHARED
 
@@ -122,15 +121,6 @@ def make_mentions(*entities):
     return "# newdoc\n" + "".join(lines)
 
 
-def test_what_is_not_annotated_is_nothing(tmp_path):
-    (doc,) = read(tmp_path, "ontogum", make_mentions("Entity=(1)", "_"))
-    assert [(t.lemma_, t.tag_, t.pos_, t.dep_) for t in doc] == [("", "", "", "")] * 2
-
-    underscore = make_mentions("Entity=(1)").replace("\tx\t_", "\t_\t_")
-    (doc,) = read(tmp_path, "ontogum", underscore)
-    assert (doc[0].text, doc[0].lemma_) == ("_", "_")
-
-
 def test_a_mention_in_parts_is_one(tmp_path):
     text = make_mentions(
         "Entity=(e1[1/2]-person",
@@ -172,30 +162,6 @@ def test_the_published_files_are_read_whole(name, path, expected):
         pytest.skip("needs ../shared")
     counts = count(list(task_readers.get(name)(spacy.blank("en"), path)))
     assert [n for n, other in zip(counts, expected) if other] == [n for n in expected if n]
-
-
-@pytest.fixture
-def corpus_path(tmp_path):
-    (doc, _) = read(tmp_path, "ontogum", CONLLU)
-    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
-    return tmp_path / "x.spacy"
-
-
-def test_the_corpus_has_whole_docs_with_the_words_of_the_data(corpus_path):
-    (example,) = build_coref_corpus_v1(corpus_path)(spacy.blank("en"))
-    assert [t.text for t in example.predicted] == [t.text for t in example.reference]
-    assert len(list(example.predicted.sents)) == 2
-    assert not example.predicted.spans and not example.predicted.has_annotation("DEP")
-    assert len(get_chains(example.reference)) == 2
-
-
-def test_the_corpus_has_the_tokenizer_s_words_if_asked(corpus_path):
-    read_corpus = build_coref_corpus_v1(corpus_path, gold_tokens=False, sentences=False)
-    nlp = spacy.blank("xx")
-    nlp.tokenizer = spacy.tokenizer.Tokenizer(nlp.vocab)
-    (example,) = read_corpus(nlp)
-    assert [t.text for t in example.predicted] == ["Don't", "like", "Sam's", "ham,", "Sam.", "It"]
-    assert not example.predicted.has_annotation("SENT_START")
 
 
 def test_groups_are_numbered_and_replaced():

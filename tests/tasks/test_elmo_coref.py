@@ -5,16 +5,12 @@ import re
 import numpy as np
 import pytest
 import spacy
-from hypothesis import given
-from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.tasks.coref.clusters import (
     SCORES,
-    find_groups,
-    get_chains,
     make_display,
     render_chains,
     score_coref,
@@ -63,45 +59,6 @@ def test_clusters_are_span_groups(nlp):
     assert texts(doc.spans.values()) == texts(doc._.coref_chains) == CHAINS
 
 
-def test_groups_of_an_earlier_run_go(nlp):
-    doc = Doc(nlp.vocab, words=WORDS)
-    for i in (1, 2, 3, 12):
-        doc.spans[f"coref_clusters_{i}"] = [doc[:1]]
-    doc.spans["other"] = [doc[:1]]
-    nlp(doc)
-
-    assert {*doc.spans} == {"coref_clusters_1", "coref_clusters_2", "other"}
-
-
-def test_another_prefix_is_kept_apart(nlp):
-    other = spacy.blank("en")
-    add(other, prefix="chain")
-    gold = make_gold(nlp, "elmo_coref", 12)
-    for doc in gold:
-        for name in find_groups(doc):
-            doc.spans[name.replace("coref_clusters", "chain")] = doc.spans.pop(name)
-    train(other, gold, 60)
-    examples = make_examples(other, gold)
-
-    assert other.evaluate(examples)["coref_f"] > 0.8
-    doc = max(other.pipe(doc.copy() for doc in gold), key=lambda doc: len(doc.spans))
-    assert "chain_1" in doc.spans and all(name.startswith("chain_") for name in doc.spans)
-    assert len(get_chains(doc, "chain")) == len(doc.spans) and doc._.coref_chains == []
-
-
-def test_single_mentions_are_chains_if_the_data_has_them():
-    nlp = spacy.blank("en")
-    add(nlp, singletons=True)
-    gold = make_gold(nlp, "elmo_coref", 40)
-    for doc in gold:
-        found = [[t.i for t in doc if t.text == word] for word in ("Sam", "eggs")]
-        set_gold_clusters(doc, [[(i, i + 1) for i in cluster] for cluster in found if cluster])
-    train(nlp, gold, 60)
-    doc = nlp(Doc(nlp.vocab, words=["Sam", "ham", "eggs", "like", "Sam"]))
-
-    assert texts(doc._.coref_chains) == [["Sam", "Sam"], ["eggs"]]
-
-
 def test_settings_may_be_overridden_where_a_pipeline_is_loaded(tmp_path):
     nlp = spacy.blank("en")
     add(nlp, mention_weight=0.5)
@@ -130,7 +87,7 @@ def test_data_whose_mentions_are_too_long_is_told():
     model = {**RANKER, "tok2vec": HASHED}
     initialize(add(nlp, model={**model, "max_span": 2}), nlp, doc)
     nlp.remove_pipe("elmo_coref")
-    with pytest.warns(UserWarning, match="WL042.*'elmo_coref'.* max_span = 1`: 1 of 2"):
+    with pytest.warns(UserWarning, match="WL042.*longer than `max_span = 1`: 1 of 2"):
         initialize(add(nlp, model={**model, "max_span": 1}), nlp, doc)
 
 
@@ -153,7 +110,7 @@ def test_docs_that_say_nothing_are_not_learned_from(nlp, pipe):
     assert not np.isnan(gradient[2].links).any()
 
 
-@given(st.lists(st.booleans(), min_size=7, max_size=7))
+@pytest.mark.parametrize("spaces", [[True] * 7, [False] * 7, [True, False] * 3 + [True]])
 def test_gold_is_found_whatever_spaces_are_between(spaces):
     nlp = spacy.blank("en")
     pipe = add(nlp)
@@ -183,17 +140,6 @@ def test_an_empty_group_says_that_there_is_no_chain(nlp):
     assert scores["coref_f"] == 0 == scores["coref_mentions_p"]
     assert set(SCORES) <= {*nlp.evaluate(make_examples(nlp, [unsaid]))}
     assert nlp.evaluate(make_examples(nlp, [unsaid]))["coref_f"] is None
-
-
-def test_mentions_that_overlap_nest_or_are_long_are_no_obstacle(nlp):
-    clusters = [[(0, 2), (1, 3)], [(0, 1), (4, 5)], [(0, 6), (5, 7)], [(1, 2), (1, 2), (2, 4)]]
-    gold = make_doc(nlp, *clusters)
-    losses = [nlp.update(make_examples(nlp, [gold]), sgd=False)["elmo_coref"] for _ in range(2)]
-    assert np.isfinite(losses).all()
-    example = make_examples(nlp, [gold])[0]
-    example.predicted = gold.copy()
-    scores = score_coref([example])
-    assert scores["coref_mentions_f"] == 1 and scores["coref_f"] == pytest.approx(1)
 
 
 def test_gold_mentions_of_other_tokens_are_said(nlp, pipe):
@@ -239,11 +185,3 @@ def test_chains_are_drawn_in_colours(nlp):
     colors = display["options"]["colors"].values()
     assert len({*colors}) == 2 and all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors)
     assert all(html.count(color) >= 2 for color in colors)
-
-
-def test_markup_in_a_chain_is_drawn_as_text(nlp):
-    doc = make_doc(nlp, [(0, 1), (2, 3)], words=["<img/src=x>", "is", "<img/src=x>"])
-
-    html = render_chains(doc)
-
-    assert "<img" not in html and html.count("1 &lt;img/src=x&gt;") == 2

@@ -6,12 +6,10 @@ import lzma
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_elmo.tasks.qa.answers import (
     Ranking,
-    get_gold,
     normalize_answer,
     score_exact,
     score_f1,
@@ -19,10 +17,7 @@ from spacy_elmo.tasks.qa.answers import (
     set_answers,
 )
 from spacy_elmo.tasks.qa.spans import Ranked
-from spacy_elmo.tasks.qa.squad import read_paragraphs, read_squad
-from spacy_elmo.tasks.shared.corpora import SpanCorpus
-
-from ..support.helpers import SHARED
+from spacy_elmo.tasks.qa.squad import read_squad
 
 CONTEXT = " In 1896 the games,\n  held in Athens, had 241 athletes."
 
@@ -74,24 +69,6 @@ def test_questions_become_docs(tmp_path):
         assert doc.spans["question"][0].text.endswith("?")
 
 
-def test_docs_survive_files_and_corpora(tmp_path):
-    path = make_file(tmp_path, ask("When?", "189"), ask("Why?"))
-    nlp = spacy.blank("en")
-    data = DocBin(docs=read(path)).to_bytes()
-    references = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
-
-    def examples(nlp):
-        return (Example(nlp.make_doc(doc.text), doc) for doc in references)
-
-    answered, unanswered = SpanCorpus(examples, ["question", "context"], True)(nlp)
-    assert get_gold(answered).texts == ["189"]
-    assert [answered.predicted[start:end].text for start, end in get_gold(answered).places] == [
-        "1896"
-    ]
-    assert get_gold(unanswered) == ([], [])
-    assert "answers" not in answered.predicted.spans
-
-
 def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
     wrong_place = {"answer_start": 0, "text": "Athens"}
     path = make_file(
@@ -109,13 +86,6 @@ def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
     (record,) = caplog.records
     assert "WL041" in record.message and "inside of a token: 1 (" in record.message
     assert "not in their context: 1 (" in record.message and "all: 4." in record.message
-
-
-def test_the_nearest_place_is_taken(tmp_path):
-    context = "a b a b a"
-    question = {"id": "a", "question": "?", "answers": [{"answer_start": 5, "text": "a"}]}
-    (doc,) = read(make_file(tmp_path, question, context=context))
-    assert [span.start for span in doc.spans["answers"]] == [doc.spans["context"][0].start + 2]
 
 
 @pytest.mark.parametrize(
@@ -196,13 +166,6 @@ def test_wrong_shares_are_said(tmp_path, parts):
         read(make_articles(tmp_path), part="dev", parts=parts)
 
 
-def test_wrong_parts_are_said(tmp_path):
-    with pytest.raises(ValueError, match="EL017.*train, dev, test"):
-        read(make_articles(tmp_path), part="valid")
-    with pytest.raises(ValueError, match="EL191.*negatives = 2"):
-        read(make_articles(tmp_path), negatives=2.0)
-
-
 def test_contexts_of_another_file_are_left_out(tmp_path):
     path = make_articles(tmp_path)
     data = json.loads(path.read_text())
@@ -238,19 +201,6 @@ def test_the_nearest_paragraph_is_asked(tmp_path):
     path = write(tmp_path, {"data": [{"title": "x", "paragraphs": paragraphs}]})
     docs = read(path, negatives=1.0)
     assert [doc.spans["context"][0].text for doc in docs] == contexts[:2]
-
-
-@pytest.mark.skipif(not (SHARED / "data" / "tasks" / "qa").is_dir(), reason="needs ../shared")
-@pytest.mark.slow
-def test_squad_and_xquad_are_read():
-    folder = SHARED / "data" / "tasks" / "qa"
-    xquad = folder / "xquad_en" / "xquad.en.json.xz"
-    squad = folder / "squad11_dev_rebuilt" / "dev-v1.1.rebuilt.json.xz"
-    paragraphs = read_paragraphs(squad)
-    assert len(paragraphs) == 2067 and sum(len(p.questions) for p in paragraphs) == 10570
-    # All of XQuAD's paragraphs are SQuAD's, from all of its articles.
-    assert {p.title for p in paragraphs} == {p.title for p in read_paragraphs(xquad)}
-    assert len(read(xquad)) == 1190 and len(read(squad, without=str(xquad))) == 10570 - 1190
 
 
 # ---- scores

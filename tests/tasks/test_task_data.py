@@ -92,33 +92,12 @@ def test_conll2003_is_read_by_sentences_and_by_documents(tmp_path):
     assert [t.text for t in docs[0]][4] == "#"
 
 
-def test_comments_are_no_words(tmp_path):
-    text = "# newdoc id = x\n# sent_id = x-1\n#\tO\nRome\tB-place\n\t\n# sent_id = x-2\nHi\tO\n"
-    (doc,) = read(tmp_path, "conll2003", text, joined=True)
-
-    assert [token.text for token in doc] == ["#", "Rome", "Hi"]
-    assert describe(doc.ents) == [(1, 2, "place")]
-
-
 def test_a_space_of_another_kind_is_part_of_a_word(tmp_path):
     lines = ["Er O", "zahlt  O", "10\u00a0000 B-MISC", "Euro\u3000 I-MISC"]
     for separated in (lines, ["\t".join(line.rsplit(maxsplit=1)) for line in lines[:3]]):
         (doc,) = read(tmp_path, "conll2003", "\n".join(separated))
         assert [token.text.strip() for token in doc][:3] == ["Er", "zahlt", "10\u00a0000"]
         assert doc.ents[0].start == 2
-
-
-def test_a_tab_in_a_text_of_a_pair_is_said(tmp_path):
-    text = "gold_label\tsentence1\tsentence2\nneutral\tA man\truns.\tThe dog barks.\n"
-    with pytest.raises(ValueError, match="EL197.*Line 2.*columns: 4, the first line names 3"):
-        read(tmp_path, "snli", text)
-
-
-def test_comments_may_end_like_a_tag_and_words_may_be_spaces(tmp_path):
-    text = "# text = My type is O\nMy\tO\n\u00a0\tO\ntype\tB-LOC\nis\tO\nO\tO\n"
-    (doc,) = read(tmp_path, "conll2003", text)
-    assert [token.text for token in doc] == ["My", "\u00a0", "type", "is", "O"]
-    assert describe(doc.ents) == [(2, 3, "LOC")]
 
 
 def test_numbers_in_place_of_words_are_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Published formats of semantic roles."""
+"""Readers of semantic roles."""
 
 import pytest
 import spacy
@@ -7,7 +7,7 @@ from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.srl.frames import read_frames
 from spacy_elmo.tasks.srl.readers import read_brackets
 
-from ...support.toy_roles import read as read_doc
+from ..support.toy_roles import read as read_doc
 
 PROPBANK = """# sent_id = weblog-a-0001
 0\tBush\tPROPN\tNNP\t-\t-\t(ARG0*)\t*

@@ -1,19 +1,14 @@
-"""The component: trained, saved, copied, and on bad input."""
+"""The component elmo_srl."""
 
 import copy
-import re
 
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.shared.corpora import build_span_corpus_v1
-from spacy_elmo.tasks.srl.network import Clause
-
-from ...support.helpers import make_nlp
-from ...support.toy_roles import (
+from ..support.helpers import make_nlp
+from ..support.toy_roles import (
     LISTENER,
     PLAIN,
     add_srl,
@@ -42,10 +37,6 @@ def trained():
 @pytest.fixture
 def nlp():
     return spacy.blank("en")
-
-
-def describe(nlp, texts=TEXTS, **settings):
-    return [read(doc) for doc in nlp.pipe(texts, **settings)]
 
 
 def test_it_learns_predicates_and_roles(trained):
@@ -79,17 +70,6 @@ def test_given_predicates_are_used(trained):
     assert read(nlp(doc)) == []
 
 
-def test_given_predicates_come_from_a_corpus(trained, tmp_path):
-    nlp = copy.deepcopy(trained)
-    nlp.get_pipe("elmo_srl").predicates = "given"
-    nlp.get_pipe("elmo_srl").threshold = 1 - 1e-12
-    DocBin(docs=make_corpus(nlp.vocab, seed=1)).to_disk(tmp_path / "x.spacy")
-    corpus = build_span_corpus_v1(tmp_path / "x.spacy", ["srl_predicates"])
-    scores = nlp.evaluate(list(corpus(nlp)))
-
-    assert scores["srl_predicate_f"] == 1 and scores["srl_f"] > 0.9
-
-
 def test_given_predicates_that_are_not_there_are_said(trained):
     nlp = copy.deepcopy(trained)
     nlp.get_pipe("elmo_srl").predicates = "given"
@@ -109,36 +89,11 @@ def test_an_earlier_run_leaves_nothing(trained):
     assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
 
 
-def test_labels_can_be_given(nlp):
-    srl = add_srl(nlp)
-    examples = make_examples(make_corpus(nlp.vocab))
-    nlp.config["initialize"]["components"] = {"elmo_srl": {"labels": ["A0", "A9"]}}
-    optimizer = nlp.initialize(lambda: examples)
-    with pytest.warns(UserWarning, match="WL034") as warned:
-        losses = nlp.update(examples, sgd=optimizer)
-
-    # Older versions of spaCy's packages warn of other things, too.
-    told = [warning for warning in warned if "WL034" in str(warning.message)]
-    labels = {re.search("WL034.*role '(.*?)'", str(warning.message))[1] for warning in told}
-    assert labels == {"A1", "R-A1"}
-    assert srl.labels == ("A0", "A9") and srl.label_data == ["A0", "A9"]
-    assert losses["elmo_srl"] > 0
-
-
 def test_the_predicate_s_label_is_no_role(nlp):
     srl = add_srl(nlp)
     with pytest.raises(ValueError, match="EL193.*elmo_srl"):
         srl.add_label("V")
     assert srl.labels == ()
-
-
-def test_a_component_that_was_never_trained_says_so(nlp):
-    add_srl(nlp)
-    assert nlp("")._.elmo_srl == []
-    with pytest.raises(ValueError, match="EL190"):
-        nlp("Bob eats .")
-    with pytest.raises(ValueError, match="EL190"):
-        nlp.update(make_examples([make_doc(nlp.vocab, "Bob")]))
 
 
 def test_data_without_roles_is_said(nlp):
@@ -189,14 +144,6 @@ def test_the_loss_has_its_gradient(trained):
             assert dX[place] == pytest.approx((losses[0] - losses[1]) / 0.02, rel=0.02, abs=1e-5)
 
 
-def test_gold_without_a_predicate_is_said(trained):
-    doc = make_doc(trained.vocab, "Bob eats ham .")
-    doc.spans["srl_1"] = [Span(doc, 0, 1, label="A0")]
-    for use in (trained.evaluate, trained.update):
-        with pytest.raises(ValueError, match="EL200"):
-            use(make_examples([doc]))
-
-
 def test_thresholds_at_their_limits_choose_all_words_or_none(trained, monkeypatch):
     srl, text = trained.get_pipe("elmo_srl"), "Bob eats\n\ngreen  eggs ."
     monkeypatch.setattr(srl, "threshold", 1.0)
@@ -206,27 +153,3 @@ def test_thresholds_at_their_limits_choose_all_words_or_none(trained, monkeypatc
     assert [str(frame.predicate) for frame in frames] == ["Bob", "eats", "green", "eggs", "."]
     spans = [span for frame in frames for _, span in frame.arguments]
     assert spans and not any(span[0].is_space or span[-1].is_space for span in spans)
-
-
-def test_roles_begin_and_end_with_words(trained):
-    srl, doc = trained.get_pipe("elmo_srl"), trained.make_doc("Bob eats \n\n ham \n\n . \n")
-    clause = Clause(0, 0, len(doc), (1, 2))
-    first = 3 + 2 * srl.labels.index("A1")
-    frames = []
-    for start, end in ((2, 5), (2, 3)):
-        tags = [0, 1, *[0] * (len(doc) - 2)]
-        tags[start:end] = [first, *[first + 1] * (end - start - 1)]
-        srl.set_annotations([doc], [[(clause, tags)]])
-        frames.append([(label, str(span)) for label, span in doc._.elmo_srl[0].arguments])
-    assert frames == [[("A1", "ham")], []]
-
-
-def test_many_docs_are_read_in_parts(trained, monkeypatch):
-    expected = describe(trained, TEXTS * 3)
-    srl, sizes = trained.get_pipe("elmo_srl"), []
-    predict = srl._predict
-    monkeypatch.setattr("spacy_elmo.tasks.srl.elmo_srl._MOST_TOKENS", 10)
-    monkeypatch.setattr(srl, "_predict", lambda docs: (sizes.append(docs), predict(docs))[1])
-
-    assert describe(trained, TEXTS * 3) == expected
-    assert len(sizes) > 3 and all(len(s) == 1 or sum(map(len, s)) <= 10 for s in sizes)
