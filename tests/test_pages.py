@@ -34,6 +34,7 @@ from .support.pages import (
     find_links,
     read_page,
 )
+from .support.toy import make_options, make_weights, write_model
 from .support.toy_corpora import make_docs
 from .support.toy_pipelines import write_trained_pipeline, write_vectors_pipeline
 from .support.toy_task_data import make_squad
@@ -72,28 +73,36 @@ TASK_DATA = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path, toy_folder, monkeypatch):
-    """A working directory with the files that the pages name."""
-    (tmp_path / "path" / "to").mkdir(parents=True)
-    shutil.copytree(toy_folder, tmp_path / "path" / "to" / "weights")
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """The files that the pages name."""
+    folder = tmp_path_factory.mktemp("pages")
+    options = make_options()
+    write_model(folder / "path/to/weights", options, make_weights(options))
     lines = {"": "I like green eggs. The Bank does not!\n", "korean": "항구에 배가 들어왔다 .\n"}
     for place, line in lines.items():
         for name in ("text", "heldout"):
-            (tmp_path / place / name).mkdir(parents=True)
-            (tmp_path / place / name / "x.txt").write_text(line * 30, "utf-8")
-    (tmp_path / "sentences.txt").write_text("I like green eggs .\n" * 30)
-    write_trained_pipeline(tmp_path / "en_core_web_sm")
-    write_vectors_pipeline(tmp_path / "en_core_web_md")
-    write_wordnet(tmp_path / "wordnet/dict")
+            (folder / place / name).mkdir(parents=True)
+            (folder / place / name / "x.txt").write_text(line * 30, "utf-8")
+    (folder / "sentences.txt").write_text("I like green eggs .\n" * 30)
+    write_trained_pipeline(folder / "en_core_web_sm")
+    write_vectors_pipeline(folder / "en_core_web_md")
+    write_wordnet(folder / "wordnet/dict")
     for name in ("semcor", "held_out"):
-        srsly.write_jsonl(tmp_path / f"{name}.jsonl", make_lines())
-    (tmp_path / "corpus").mkdir()
+        srsly.write_jsonl(folder / f"{name}.jsonl", make_lines())
+    (folder / "corpus").mkdir()
     for i, name in enumerate(("train", "dev", "test")):
-        DocBin(docs=make_docs(20, i)).to_disk(tmp_path / f"corpus/{name}.spacy")
-        shutil.copy(tmp_path / f"corpus/{name}.spacy", tmp_path)
+        DocBin(docs=make_docs(20, i)).to_disk(folder / f"corpus/{name}.spacy")
+        shutil.copy(folder / f"corpus/{name}.spacy", folder)
     for name, content in TASK_DATA.items():
-        (tmp_path / name).write_text(content)
+        (folder / name).write_text(content)
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path, monkeypatch):
+    """A working directory with these files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
