@@ -100,11 +100,10 @@ class Errors(metaclass=ErrorsWithCodes):
     EL161 = "spaCy has no language '{lang}', only: {known}. For any other, take 'xx'."
     EL197 = "Line {line} of '{path}' cannot be read: {problem}."
     EL328 = (
-        "A process that cuts text ended with exit code {code}. Below 0, it was killed, as by a "
-        "system that is out of memory: checkpoints are kept, start the same command again with "
-        "`--resume`, and with fewer processes (`--corpus.n_workers`). Else, what it printed says "
-        'why; a script that starts processes needs the line `if __name__ == "__main__":`, or '
-        "[corpus] n_workers = 0."
+        "A process that cuts text ended. If it was killed, as by a system that is out of memory: "
+        "checkpoints are kept, start the same command again with `--resume`, and with fewer "
+        "processes (`--corpus.n_workers`). Else, what it printed says why; a script that starts "
+        'processes needs the line `if __name__ == "__main__":`, or [corpus] n_workers = 0.'
     )
     # Components
     EL001 = (

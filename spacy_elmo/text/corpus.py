@@ -15,11 +15,10 @@ import numpy as np
 from ..errors import Errors, Warnings
 from ..files import atomic_file
 from ..registry import corpus_readers
-from .cutting import Cutter
+from .cutting import Chunk, Cutter, cut_all
 from .formats import read_text
 from .languages import make_tokenizer
 from .text_files import BOM, decode, find_files, get_format, is_hidden
-from .workers import Chunk, cut_all
 
 logger = logging.getLogger("spacy_elmo")
 

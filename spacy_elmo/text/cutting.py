@@ -1,13 +1,19 @@
-"""Texts -> sequences of words: tokenizing, sentence ends and windows. No annotation is read."""
+"""Texts -> sequences of words: tokenizing, sentence ends, windows, worker processes. No annotation
+is read."""
 
 import re
-from typing import Any, Callable, Iterator, List, Sequence
+from collections import deque
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 
-from ..utils import require_known, require_least
+from ..errors import Errors
+from ..utils import end_with_parent, require_known, require_least
 
 CUTS = ("sentences", "lines", "windows")
 
@@ -18,6 +24,8 @@ FINAL = frozenset(
 # May follow sentence-final punctuation, and belongs to the sentence.
 CLOSING = frozenset("\"'”’»)]}›」』）】")
 
+# Pending chunks for each worker: enough that none has to wait, few enough for memory.
+_CHUNKS_AHEAD = 8
 # Words that a tokenizer may know, about 100 bytes each.
 _MAX_WORDS = 100_000
 # Texts between spaces whose tokens a tokenizer may remember. With spaCy's 10,000, a fourth of a
@@ -40,6 +48,14 @@ _PLACES = [
         r"\s",
     )
 ]
+
+
+class Chunk(NamedTuple):
+    """Texts that follow each other in a file, and the number of chunks before them over all
+    epochs."""
+
+    texts: List[str]
+    number: int
 
 
 class Cutter:
@@ -119,6 +135,52 @@ class Cutter:
         if hasattr(tokenizer, "max_cache_size"):
             tokenizer.max_cache_size = _MAX_CACHE
         return tokenizer
+
+
+def cut_all(
+    chunks: Iterator[Tuple[Chunk, Any]],
+    make_cutter: Callable[[], Cutter],
+    n_workers: int,
+) -> Iterator[Tuple[List[List[str]], Any]]:
+    """Cut a stream of chunks, in order, in this process or in worker processes.
+
+    chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
+    make_cutter (Callable[[], Cutter]): picklable.
+    n_workers (int): processes; 0 to cut in this one.
+    YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
+    RAISES (ValueError): EL328 if a process ends.
+    """
+    if n_workers == 0:
+        cutter = make_cutter()
+        for chunk, position in chunks:
+            yield cutter(chunk.texts, chunk.number), position
+        return
+    # Spawned, without torch's threads and the parent's memory.
+    pool = ProcessPoolExecutor(n_workers, get_context("spawn"), initializer=end_with_parent)
+    pending: Deque[Tuple[Future[List[List[str]]], Any]] = deque()
+    try:
+        for chunk, position in chunks:
+            pending.append((pool.submit(_cut_in_worker, make_cutter, chunk), position))
+            if len(pending) >= n_workers * _CHUNKS_AHEAD:
+                future, earlier = pending.popleft()
+                yield future.result(), earlier
+        for future, position in pending:
+            yield future.result(), position
+    except BrokenProcessPool as err:
+        raise ValueError(Errors.EL328) from err
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# Of a worker process.
+_cutter: Optional[Cutter] = None
+
+
+def _cut_in_worker(make_cutter: Callable[[], Cutter], chunk: Chunk) -> List[List[str]]:
+    global _cutter
+    if _cutter is None:
+        _cutter = make_cutter()
+    return _cutter(chunk.texts, chunk.number)
 
 
 def split_words(tokenizer: Callable[[str], Doc], text: str) -> List[str]:

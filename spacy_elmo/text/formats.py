@@ -179,20 +179,14 @@ def read_lines(path: Path) -> Iterator[Line]:
     and the text of each. RAISES (ValueError): EL100, EL103, EL155 or EL197 for a file that cannot
     be read."""
     require_file(path)
-    number, offset = 0, 0
-    try:
-        with open_binary(path) as file:
-            while content := file.readline(_MAX_DATA_LINE):
-                number += 1
-                if len(content) == _MAX_DATA_LINE:
-                    raise line_error(path, number, f"it has {_MAX_DATA_LINE} bytes or more")
-                text = decode(content, path, offset).strip(f"\r\n{BOM}")
-                if number == 1 and "\r" in text:
-                    raise line_error(path, number, "it ends with \\r alone: \\n or \\r\\n is read")
-                yield number, text
-                offset += len(content)
-    except DAMAGED as err:
-        raise _read_error(path, err) from err
+    lines = _read_lines(path, 0, _MAX_DATA_LINE, is_cut=False)
+    for number, (line, end) in enumerate(lines, 1):
+        if len(line) > _MAX_DATA_LINE:
+            raise line_error(path, number, f"it has more than {_MAX_DATA_LINE:,} bytes")
+        text = decode(line, path, end - len(line)).strip(f"\r\n{BOM}")
+        if number == 1 and "\r" in text:
+            raise line_error(path, number, "it ends with \\r alone: \\n or \\r\\n is read")
+        yield number, text
 
 
 def read_blocks(path: Path) -> Iterator[List[Line]]:

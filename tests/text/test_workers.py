@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from spacy_elmo.text.workers import Chunk, cut_all
+from spacy_elmo.text.cutting import Chunk, cut_all
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -45,7 +45,7 @@ def test_workers_cut_the_same_and_end_with_an_error():
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
 def test_a_killed_worker_is_an_error():
-    with pytest.raises(ValueError, match="EL328.*code -9.*n_workers"):
+    with pytest.raises(ValueError, match="EL328.*n_workers"):
         list(cut(["a", "b", "dies", "c"], 1))
     assert not multiprocessing.active_children()
 
@@ -53,7 +53,7 @@ def test_a_killed_worker_is_an_error():
 @pytest.mark.slow
 def test_a_worker_that_cannot_start_is_an_error():
     chunks = [(Chunk(["a"], i), i) for i in range(3)]
-    with pytest.raises(ValueError, match="EL328.*exit code 3.*__main__"):
+    with pytest.raises(ValueError, match="EL328.*__main__"):
         list(cut_all(iter(chunks), partial(os._exit, 3), 1))
 
 
