@@ -250,11 +250,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "{differences}. Set the found values in [bilm]."
     )
     EL098 = "'{path}' is not a pretraining config: {error}. Its sections are {known}."
-    EL160 = (
-        "The model has {n_weights:,} weights, which take {needed:.0f} GB in training, with their "
-        "gradients and the state of the optimizer, and this machine has {total:.0f} GB. Lower "
-        "the sizes in [bilm], or the size of the vocabulary in [corpus]."
-    )
     EL169 = (
         "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
     )

@@ -1,5 +1,5 @@
-"""What a transformer says of each frequent word alone, as a table of static vectors: a teacher
-for the word layer (`kind = "static_vectors"`)."""
+"""Write a transformer's vectors of frequent words, each read alone, as a table of static vectors:
+a teacher for the word layer (`kind = "static_vectors"`)."""
 
 from collections import Counter
 from itertools import islice
@@ -25,7 +25,7 @@ def main(
     output: Path = typer.Argument(..., help="Folder to write"),
     layer: int = typer.Option(2, help="Of the transformer"),
     size: int = typer.Option(250_000, help="Words"),
-    every: int = typer.Option(6, help="Of so many sequences, one is counted"),
+    every: int = typer.Option(6, help="Count one sequence of this many"),
 ) -> None:
     """Write a pipeline with the vectors."""
     words = count_words(text, size, every)

@@ -34,7 +34,7 @@ def pretrain(
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
     resume: bool = typer.Option(False, "--resume", help="Resume the run in OUTPUT"),
     max_minutes: float = typer.Option(
-        0.0, min=0.0, help="End with a checkpoint after so many minutes; 0: never"
+        0.0, min=0.0, help="Stop with a checkpoint after this time; 0: never"
     ),
     device: str = typer.Option("cpu", help="cpu or cuda"),
     threads: int = typer.Option(

@@ -82,9 +82,11 @@ class Scorer:
         self._unknown = self.vocabulary.ids[UNK_WORD]
 
     def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """hidden (Tensor): top layer of a direction, shape (n_rows, width // 2).
+        """Log-probabilities of targets in nats, float64, (n_rows,).
+
+        hidden (Tensor): top layer of a direction, shape (n_rows, width // 2).
         targets (Tensor): rows of `self.vocabulary`, int64, shape (n_rows,).
-        RETURNS (Tensor): log-probabilities in nats, shape (n_rows,), float64."""
+        """
         parts = zip(hidden.split(_ROWS), targets.split(_ROWS))
         return torch.cat([self._score(h, t).double() for h, t in parts])
 

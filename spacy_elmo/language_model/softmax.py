@@ -4,7 +4,7 @@ All have the same job: `loss` to train with, `log_probs` to report with. Only th
 exact one is ever printed as a perplexity."""
 
 import math
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -194,15 +194,6 @@ _CPU_NUMBERS = 2**22
 _GPU_ROWS = 4096
 
 
-class _Gradients(NamedTuple):
-    """Gradients in the shapes of the arguments of `softmax_loss`; None if not needed."""
-
-    hidden: Tensor
-    weight: Optional[Tensor]
-    offsets: Optional[Tensor]
-    true: Tensor
-
-
 class _SoftmaxLoss(torch.autograd.Function):
     """The loss is a sum, so its gradients are known up to a factor as soon as the
     logits are: they are computed in the same pass, and scaled by `backward`."""
@@ -219,48 +210,49 @@ class _SoftmaxLoss(torch.autograd.Function):
     ) -> Tensor:
         H, W = hidden.to(dtype), weight.to(dtype)  # (n_rows, width), (n_words, width)
         W_t = W.t().contiguous()  # (width, n_words)
-        gradients = _Gradients(
-            torch.empty_like(hidden),
-            torch.zeros_like(weight) if ctx.needs_input_grad[1] else None,
-            torch.zeros_like(offsets) if ctx.needs_input_grad[2] else None,
-            torch.empty_like(true),
-        )
+        d_hidden, d_true = torch.empty_like(hidden), torch.empty_like(true)
+        d_weight, d_offsets = torch.zeros_like(weight), torch.zeros_like(offsets)
         n = _rows_at_a_time(len(W), hidden.device)
         scratch = offsets.new_empty(min(n, len(H)), len(W))  # (n, n_words)
-        products = scratch if dtype == scratch.dtype else scratch.to(dtype)  # (n, n_words)
+        is_one_type = dtype == scratch.dtype == weight.dtype
+        products = scratch if is_one_type else scratch.to(dtype)  # (n, n_words)
         loss = true.new_zeros((), dtype=torch.float64)
         for start in range(0, len(H), n):
             rows = slice(start, start + n)
             h, t = H[rows], true[rows]  # (n, width), (n,)
             logits, product = scratch[: len(h)], products[: len(h)]  # (n, n_words)
-            _compute_logits(h, W_t, offsets, product, out=logits)
+            if is_one_type:
+                torch.addmm(offsets, h, W_t, out=logits)
+            else:
+                torch.mm(h, W_t, out=product)
+                torch.add(product, offsets, out=logits)
             top, true_part, total = _exponentiate(logits, t, hits[rows])  # each (n,)
             loss += (torch.log(total) + top - t).sum(dtype=torch.float64)
-            gradients.true[rows] = true_part / total - 1  # (n,)
+            d_true[rows] = true_part / total - 1  # (n,)
+            # logits * factor are probabilities now.
             factor = (1 / total).to(logits.dtype)[:, None]  # (n, 1)
-            _add_gradients(gradients, rows, h, W, logits, product, factor)
-        ctx.save_for_backward(*gradients)
+            if is_one_type:
+                # Scaling the narrow matrices saves a pass over the logits.
+                d_hidden[rows] = torch.mm(logits, W) * factor  # (n, width)
+                d_weight.addmm_(logits.t(), h * factor)  # (n_words, width)
+                d_offsets.addmv_(logits.t(), factor[:, 0])  # (n_words,)
+            else:
+                product.copy_(logits.mul_(factor))  # (n, n_words)
+                d_hidden[rows] = torch.mm(product, W)  # (n, width)
+                d_weight.add_(torch.mm(product.t(), h))  # (n_words, width)
+                d_offsets.add_(logits.sum(dim=0))  # (n_words,)
+        ctx.save_for_backward(d_hidden, d_weight, d_offsets, d_true)
         return loss.to(true.dtype)
 
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor) -> Tuple[Any, ...]:
-        scaled = (None if g is None else g * d_loss for g in ctx.saved_tensors)
-        return (*scaled, None, None)
+        return (*(gradient * d_loss for gradient in ctx.saved_tensors), None, None)
 
 
 def _rows_at_a_time(n_words: int, device: torch.device) -> int:
     if device.type != "cpu":
         return _GPU_ROWS
     return max(_LEAST_CPU_ROWS, min(_CPU_ROWS, _CPU_NUMBERS // n_words))
-
-
-def _compute_logits(h: Tensor, W_t: Tensor, offsets: Tensor, product: Tensor, out: Tensor) -> None:
-    """Write h W_t + offsets into `out`, (n, n_words). product: scratch in the type of h."""
-    if h.dtype == out.dtype:
-        torch.addmm(offsets, h, W_t, out=out)
-    else:
-        torch.mm(h, W_t, out=product)
-        torch.add(product, offsets, out=out)
 
 
 def _exponentiate(logits: Tensor, true: Tensor, hits: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
@@ -273,34 +265,6 @@ def _exponentiate(logits: Tensor, true: Tensor, hits: Tensor) -> Tuple[Tensor, T
     logits.sub_(top[:, None]).exp_()  # (n, n_words)
     true_part = torch.exp(true - top)  # (n,)
     return top, true_part, logits.sum(dim=1) + true_part
-
-
-def _add_gradients(
-    gradients: _Gradients,
-    rows: slice,
-    h: Tensor,
-    W: Tensor,
-    exps: Tensor,
-    product: Tensor,
-    factor: Tensor,
-) -> None:
-    """exps (Tensor): from `_exponentiate`, (n, n_words); overwritten. product (Tensor): scratch
-    in the type of h. factor (Tensor): exps * factor are probabilities, (n, 1)."""
-    d_weight, d_offsets = gradients.weight, gradients.offsets
-    if h.dtype == exps.dtype and (d_weight is None or h.dtype == d_weight.dtype):
-        # Scaling what is narrow saves a pass over the logits.
-        gradients.hidden[rows] = torch.mm(exps, W) * factor  # (n, width)
-        if d_weight is not None:
-            d_weight.addmm_(exps.t(), h * factor)  # (n_words, width)
-        if d_offsets is not None:
-            d_offsets.addmv_(exps.t(), factor[:, 0])  # (n_words,)
-    else:
-        probabilities = product.copy_(exps.mul_(factor))  # (n, n_words)
-        gradients.hidden[rows] = torch.mm(probabilities, W)  # (n, width)
-        if d_weight is not None:
-            d_weight.add_(torch.mm(probabilities.t(), h))  # (n_words, width)
-        if d_offsets is not None:
-            d_offsets.add_(exps.sum(dim=0))  # (n_words,)
 
 
 def softmax_loss(

@@ -59,15 +59,7 @@ class RunFolder:
         meta: Dict[str, Any],
     ) -> Path:
         """Write a checkpoint, then remove all but the last two. Damaged ones of later steps are
-        removed, too, since the run comes to their steps again.
-
-        bilm (BiLM): the weights.
-        softmax (SoftmaxWeights): weights of the softmax.
-        state (Dict[str, Any]): with "step".
-        tensors (Dict[str, Tensor]): the state of optimizer, teachers and LSTMs.
-        meta (Dict[str, Any]): for meta.json.
-        RETURNS (Path): its folder.
-        """
+        removed, too, since the run repeats these steps. state: with "step"."""
 
         def write_more(folder: Path) -> None:
             packed = {name: tensor.contiguous() for name, tensor in tensors.items()}
@@ -109,7 +101,7 @@ class RunFolder:
 
 
 def list_checkpoints(path: Path) -> List[Path]:
-    """path (Path): a run's folder. RETURNS (List[Path]): Its checkpoints, the newest first."""
+    """List the checkpoints of a run's folder, the newest first."""
     return sorted((path / "checkpoints").glob("step-?????????"), reverse=True)
 
 

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import os
 from dataclasses import asdict, dataclass, field, fields
 from typing import (
     Any,
@@ -26,7 +25,6 @@ import torch
 from torch import nn
 
 from ..bilm.config import BiLMConfig
-from ..bilm.model import BiLM
 from ..errors import Errors, Warnings
 from ..inference.packed_layers import DTYPES
 from ..language_model.softmax import make_softmax, split_softmax
@@ -37,8 +35,12 @@ from .teachers import describe_teachers
 logger = logging.getLogger("spacy_elmo")
 
 SCHEDULES = ("trapezoid", "cosine")
-# The weight, its gradient and two moments of Adam, 4 bytes each.
-_BYTES_PER_WEIGHT = 16
+_LEAST_TRAINING = {
+    **dict.fromkeys(("batch_tokens", "accumulate"), 1),
+    **dict.fromkeys(("eval_frequency", "save_frequency", "log_frequency"), 1),
+    **dict.fromkeys(("seed", "max_steps", "learn_rate", "warmup_steps", "clip"), 0),
+    **dict.fromkeys(("state_steps", "patience", "eval_sequences"), 0),
+}
 # The softmax that is made to check settings: an adaptive one divides its width.
 _CHECKED_WIDTH, _CHECKED_WORDS = 16, 1_000_000
 Settings = TypeVar("Settings")
@@ -102,25 +104,8 @@ class TrainingSettings:
     teachers: Dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for key in (
-            "batch_tokens",
-            "accumulate",
-            "eval_frequency",
-            "save_frequency",
-            "log_frequency",
-        ):
-            _require_least(self, "training", key, 1)
-        for key in (
-            "seed",
-            "max_steps",
-            "learn_rate",
-            "warmup_steps",
-            "clip",
-            "state_steps",
-            "patience",
-            "eval_sequences",
-        ):
-            _require_least(self, "training", key, 0)
+        for key, least in _LEAST_TRAINING.items():
+            _require_least(self, "training", key, least)
         for key, known in (("schedule", SCHEDULES), ("precision", tuple(DTYPES))):
             if getattr(self, key) not in known:
                 raise invalid("training", key, getattr(self, key), f"one of {known}")
@@ -148,8 +133,7 @@ class TrainingSettings:
             raise invalid("training", "batch_tokens", self.batch_tokens, expected)
 
     def learn_rate_factor(self, step: int, total_steps: int) -> float:
-        """step (int): steps done before this one. total_steps (int): of the whole run.
-        RETURNS (float): learning rate of the step divided by the highest one; above 0."""
+        """Learning rate after `step` steps, divided by the highest one; above 0 during the run."""
         if step < self.warmup_steps:
             return (step + 1) / (self.warmup_steps + 1)
         if self.schedule == "cosine":
@@ -164,8 +148,7 @@ class TrainingSettings:
         return torch.autocast(device, dtype, enabled=dtype != torch.float32)
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
-        """module (nn.Module): to train. RETURNS (torch.optim.Optimizer): Adam, with a learning
-        rate that the loop sets. RAISES (ValueError): EL091 for [training.optimizer]."""
+        """Make Adam for a module, with a learning rate that the loop sets (EL091)."""
         arguments = dict(self.optimizer)
         name = arguments.pop("name", "adam")
         if name != "adam":
@@ -230,15 +213,8 @@ class CorpusSettings:
 
 
 def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> Settings:
-    """Make the settings of a section, with defaults for missing keys.
-
-    cls (Type[Settings]): a dataclass of settings.
-    block (Dict[str, Any]): the section.
-    section (str): its name, for messages.
-    RETURNS (Settings): the settings.
-    RAISES (ValueError): EL090 for an unknown key, EL091 for a value of a wrong type or
-        range.
-    """
+    """Make the settings of a section, with defaults for missing keys (EL090 for an unknown key,
+    EL091 for a value of a wrong type or range)."""
     hints = get_type_hints(cls)
     check_keys(block, [f.name for f in fields(cls)], section)  # type: ignore[arg-type]
     values: Dict[str, Any] = {}
@@ -284,14 +260,8 @@ def _list_types(hint: Any) -> List[type]:
 def make_shape(
     block: Mapping[str, Any], n_words: int, vectors: Optional[StaticVectors] = None
 ) -> BiLMConfig:
-    """Make the shape of the biLM, with the sizes of its tables.
-
-    block (Mapping[str, Any]): [bilm].
-    n_words (int): words to predict.
-    vectors (Optional[StaticVectors]): for `input = "vectors"`; None if they are not read yet.
-    RETURNS (BiLMConfig): the shape.
-    RAISES (ValueError): EL010, EL090 and EL091 for an impossible one.
-    """
+    """Make the shape of the biLM from [bilm], for words to predict and perhaps given vectors, which
+    may not have been read yet (EL010, EL090, EL091)."""
     sizes: Dict[str, Any] = {}
     if block.get("input") == "words":
         sizes = {"n_words": n_words - len(SPECIAL_WORDS)}
@@ -303,26 +273,6 @@ def make_shape(
     except TypeError as err:
         expected = "[[width, number], ...]"
         raise invalid("bilm", "filters", block.get("filters"), expected) from err
-
-
-def require_memory(shape: BiLMConfig, n_words: int) -> None:
-    """Raise EL160 if the machine cannot hold what is trained."""
-    with torch.device("meta"):
-        n_weights = sum(weight.numel() for weight in BiLM(shape).parameters())
-    n_weights += n_words * (shape.direction_width + 1)
-    needed, total = _BYTES_PER_WEIGHT * n_weights, _read_total_memory()
-    if total and needed > total:
-        raise ValueError(
-            Errors.EL160.format(n_weights=n_weights, needed=needed / 1e9, total=total / 1e9)
-        )
-
-
-def _read_total_memory() -> int:
-    """Read how many bytes of memory the machine has; 0 if unknown."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows has no such function
-        return 0
 
 
 @dataclass(frozen=True)
@@ -351,8 +301,7 @@ class RunConfig:
         config (Dict[str, Any]): all sections, interpolated.
         RETURNS (RunConfig): the checked config.
         RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong value, EL073 for the
-            softmax, EL160 for a model that the machine cannot hold, EL161 for an unknown
-            language, EL181 to EL184 for a teacher.
+            softmax, EL161 for an unknown language, EL181 to EL184 for a teacher.
         """
         paths, nlp = config["paths"], config["nlp"]
         _check_paths(paths)
@@ -366,7 +315,6 @@ class RunConfig:
             expected = "0 without a held-out text (paths.dev)"
             raise invalid("training", "patience", training.patience, expected)
         shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
-        require_memory(shape, len(SPECIAL_WORDS))
         _try_softmax(training.softmax, corpus)
         training.make_optimizer(nn.Linear(1, 1))
         teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
@@ -380,15 +328,14 @@ class RunConfig:
             raise invalid("training", "precision", "fp16", "fp32 or bf16 on a CPU")
 
     def count_steps(self, n_targets: int) -> int:
-        """n_targets (int): tokens and ends of sequences of the text; not used if `max_steps`
-        is given. RETURNS (int): Length of the whole run."""
+        """Length of the whole run, for a text of `n_targets` tokens and ends of sequences."""
         t = self.training
         n_targets_of_step = t.n_rows * t.state_steps or t.batch_tokens
         return t.max_steps or max(1, math.ceil(t.max_epochs * n_targets / n_targets_of_step))
 
     def warn_of_length(self, n_targets: int) -> None:
-        """n_targets (int): of the text, or of a part of it with at least a step. Warns if the run
-        ends during the warm-up (WL028), and if the text is shorter than a step (WL029)."""
+        """Warn of a run that ends during its warm-up (WL028), and of a text (or the part of it that
+        was counted) that is shorter than a step (WL029)."""
         t, total_steps = self.training, self.count_steps(n_targets)
         if total_steps <= t.warmup_steps:
             share = t.learn_rate_factor(total_steps - 1, total_steps)
@@ -401,9 +348,8 @@ class RunConfig:
             logger.warning(Warnings.WL029.format(n_targets=n_targets, batch_tokens=t.batch_tokens))
 
     def identity(self, text: Dict[str, Any], shape: BiLMConfig) -> Dict[str, Any]:
-        """text (Dict[str, Any]): from `describe_text`. shape (BiLMConfig): the biLM, without the
-        size of a word table. RETURNS (Dict[str, Any]): what has to be equal in a checkpoint of
-        this run, in JSON types."""
+        """Collect what has to be equal in a checkpoint of this run, in JSON types. The shape is
+        without the size of a word table."""
         training = asdict(self.training)
         kept = ("seed", "batch_tokens", "state_steps", "optimizer", "softmax")
         identity = {

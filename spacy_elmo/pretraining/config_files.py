@@ -16,13 +16,6 @@ from .config import check_keys
 PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")
 _SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
 _MOST_BYTES = 10_000_000
-_CONFIG_ERRORS = (
-    ConfigValidationError,
-    configparser.Error,
-    ValueError,
-    KeyError,
-    RecursionError,
-)
 # Languages whose words no space separates: they need their own tokenizers.
 _WITHOUT_SPACES = ("ja", "th", "zh")
 
@@ -55,7 +48,8 @@ def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Di
             config["training"]["softmax"] = {"kind": kind}
         text = config.to_str()
         loaded = dict(Config().from_str(text, overrides=overrides))
-    except _CONFIG_ERRORS as err:
+    # confection raises KeyError and RecursionError for impossible references.
+    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
         if str(err).startswith("[EL"):
             raise
         known = ", ".join(_SECTIONS)

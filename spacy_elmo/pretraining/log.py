@@ -96,14 +96,12 @@ class ReportWindow:
         self.n_targets = 0
 
     def add(self, losses: List[float], n_targets: int) -> None:
-        """losses (List[float]): of a step, over all processes: the language model's, then
-        each teacher's. n_targets (int): its predictions of one direction."""
+        """Add the losses of a step over all processes: of the language model, then of teachers."""
         self.losses = [total + loss for total, loss in zip(self.losses, losses)]
         self.n_targets += n_targets
 
     def make_report(self, progress: Progress, rate: float, norm: float) -> Report:
-        """progress (Progress): after the last step. rate, norm (float): its learning rate and
-        gradient norm. RETURNS (Report): without an evaluation."""
+        """Make a report, without an evaluation, after a step with this learning rate and norm."""
         seconds = max(1e-9, time.monotonic() - self.started)
         loss, *of_teachers = (total / (2 * self.n_targets) for total in self.losses)
         return Report(
@@ -167,12 +165,8 @@ def _append(path: Path, line: str) -> None:
 
 
 def read_log(output: Path) -> List[Dict[str, Any]]:
-    """Read the log of a run. Of steps that were repeated after a crash the last line counts; half
-    lines of a crash are left out.
-
-    output (Path): the run's folder.
-    RETURNS (List[Dict[str, Any]]): its lines.
-    """
+    """Read log.jsonl of a run's folder. Of steps that were repeated after a crash the last line
+    counts; half lines are left out."""
     lines: List[Dict[str, Any]] = []
     for part in (output / LOG_FILE).read_text("utf-8", "replace").split("\n"):
         try:

@@ -18,7 +18,7 @@ from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from ..text.languages import StaticVectors
 from .checkpoints import Checkpoint, RunFolder, list_checkpoints
-from .config import RunConfig, TrainingSettings, make_shape, require_memory
+from .config import RunConfig, TrainingSettings, make_shape
 from .processes import Processes
 from .teachers import TeacherContext, make_teachers
 from .words import VOCAB_FILE, RunText, count_targets, open_text, prepare_words, read_counts
@@ -33,14 +33,8 @@ LAST, BEST = "model-last", "model-best"
 class PretrainingRun:
     """All that training needs. The weights of the model change in place.
 
-    config (RunConfig): the checked config.
-    output (Path): the run's folder.
-    processes (Processes): all processes of the run.
-    text (RunText): what is read.
-    vocabulary (Vocabulary): the words to predict.
     counts (Dict[str, Any]): of the text, see `read_counts`.
     model (LanguageModel): with the weights to start from, on its device.
-    folder (RunFolder): for checkpoints.
     checkpoint (Optional[Checkpoint]): what to resume from; None at the start of a run.
     n_tokens_before (int): tokens that its first weights were trained on before this run.
     """
@@ -66,17 +60,8 @@ class PretrainingRun:
 def prepare(
     config: RunConfig, output: Path, *, resume: bool, processes: Processes
 ) -> PretrainingRun:
-    """Open the text, find the checkpoint, count words and make the model.
-
-    config (RunConfig): what to do.
-    output (Path): the run's folder; made if it is missing.
-    resume (bool): whether to resume the run that the folder holds, if any.
-    processes (Processes): all processes of the run.
-    RETURNS (PretrainingRun): ready to train.
-    RAISES (ValueError): EL095 if the folder holds a run and `resume` is false, EL096 if
-        it has no usable checkpoint, EL080 to EL089 for the text, EL097 if initial weights do
-        not fit, EL091 for more processes than a step has rows.
-    """
+    """Open the text, find the checkpoint, count words and make the model. EL095 if the folder holds
+    a run that is not to be resumed, EL096 if no checkpoint of it can be used."""
     config.training.require_rows(processes.n_ranks)
     has_checkpoints = bool(list_checkpoints(output))
     # The best model may have been written before the first checkpoint: then the run starts over.
@@ -122,12 +107,7 @@ def prepare(
 
 
 def find_init(config: RunConfig) -> Optional[CheckpointFiles]:
-    """Find the weights to start from, before words are counted for hours.
-
-    config (RunConfig): with [paths] and [bilm].
-    RETURNS (Optional[CheckpointFiles]): the weights; None for random ones.
-    RAISES (ValueError): EL030 to EL038 if they cannot be read, EL097 if their shape differs.
-    """
+    """Find the weights to start from, if any, and compare their shape (EL097)."""
     paths: Mapping[str, Any] = config.paths
     if not paths.get("init"):
         return None
@@ -143,18 +123,8 @@ def make_model(
     vectors: Optional[StaticVectors],
     start: Optional[CheckpointFiles] = None,
 ) -> LanguageModel:
-    """Make the model of a run.
-
-    training (TrainingSettings): with softmax, teachers and seed.
-    shape (BiLMConfig): from `make_shape`.
-    vocabulary (Vocabulary): the words to predict.
-    vectors (Optional[StaticVectors]): given ones, if the shape reads them.
-    start (Optional[CheckpointFiles]): the weights, and the softmax rows of common words; None
-        for random weights, always the same ones.
-    RETURNS (LanguageModel): the model.
-    RAISES (ValueError): EL160 as `require_memory`, EL097 for weights of another shape.
-    """
-    require_memory(shape, len(vocabulary))
+    """Make the model with random weights, always the same ones, or with those of `start` and its
+    softmax rows of common words."""
     torch.manual_seed(training.seed)
     bilm = BiLM(shape)
     if vectors is not None:

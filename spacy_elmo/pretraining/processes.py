@@ -29,7 +29,7 @@ class Processes(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """RETURNS (bool): Whether this process writes files and prints."""
+        """RETURNS (bool): Whether this is process 0."""
         return self.rank == 0
 
     def sum(self, values: List[float]) -> List[float]:
@@ -56,11 +56,7 @@ class Processes(NamedTuple):
 
 @contextmanager
 def join_processes(device: str) -> Iterator[Processes]:
-    """Join the processes that `torchrun` started, if it did.
-
-    device (str): "cpu" or "cuda".
-    YIELDS (Processes): this process.
-    """
+    """Join the processes that `torchrun` started, if it did. device (str): "cpu" or "cuda"."""
     n_ranks = int(os.environ.get("WORLD_SIZE", 1))
     rank = int(os.environ.get("RANK", 0))
     torch_device = torch.device(device)

@@ -82,14 +82,8 @@ def train(
     on_report: Callable[[Report, int], None],
     should_stop: Callable[[], bool],
 ) -> Progress:
-    """Train until the last step, until a stop is requested, or until the held-out perplexity
-    has not improved for `patience` steps; save checkpoints and the best model.
-
-    run (PretrainingRun): from `prepare`; its model is trained in place.
-    on_report, should_stop: as for `pretrain`.
-    RETURNS (Progress): where it ended; saved.
-    RAISES (ValueError): EL093 if training diverges, EL094 if the text ends.
-    """
+    """Train until the last step, until a stop is requested, or until the held-out perplexity has
+    not improved for `patience` steps; save checkpoints and the best model."""
     settings, total_steps = run.config.training, run.total_steps
     stream, trainer = _make_stream(run), _make_trainer(run)
     progress, states = _start(run, stream, trainer)
@@ -207,13 +201,7 @@ def _evaluate(run: PretrainingRun, progress: Progress, report: Report) -> None:
 
 
 def save_checkpoint(run: PretrainingRun, progress: Progress, tensors: Dict[str, Tensor]) -> None:
-    """Write a checkpoint, in the first process, while the others wait.
-
-    run (PretrainingRun): with the weights.
-    progress (Progress): where the run is.
-    tensors (Dict[str, Tensor]): from `Trainer.get_tensors`.
-    RAISES (ValueError): EL093 for weights that are not finite.
-    """
+    """Write a checkpoint, in the first process, while the others wait."""
     if not all(weight.isfinite().all() for weight in run.model.parameters()):
         problem = "some weights are not finite numbers, so they are not saved"
         raise ValueError(Errors.EL093.format(step=progress.step, problem=problem))
@@ -226,13 +214,7 @@ def save_checkpoint(run: PretrainingRun, progress: Progress, tensors: Dict[str, 
 def save_model(
     run: PretrainingRun, name: str, n_tokens: int, dev: Optional[Perplexity] = None
 ) -> None:
-    """Write a model, in the first process.
-
-    run (PretrainingRun): with the weights.
-    name (str): `BEST` or `LAST`.
-    n_tokens (int): predictions of one direction that it was trained on.
-    dev (Optional[Perplexity]): of the held-out text.
-    """
+    """Write a model, in the first process, with its held-out perplexity if measured."""
     if run.processes.is_first:
         write_native(
             run.model.bilm,

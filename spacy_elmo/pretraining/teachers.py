@@ -59,13 +59,7 @@ def require_number(
 
 
 def make_teachers(blocks: Mapping[str, Any], context: TeacherContext) -> Dict[str, Teacher]:
-    """Make the teachers of a config.
-
-    blocks (Mapping[str, Any]): [training.teachers]: by name, each with "kind" and settings.
-    context (TeacherContext): the run.
-    RETURNS (Dict[str, Teacher]): with random heads, in the order of their names.
-    RAISES (ValueError): EL181 for an impossible block, and whatever the teachers raise.
-    """
+    """Make the teachers of [training.teachers], in the order of their names (EL181)."""
     makers: Dict[str, Callable[..., Teacher]] = registered.get_all()
     teachers = {}
     for name, block in sorted(blocks.items()):
@@ -89,14 +83,7 @@ def make_teachers(blocks: Mapping[str, Any], context: TeacherContext) -> Dict[st
 def describe_teachers(
     blocks: Mapping[str, Any], depth: int = 1, state_steps: int = 0
 ) -> Dict[str, Any]:
-    """Make the teachers for a small biLM, to check the config, and describe them in JSON types.
-
-    blocks (Mapping[str, Any]): as for `make_teachers`.
-    depth (int): of the biLM that is trained.
-    state_steps (int): as for `TeacherContext`.
-    RETURNS (Dict[str, Any]): descriptions by name.
-    RAISES (ValueError): as `make_teachers`.
-    """
+    """Make the teachers for a small biLM, to check the config, and describe them in JSON types."""
     shape = BiLMConfig(width=2, depth=depth, cell_width=1, filters=((1, 1),))
     teachers = make_teachers(
         blocks, TeacherContext(shape, Vocabulary(SPECIAL_WORDS), 1, state_steps)
@@ -136,12 +123,7 @@ class VectorTable(NamedTuple):
 
 
 def read_vector_table(path: str) -> VectorTable:
-    """Read the vectors of a pipeline, and nothing else of it.
-
-    path (str): a pipeline's folder, or the vocab folder in it.
-    RETURNS (VectorTable): the words that have a vector other than zero.
-    RAISES (ValueError): EL182 without such words.
-    """
+    """Read the vectors of a pipeline's folder, or of the vocab folder in it (EL182 without any)."""
     folder = Path(path or "") / "vocab"
     folder = folder if folder.is_dir() else folder.parent
     if not path or not (folder / "vectors").is_file():

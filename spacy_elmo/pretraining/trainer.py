@@ -68,14 +68,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device, enabled=settings.precision == "fp16")
 
     def step(self, step: Step, number: int, rate: float, states: States) -> StepResult:
-        """Do a step.
-
-        step (Step): this process's share.
-        number (int): steps done before.
-        rate (float): learning rate.
-        states (States): after each piece of the last step.
-        RETURNS (StepResult): losses, gradient norm and states.
-        """
+        """Do step `number` with a learning rate, from the states after the last step."""
         # Dropout and samples depend on the step alone, so no generator's state is stored.
         seed = np.random.SeedSequence([self.settings.seed, number, self.processes.rank])
         torch.manual_seed(int(seed.generate_state(1)[0]))
@@ -87,8 +80,7 @@ class Trainer:
         return StepResult(losses, norm, after if is_kept else None)
 
     def get_tensors(self, states: States) -> Dict[str, Tensor]:
-        """states (States): after the last step. RETURNS (Dict[str, Tensor]): The state of
-        optimizer, LSTMs and teachers, by names for a checkpoint."""
+        """State of optimizer, LSTMs and teachers after the last step, by names for a checkpoint."""
         return {
             **get_optimizer_tensors(self.optimizer),
             **self._gather_states(states),
@@ -99,11 +91,7 @@ class Trainer:
         }
 
     def set_tensors(self, tensors: Dict[str, Tensor]) -> States:
-        """Restore optimizer and teachers.
-
-        tensors (Dict[str, Tensor]): from `get_tensors`.
-        RETURNS (States): those of this process.
-        """
+        """Restore optimizer and teachers from `get_tensors`; return the states of this process."""
         of_teachers = {
             name.removeprefix(PREFIX): tensor
             for name, tensor in tensors.items()

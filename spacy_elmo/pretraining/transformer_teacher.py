@@ -266,12 +266,7 @@ class AlignedTokens(NamedTuple):
 
 
 def align_tokens(batch: LMBatch, members: NDArray) -> AlignedTokens:
-    """Find the tokens of some sequences in the readings of both directions.
-
-    batch (LMBatch): of whole sequences.
-    members (NDArray): numbers of sequences, the longest is 0, int64.
-    RETURNS (AlignedTokens): their words and rows.
-    """
+    """Find the tokens of some sequences (the longest is number 0) in both readings of a batch."""
     sizes = np.asarray(batch.batch_sizes)
     starts = np.cumsum(sizes) - sizes
     # Step 0 reads a boundary.

@@ -27,14 +27,8 @@ _LONG_BYTES, _MANY = 48, 0.1
 
 @dataclass(frozen=True)
 class RunText:
-    """All that a run reads.
-
-    corpus (Corpus): to train on.
-    dev (List[List[str]]): held-out sequences; empty without held-out text.
-    vectors (Optional[StaticVectors]): the table of `[bilm] input = "vectors"`; None for
-        other inputs.
-    description (Dict[str, Any]): what words and counts depend on, in JSON types.
-    """
+    """All that a run reads: training text, held-out sequences, the table of `[bilm] input =
+    "vectors"`, and a description of all that words and counts depend on, in JSON types."""
 
     corpus: Corpus
     dev: List[List[str]]
@@ -43,14 +37,8 @@ class RunText:
 
 
 def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
-    """Open all that a run reads, before words are counted for hours.
-
-    config (RunConfig): the run.
-    output (Path): where the standard input is saved, by the first process.
-    processes (Processes): all processes of the run.
-    RETURNS (RunText): the text.
-    RAISES (ValueError): as `open_corpus`, `read_dev` and `read_vectors`.
-    """
+    """Open all that a run reads, before words are counted for hours. The first process saves the
+    standard input, before the others open it."""
     if not processes.is_first:
         processes.wait()
     corpus = open_corpus(config, output, spool=processes.is_first)
@@ -61,15 +49,7 @@ def open_text(config: RunConfig, output: Path, processes: Processes) -> RunText:
 
 
 def open_corpus(config: RunConfig, output: Path, *, spool: bool = True) -> Corpus:
-    """Open the text to train on.
-
-    config (RunConfig): the run.
-    output (Path): where the standard input is saved.
-    spool (bool): whether to save it; if not, it is saved already.
-    RETURNS (Corpus): the text.
-    RAISES (ValueError): EL080, EL081, EL100, EL103, EL155 and EL157 for the text, EL089
-        for the tokenizer.
-    """
+    """Open the text to train on. Standard input is saved to `output` first, if `spool`."""
     settings = config.corpus
     sources, weights = open_sources(
         settings.train, settings.sources, output, config.training.seed, spool=spool
@@ -133,13 +113,8 @@ def _cutter_maker(config: RunConfig, window_share: float) -> Callable[[], Any]:
 
 
 def count_words(corpus: Corpus) -> WordCounter:
-    """Count the words of a text, reading each source once.
-
-    corpus (Corpus): text.
-    RETURNS (WordCounter): its words. Warns if rare ones were forgotten (WL006), and if many
-        are too long for words (WL070).
-    RAISES (ValueError): EL094 for a text without words.
-    """
+    """Count the words of a text. Warns if rare ones were forgotten (WL006), and if many tokens are
+    too long for words (WL070)."""
     logger.info("Reading all of the text, to count its words")
     counter = WordCounter()
     started = time.monotonic()
@@ -170,13 +145,7 @@ def count_targets(corpus: Corpus, most: int) -> int:
 
 
 def choose_vocabulary(counter: Optional[WordCounter], settings: CorpusSettings) -> Vocabulary:
-    """Choose the words to predict.
-
-    counter (Optional[WordCounter]): counted words; not used if the settings name a vocabulary.
-    settings (CorpusSettings): size, least count, and files with words.
-    RETURNS (Vocabulary): the words.
-    RAISES (ValueError): EL103 and EL071 for a file, EL077 if no word is left.
-    """
+    """Choose the words to predict: a file's, or by the counts. EL077 if no word is left."""
     if settings.vocabulary or counter is None:
         vocabulary = Vocabulary(read_words(Path(settings.vocabulary)))
     else:
@@ -196,14 +165,7 @@ def choose_vocabulary(counter: Optional[WordCounter], settings: CorpusSettings) 
 
 def prepare_words(config: RunConfig, text: RunText, output: Path, *, is_resumed: bool) -> None:
     """Write vocab.txt and counts.json, unless they are there for this text. The text is counted
-    only if the words or the length of the run follow from it.
-
-    config (RunConfig): the run.
-    text (RunText): its text.
-    output (Path): the run's folder.
-    is_resumed (bool): whether it has a checkpoint, whose words are kept.
-    RAISES (ValueError): as `count_words` and `choose_vocabulary`; EL095 for another vocab.txt.
-    """
+    only if words or length follow from it; a run with a checkpoint keeps its words."""
     counts, path = read_counts(output), output / VOCAB_FILE
     is_prepared = is_resumed or (counts.get("text") == text.description and path.exists())
     is_counted = is_prepared and "n_tokens" in counts
@@ -232,7 +194,6 @@ def prepare_words(config: RunConfig, text: RunText, output: Path, *, is_resumed:
 
 
 def read_counts(output: Path) -> Dict[str, Any]:
-    """Read counts.json of a run's folder: "text", from `describe_text`, and if the text was
-    counted, "n_tokens" and "n_sequences". Empty if there is no such file."""
+    """Read counts.json: "text", and if it was counted, "n_tokens" and "n_sequences"."""
     path = output / COUNTS_FILE
     return read_json_object(path) if path.exists() else {}

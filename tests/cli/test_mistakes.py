@@ -159,7 +159,7 @@ MISTAKES = [
             "--training.seed": "EL091.*seed = True",
             "--training.learn_rate NaN": "EL091.*NaN",
             "--training.batch_tokens 1000000000000": "EL091.*at most",
-            "--bilm.width 100000000000": "EL010|EL160",
+            "--bilm.width 100000000000": "EL010",
             "--corpus.vocabulary {words_txt}": "EL103",
             "--nlp.lang zzz": "EL161",
             "--paths.train 2024": r"EL091.*\[paths\] train = 2024.*\./2024",

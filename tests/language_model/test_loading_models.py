@@ -24,7 +24,7 @@ WORDS = ["<S>", "</S>", "<UNK>", "eggs", "ham", "I"]
 
 
 class Wide(AdaptiveSoftmax):
-    """What another package might have: no `kind` of its own, and a default of its own."""
+    """A softmax of another package, without a `kind` and with another default."""
 
     def __init__(self, width, n_words, cutoffs=(4,)):
         super().__init__(width, n_words, cutoffs)

@@ -1,4 +1,4 @@
-"""The language model: what it predicts from what, its gradients, its perplexity."""
+"""The language model: inputs and targets, gradients, perplexity."""
 
 import math
 

@@ -58,13 +58,12 @@ def test_gradients_of_the_full_loss_are_those_of_cross_entropy(rows):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("trained", [(0, 1, 2, 3), (0, 3), (0, 2, 3)])
-def test_the_fused_loss_has_the_gradients_of_finite_differences(trained):
+def test_the_fused_loss_has_the_gradients_of_finite_differences():
     generator = torch.Generator().manual_seed(1)
     shapes = [(7, 3), (5, 3), (5,), (7,)]
     arguments = [
-        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_(i in trained)
-        for i, shape in enumerate(shapes)
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in shapes
     ]
     hits = torch.tensor([-1, 0, 4, -1, 2, 2, -1])
 

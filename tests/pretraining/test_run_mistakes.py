@@ -242,9 +242,3 @@ def test_a_file_that_is_not_text_is_found_though_nothing_is_counted(tmp_path, te
     corpus = change("corpus", vocabulary=str(tmp_path / "vocab.txt"))
     with pytest.raises(ValueError, match=r"EL155.*b\.txt.*byte 3, in line 1.*latin-1"):
         train(tmp_path, texts, paths={"train": str(tmp_path / "train")}, **corpus)
-
-
-def test_models_that_the_machine_cannot_hold_are_refused(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.pretraining.config._read_total_memory", lambda: 20_000)
-    with pytest.raises(ValueError, match="EL160.*weights, which take 0 GB in training"):
-        train(tmp_path, texts)

@@ -111,7 +111,7 @@ def test_rows_leave_next_to_nothing_out(n_rows):
         text += [word for words in sequences for word in words]
         if len(text) >= 400:
             break
-    # Each row begins where the one before ends, but for what that was longer than others.
+    # Each row begins where the one before ends, except for the words that were cut off there.
     start = 0
     for row in rows:
         start = next(i for i in range(start, start + 3) if text[i : i + len(row)] == row)
