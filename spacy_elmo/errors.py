@@ -88,10 +88,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "'{path}' is damaged: its digest differs from the one in '{digests}'. Copy or download the "
         "whole folder again; if you changed the file on purpose, remove its digests.json."
     )
-    EL142 = (
-        "'{path}' is not what was written: its content does not fit the digest that it begins "
-        'with. Restore it; if you changed it on purpose, remove its line "digest".'
-    )
     EL143 = "Another process is writing to '{path}'. Wait until it ends, or give another folder."
     EL155 = (
         "'{path}' is not text in UTF-8: its byte {byte}, in line {line}, is {found}. It looks "

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import re
 import shutil
 import stat
 import sys
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, Iterator, Mapping, Optional
+from typing import Any, Collection, Dict, Iterable, Iterator, Mapping
 
 import srsly
 from filelock import FileLock, Timeout
@@ -332,6 +331,14 @@ def check_digests(folder: Path, names: Iterable[str]) -> None:
             raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
 
 
+def check_all_digests(folder: Path) -> bool:
+    """Check all files that digests.json names. RETURNS (bool): whether there is a digests.json.
+    RAISES (ValueError): EL104 if a file is damaged."""
+    digests = read_digests(folder)
+    check_digests(folder, digests)
+    return (folder / DIGESTS_FILE).exists()
+
+
 def read_digests(folder: Path) -> Dict[str, Any]:
     """Read the digests of a folder by name; none if it has no digests.json."""
     path = folder / DIGESTS_FILE
@@ -393,39 +400,3 @@ def split_files(
     if error:
         raise ValueError(Errors.EL116.format(source=source, error=error))
     return message
-
-
-# To be removed when no room uses them any more.
-
-_HEAD = re.compile(rb'\{\n  "digest": "([0-9a-f]{32})",\n')
-
-
-def write_checked_json(path: Path, content: Dict[str, Any], *, indent: Optional[int] = 2) -> None:
-    body = json.dumps(content, indent=indent, allow_nan=False).encode("utf-8")
-    body = body.removeprefix(b"{").removeprefix(b"\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, b'{\n  "digest": "%s",\n%s' % (digest(body).encode("ascii"), body))
-
-
-def has_digest(path: Path) -> bool:
-    return _HEAD.match(read_file(path, JSON_BYTES)) is not None
-
-
-def read_checked_json(path: Path, *, required: bool = False) -> Dict[str, Any]:
-    content = read_file(path, JSON_BYTES)
-    head = _HEAD.match(content)
-    if head is None and not required:
-        parsed = read_json_object(path)
-        if "digest" not in parsed:
-            return parsed
-    if head is None or head[1].decode("ascii") != digest(content[head.end() :]):
-        raise ValueError(Errors.EL142.format(path=path))
-    return parse_json_object(b"{" + content[head.end() :])
-
-
-def check_all_digests(folder: Path) -> bool:
-    path = folder / DIGESTS_FILE
-    if not path.exists():
-        return False
-    check_digests(folder, read_json_object(path))
-    return True
