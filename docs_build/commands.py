@@ -32,7 +32,9 @@ only. `pretrain` and `debug-corpus` can override a config, such as `--training.m
 def make_page() -> str:
     """RETURNS (str): Markdown."""
     parts = [_INTRO]
-    functions = {str(info.name): info.callback for info in elmo_cli.registered_commands}
+    functions = {
+        str(info.name): info.callback for info in elmo_cli.registered_commands if info.callback
+    }
     for name, command in sorted(get_command(elmo_cli).commands.items()):  # type: ignore[attr-defined]
         annotations = inspect.get_annotations(inspect.unwrap(functions[name]))
         parameters = [each for each in command.params if each.name != "help"]
