@@ -1,28 +1,25 @@
-"""projects/serve over a toy pipeline, in this process: by ASGI, or on a loopback port."""
+"""The server over a toy pipeline, in this process: by ASGI, or on a loopback port."""
 
 import asyncio
+import json
 import sys
 import threading
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import spacy
 from spacy.language import Language
 
-from .helpers import DATA, ROOT
-
-PROJECT = ROOT / "projects" / "serve"
+PROJECT = Path(__file__).parents[1]
 sys.path.append(str(PROJECT))
 
-from elmo_service.answers import compute_cosine  # noqa: E402, F401
 from elmo_service.app import create_app  # noqa: E402
-from elmo_service.cli import cli  # noqa: E402, F401
-from elmo_service.door import RESERVE  # noqa: E402, F401
 from elmo_service.limits import Limits  # noqa: E402
-from elmo_service.offers import find_offers  # noqa: E402, F401
-from elmo_service.server import Server, make_server, open_socket  # noqa: E402, F401
+from elmo_service.server import make_server, open_socket  # noqa: E402
 
+PIPELINE = PROJECT.parents[1] / "tests/data/toy_pipeline"
 TEXTS = [
     "I like green eggs .",
     "",
@@ -32,11 +29,10 @@ TEXTS = [
     "nul \x00 and \x07bell",
     " ",
 ]
-PIPELINE = DATA / "toy_pipeline"
 
 
 class Gate:
-    """A component that lets docs through while it is open, and fails or sleeps for some words."""
+    """A component that waits until it is open, and fails or sleeps for some words."""
 
     def __init__(self):
         self.open = threading.Event()
@@ -107,8 +103,22 @@ async def serve(nlp, **limits):
         await running
 
 
+def make_request(*texts, path="/tags", length=None):
+    """The bytes of a request; its length may be a wrong one."""
+    body = json.dumps({"texts": texts}).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: toy\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+async def send(port, *texts):
+    async with httpx.AsyncClient(timeout=60) as client:
+        url = f"http://127.0.0.1:{port}/tags"
+        return await client.post(url, json={"texts": list(texts)})
+
+
 def read_metrics(app):
-    """Each sample's name and labels, and its number."""
+    """Each sample's name and labels, and its number. app: an app, or a server."""
+    app = app.config.app if hasattr(app, "config") else app
     return {
         (sample.name, *sample.labels.values()): sample.value
         for metric in app.state.metrics.registry.collect()
@@ -118,9 +128,12 @@ def read_metrics(app):
 
 
 async def wait_until(is_true, seconds=10):
-    """Look again and again."""
     for _ in range(int(100 * seconds)):
         if is_true():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("did not happen")
+
+
+def is_idle(server):
+    return not server.server_state.connections and not server.server_state.tasks
