@@ -1,7 +1,6 @@
 """Files: bounded reads, atomic writes, locks and digests."""
 
 import json
-import logging
 import os
 import shutil
 import stat
@@ -17,8 +16,6 @@ from filelock import FileLock, Timeout
 from srsly import msgpack
 
 from .errors import Errors
-
-logger = logging.getLogger("spacy_elmo")
 
 DIGESTS_FILE = "digests.json"
 LOCK_FILE = ".lock"
@@ -255,23 +252,19 @@ def _flush_handle(path: Path, flags: int) -> None:
 
 
 @contextmanager
-def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for writing; the system releases the lock when the process ends. Readers take
     no lock.
 
     folder (Path): to be written to; the file .lock stays in it.
-    wait (bool): whether to wait for another writer.
-    RAISES (ValueError): EL143 if there is another writer and `wait` is false.
+    RAISES (ValueError): EL143 if there is another writer.
     RAISES (OSError): if the folder is not writable.
     """
     lock = FileLock(str(folder / LOCK_FILE))
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        if not wait:
-            raise ValueError(Errors.EL143.format(path=folder)) from None
-        logger.warning("Another process is writing to '%s'; waiting until it ends.", folder)
-        lock.acquire()
+        raise ValueError(Errors.EL143.format(path=folder)) from None
     try:
         yield
     finally:

@@ -208,7 +208,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
         holder.wait()
     with pytest.raises(KeyError), lock_folder(tmp_path):
         raise KeyError
-    with lock_folder(tmp_path, wait=True):
+    with lock_folder(tmp_path):
         pass
 
 

@@ -73,7 +73,7 @@ def run_all(
     RETURNS (list[Run]): those that failed.
     """
     (inputs.work / RESULTS).mkdir(parents=True, exist_ok=True)
-    with lock_folder(inputs.work / RESULTS, wait=False):
+    with lock_folder(inputs.work / RESULTS):
         kept = [ROWS[name] for name in rows if not explain_missing(ROWS[name], inputs)]
         _note_skipped(inputs)
         first = [Run(row, task, seeds[0]) for task in tasks for row in kept]

@@ -91,7 +91,7 @@ def embed_files(
     files = find_inputs(text, output)
     check_inputs(files, settings)
     output.mkdir(parents=True, exist_ok=True)
-    with lock_folder(output, wait=False):
+    with lock_folder(output):
         worker = ShardWorker(settings, output, gpu=gpu)
         worker.description = worker.load().describe()
         # In JSON's types, which have no tuples.

@@ -69,7 +69,7 @@ def pretrain(
         output = Path(output)
         if processes.is_first:
             output.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(lock_folder(output, wait=False))
+            stack.enter_context(lock_folder(output))
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
         run = prepare(checked, output, resume=resume, processes=processes)
         progress = train(run, on_report, should_stop)

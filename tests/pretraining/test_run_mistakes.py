@@ -151,7 +151,7 @@ def test_a_softmax_that_does_not_fit_the_vocabulary_is_refused(tmp_path, texts):
 
 def test_two_runs_cannot_train_in_one_folder(tmp_path, texts):
     (tmp_path / "run").mkdir()
-    with lock_folder(tmp_path / "run", wait=False), pytest.raises(ValueError, match="EL143"):
+    with lock_folder(tmp_path / "run"), pytest.raises(ValueError, match="EL143"):
         train(tmp_path, texts)
     assert train(tmp_path, texts, stop_at=1).step == 1
 
