@@ -10,8 +10,7 @@ from spacy.cli._util import app
 
 from .benchmark import benchmark
 from .convert import convert
-from .convert_data import convert_data
-from .data_formats import ConvertDataCommand
+from .convert_data import ConvertDataCommand, convert_data
 from .debug_corpus import debug_corpus
 from .demo import demo
 from .embed import embed

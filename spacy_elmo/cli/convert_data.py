@@ -1,18 +1,47 @@
 """`python -m spacy elmo convert-data`: published data of a task -> a .spacy file."""
 
+import inspect
 import re
 from collections import Counter
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List
 
 import typer
+from typer.core import TyperCommand
 
 from ..utils import count_things
 from .common import LANG, QUIET, exit_on_error, require_output
-from .data_formats import get_options, get_readers, spell_option
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
+
+_ARGUMENTS = "spacy_elmo.convert_data.arguments"
+
+
+class ConvertDataCommand(TyperCommand):
+    """The command, whose help has the names of all formats, and the options of the format before
+    `--help`. Other packages may register formats."""
+
+    def parse_args(self, ctx: Any, args: List[str]) -> List[str]:
+        """Keep the arguments: the help is printed before they are parsed."""
+        ctx.meta[_ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        readers = get_readers()
+        shown = copy(self)
+        shown.params = [copy(param) for param in self.params]
+        for param in shown.params:
+            if param.name == "format":
+                param.help = f"{param.help}. One of: {', '.join(readers)}"  # type: ignore[attr-defined]
+        format = next((name for name in ctx.meta[_ARGUMENTS] if name in readers), None)
+        if format is not None:
+            shown.params += make_options(readers[format], format).params
+            summary = (inspect.getdoc(readers[format]) or "").partition("\n\n")[0]
+            shown.help = f"{self.help}\n\n{format}: {' '.join(summary.split())}"
+        TyperCommand.format_help(shown, ctx, formatter)
 
 
 def convert_data(
@@ -25,7 +54,7 @@ def convert_data(
 ) -> None:
     """Convert published data of a task into docs to train on.
 
-    Formats have options of their own: `convert-data squad --help` shows those of squad.
+    Each format has further options: `convert-data squad --help` shows those of squad.
     """
     import spacy
     from spacy.tokens import DocBin
@@ -34,8 +63,12 @@ def convert_data(
     from ..text.languages import require_language
     from ..utils import kept_hooks
 
-    reader = _get_reader(format)
-    options = _read_options(reader, format, ctx.args)
+    readers = get_readers()
+    if format not in readers:
+        raise typer.BadParameter(f"'{format}': expected one of {', '.join(readers)}")
+    reader = readers[format]
+    with make_options(reader, format).make_context(format, list(ctx.args)) as context:
+        options = context.params
     with exit_on_error(quiet) as console:
         require_language(lang)
         require_output(output)
@@ -43,7 +76,7 @@ def convert_data(
             raise ValueError(
                 f"'{input}' cannot be replaced by its conversion. Give another OUTPUT."
             )
-        # Docs are packed as they come: they take ten times the memory of what is written.
+        # Docs are packed one by one: they take ten times the memory of the packed ones.
         packed, labels, n_tokens = DocBin(store_user_data=True), Counter[str](), 0
         with kept_hooks():
             for doc in reader(spacy.blank(lang), input, **options):
@@ -61,48 +94,41 @@ def convert_data(
         console.finish(output, summary=_describe(len(packed), n_tokens, labels))
 
 
-def _get_reader(name: str) -> Callable:
-    readers = get_readers()
-    if name not in readers:
-        raise typer.BadParameter(f"'{name}': expected one of {', '.join(readers)}")
-    return readers[name]
+def get_readers() -> Dict[str, Callable]:
+    """RETURNS (Dict[str, Callable]): Readers of all packages by the name of their format."""
+    from ..registry import task_readers
+
+    return dict(sorted(task_readers.get_all().items()))
 
 
-def _read_options(reader: Callable, format: str, arguments: List[str]) -> Dict[str, Any]:
-    """Read options such as ["--joined", "--key", "sc"] by the reader's keyword arguments."""
-    known = get_options(reader)
-    options: Dict[str, Any] = {}
-    rest = list(arguments)
-    while rest:
-        given, is_joined, value = rest.pop(0).partition("=")
-        name = given.removeprefix("--").replace("-", "_")
-        if name not in known or not given.startswith("--"):
-            shown = ", ".join(map(spell_option, known)) or "none"
-            raise typer.BadParameter(f"'{given}': the options of {format} are: {shown}")
-        if isinstance(known[name], bool) and not is_joined:
-            options[name] = True
-            continue
-        if not is_joined and not rest:
-            raise typer.BadParameter(f"'{given}' needs a value")
-        options[name] = _cast(given, value if is_joined else rest.pop(0), type(known[name]))
-    return options
+def make_options(reader: Callable, format: str) -> TyperCommand:
+    """Make a command whose options are the keyword arguments of a reader. Their help is in its
+    docstring: the text of a parameter, up to the next one."""
 
-
-def _cast(given: str, value: str, kind: type) -> Any:
-    flags = {"true": True, "false": False}
-    if kind is bool and value.lower() in flags:
-        return flags[value.lower()]
-    try:
-        if kind is not bool:
-            return kind(value)
-    except ValueError:
+    def command(**options: Any) -> None:
         pass
-    raise typer.BadParameter(f"'{given}' takes a value of type {kind.__name__}, not '{value}'")
 
-
-def _describe_group(name: str) -> str:
-    # "coref_clusters_1", "coref_clusters_2" and so on are of one kind.
-    return re.sub(r"_\d+$", "_*", name)
+    doc = inspect.getdoc(reader) or ""
+    parameters = []
+    for parameter in inspect.signature(reader).parameters.values():
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            continue
+        name, default = parameter.name, parameter.default
+        entry = rf"^{name} \([^)]*\):\s(.*?)(?=^\w+ \(|\Z)"
+        found = re.search(entry, doc, re.MULTILINE | re.DOTALL)
+        text = " ".join(found[1].split()).rstrip(".") if found else ""
+        option = typer.Option(
+            default,
+            f"--{name.replace('_', '-')}",
+            help=f"Of {format}: {text}",
+            show_default="none" if default == "" else True,
+        )
+        parameters.append(parameter.replace(default=option, annotation=type(default)))
+    # Typer reads the signature, whatever the function takes.
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command(add_help_option=False)(command)
+    return typer.main.get_command(app)  # type: ignore[return-value]
 
 
 def _list_labels(doc: "Doc") -> Iterator[str]:
@@ -110,11 +136,11 @@ def _list_labels(doc: "Doc") -> Iterator[str]:
     yield from (label for label, value in doc.cats.items() if value)
     # Groups that are numbered, such as srl_1, are counted together.
     for name, group in doc.spans.items():
-        yield from (f"{_describe_group(name)}/{span.label_}".rstrip("/") for span in group)
+        kind = re.sub(r"_\d+$", "_*", name)
+        yield from (f"{kind}/{span.label_}".rstrip("/") for span in group)
 
 
 def _describe(n_docs: int, n_tokens: int, labels: "Counter[str]") -> str:
-    """What docs hold, so that a person sees at once whether it is what was expected."""
     shown = ", ".join(f"{label} {n:,}" for label, n in labels.most_common(20))
     sizes = f"{count_things(n_docs, 'doc')}, {count_things(n_tokens, 'token')}"
     return f"{sizes}; {shown or 'no labels'}"

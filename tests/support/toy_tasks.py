@@ -189,7 +189,7 @@ def train(nlp, docs, n_updates):
 
 
 def read_output(docs):
-    """All that the components say, rounded to what batches may change."""
+    """Predictions, rounded to the precision that batches keep."""
     return [
         (
             [(e.start, e.end, e.label_) for e in doc.ents],

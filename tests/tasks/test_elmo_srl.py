@@ -61,7 +61,7 @@ def test_given_predicates_are_used(trained):
     # One frame each, in their order; all tokens of a predicate are its own.
     assert [frame["V"] for frame in read(doc)] == [(6, 7), (2, 4)]
     assert read(doc)[0]["A0"] == (5, 6)
-    # Each once, and whitespace is none.
+    # Each once, without whitespace.
     spaced = nlp.make_doc("Sam  " + TEXTS[0])
     assert spaced[1].is_space
     spaced.spans["srl_predicates"] = [spaced[8:9], spaced[1:2], spaced[8:9], spaced[1:1]]

@@ -57,7 +57,7 @@ def learn(name):
 
 
 def run(nlp, name):
-    """RETURNS: What a pipeline says of some docs, of which nothing is known but the words."""
+    """Predictions for docs with nothing but words."""
     for pipe in (ElmoEntailment, ElmoQA):
         pipe.register_extensions()
     docs = [copy_words(doc) for doc in make_gold(nlp, name.split()[0], 6, seed=1)]

@@ -2,6 +2,7 @@
 
 import lzma
 
+import catalogue
 import pytest
 import spacy
 import srsly
@@ -233,18 +234,16 @@ def test_the_command_writes_docs(tmp_path):
     docs = list(DocBin().from_disk(output).get_docs(spacy.blank("en").vocab))
     assert [len(doc.spans["ents"]) for doc in docs] == [2, 1]
     assert "2 docs, 5 tokens; ents/PER 3" in printed
-    run("litbank_entities", tmp_path / "x.tsv", output, "--joined=false")
-    assert len(DocBin().from_disk(output)) == 2
 
 
 @pytest.mark.parametrize(
     "arguments, problem",
     [
         (["conl", "{}", "y"], "'conl': expected one of conll2003"),
-        (["sst", "{}", "y", "--phrase"], "options of sst are: --binary, --phrases"),
-        (["sst", "{}", "y", "--binary=2"], "takes a value of type bool"),
-        (["snli", "{}", "y", "--x"], "options of snli are: none"),
-        (["litbank_entities", "{}", "y", "--key"], "'--key' needs a value"),
+        (["sst", "{}", "y", "--phrase"], "No such option: --phrase"),
+        (["snli", "{}", "y", "--x"], "No such option: --x"),
+        (["squad", "{}", "y", "--negatives", "x"], "Invalid value for '--negatives'"),
+        (["litbank_entities", "{}", "y", "--key"], "Option '--key' requires an argument"),
     ],
 )
 def test_mistakes_of_the_command_are_said(tmp_path, arguments, problem):
@@ -264,3 +263,31 @@ def test_a_wrong_file_leaves_the_output_as_it_was(tmp_path):
     told = run("conll2003", tmp_path / "x.txt", tmp_path / "y.spacy", exit_code=1)
     assert "Nothing was found" in told and "conll2003" in told
     assert (tmp_path / "y.spacy").read_text() == "old"
+
+
+def read_help(*arguments):
+    return run(*arguments, "--help")
+
+
+@pytest.mark.parametrize("format", ["squad", "litbank_entities", "sst"])
+def test_the_help_has_the_options_of_a_format(format):
+    printed, reader = read_help(format), task_readers.get(format)
+
+    assert f"One of: {', '.join(sorted(task_readers.get_all()))}" in printed
+    assert f"{format}: Read " in printed
+    for name in reader.__kwdefaults__:
+        entry = reader.__doc__.partition(f"    {name} (")[2].partition("): ")[2]
+        assert f"--{name}" in printed
+        assert f"Of {format}: {entry.splitlines()[0].rstrip('.')}" in printed
+
+
+def test_the_help_has_formats_of_other_packages(monkeypatch):
+    def read_mine(nlp, path, *, most_words: int = 3):
+        return iter(())
+
+    monkeypatch.setattr(catalogue, "REGISTRY", dict(catalogue.REGISTRY))
+    task_readers.register("mine", func=read_mine)
+
+    printed = read_help("mine", "in.txt", "--most-words", 4)
+    assert "mine: " in printed and "--most-words" in printed
+    assert "litbank_entities, mine, ontogum" in read_help()

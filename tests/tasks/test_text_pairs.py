@@ -37,7 +37,7 @@ def test_pairs_survive_docbin_and_the_corpus(nlp, tmp_path, first, second):
     DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
 
     assert get_words(get_pair(doc, NAMES)) == expected
-    # Word features read them: what is predicted has those of what was learned.
+    # Word features read the norms: they are the same in training and prediction.
     assert [t.norm_ for t in doc] == [t.norm_ for t in nlp.make_doc(doc.text)]
     assert [span.label_ for span in get_pair(doc, NAMES)] == [*NAMES]
     corpus = build_span_corpus_v1(tmp_path / "x.spacy", [*NAMES], sentences=True)

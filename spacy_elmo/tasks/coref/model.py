@@ -29,7 +29,7 @@ class CorefScores(NamedTuple):
     mentions (Floats): shape (n_tokens, max_span): of the spans as mentions, before the sigmoid, by
         first token and number of tokens less 1; -inf where no mention can be.
     links (Floats): shape (n_mentions, 1 + k): of no antecedent, 0, and of the antecedents, before
-        the softmax; -inf where there is none.
+        the softmax; -inf for missing ones.
     candidates (Candidates): the mentions that were kept, and their antecedents.
     """
 
@@ -68,8 +68,8 @@ def build_coref_span_ranker_v1(
     max_span (int): tokens of the longest mention, at least 1.
     share (float): spans that are kept as possible mentions, of the number of tokens, in (0, 1].
     n_antecedents (int): mentions that are compared closely with each mention, at least 1.
-    max_train_sentences (int): a longer doc is cut to so many sentences in a row, other ones in each
-        pass, and to 40 tokens for each of them, which is also the limit for docs without
+    max_train_sentences (int): a longer doc is cut to this number of sentences in a row, other ones
+        in each pass, and to 40 tokens for each of them, which is also the limit for docs without
         sentences. In prediction docs are read whole.
     dropout (float): probability in [0, 1) that an input of a layer is dropped in training. Not
         driven by [training] dropout.

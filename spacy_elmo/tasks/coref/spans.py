@@ -66,7 +66,7 @@ def find_roots(depths: Ints, max_span: int) -> Ints:
 
 
 def cut(doc: Doc, n_sentences: int, n_tokens: int) -> Tuple[int, int]:
-    """Choose at most so many sentences in a row, and tokens, of a long doc to train on, by NumPy's
+    """Choose sentences in a row, within two limits, of a long doc to train on, by NumPy's
     random numbers. RETURNS (Tuple[int, int]): first token, and the end."""
     starts = np.unique(np.append(0, find_sentence_ends(doc)))
     if len(doc) <= n_tokens and len(starts) - 1 <= n_sentences:

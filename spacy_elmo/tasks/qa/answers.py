@@ -90,7 +90,7 @@ def get_answers(doc: Doc) -> Optional[List[Answer]]:
 
 
 def get_answer(doc: Doc) -> Optional[Answer]:
-    """doc (Doc): any doc. RETURNS (Optional[Answer]): The likeliest answer, or that there is none;
+    """doc (Doc): any doc. RETURNS (Optional[Answer]): The likeliest answer, which may be no answer;
     None without a prediction."""
     answers, attrs = get_answers(doc), _get_attrs(doc)
     if answers is None or attrs is None:

@@ -98,7 +98,7 @@ class ElmoQA(TaskPipe):
     max_answer (int): most tokens of an answer; at least 1.
     train_windows (int): most windows of a doc that one update learns from; at least 1.
     n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
-    threshold (float): probability of no answer, 0 to 1, above which there is none.
+    threshold (float): probability of no answer, 0 to 1, above which no span is set.
     scorer (Optional[Callable]): scores examples; None for no scores.
     RAISES (ValueError): EL012 and EL191 for values out of range.
     """
@@ -146,7 +146,7 @@ class ElmoQA(TaskPipe):
 
         nlp (Language): the pipeline that this component is in.
         question, context (str): two texts; if one has no words, there is no answer.
-        RETURNS (Answer): the likeliest answer, or that there is none.
+        RETURNS (Answer): the likeliest answer, which may be no answer.
         RAISES (ValueError): EL227 if the pipeline does not run this component, or another one has
             replaced its answer.
         """

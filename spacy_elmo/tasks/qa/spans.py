@@ -42,7 +42,7 @@ class Ranked(NamedTuple):
 
 
 def read_doc(doc: Doc, window: int, stride: int) -> QAReading:
-    """Plan to read a doc in windows of so many tokens, which begin `stride` tokens apart. A
+    """Plan to read a doc in windows of `window` tokens, which begin `stride` tokens apart. A
     question is cut to one window."""
     pair = get_pair(doc, PAIR_NAMES)
     if pair is None or any(all(token.is_space for token in text) for text in pair):
@@ -58,7 +58,7 @@ def read_doc(doc: Doc, window: int, stride: int) -> QAReading:
 
 
 def choose_windows(reading: QAReading, answers: Sequence[Place], most: int) -> QAReading:
-    """Choose at most so many windows to learn from: some with an answer, if there are any, and
+    """Choose at most `most` windows to learn from: some with an answer, if there are any, and
     random ones without, so that a long context costs no more than a short one."""
     windows = reading.windows
     if len(windows) <= most:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -28,7 +28,7 @@ _MOST_BYTES = 2_000_000_000
 
 
 class Question(NamedTuple):
-    """Answers are first character and text; empty if there are none, None if they are unknown."""
+    """Answers are first character and text; empty for no answer, None if unknown."""
 
     id: str
     text: str
@@ -195,12 +195,18 @@ def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
         weights = {word: math.log(len(numbers) / n) for word, n in counts.items()}
         for i in numbers:
             for question in paragraphs[i].questions:
-                if question.answers and _hash(question.id) < share:
-                    others = [k for k in numbers if k != i and _fits(question, paragraphs[k])]
-                    k = _find_nearest(_find_words(question.text), others, words, weights)
-                    if k >= 0:
-                        negative = Question(f"{question.id}-negative", question.text, [])
-                        added.setdefault(k, []).append(negative)
+                if not question.answers or _hash(question.id) >= share:
+                    continue
+                asked, shared = _find_words(question.text), {}
+                for k in numbers:
+                    context = paragraphs[k].context.lower()
+                    if k != i and not any(text.lower() in context for _, text in question.answers):
+                        # Sorted: sums of floats depend on their order, and that of a set varies.
+                        shared[k] = sum(weights[word] for word in sorted(asked & words[k]))
+                if shared:
+                    nearest = max(shared, key=lambda k: (shared[k], -k))
+                    negative = Question(f"{question.id}-negative", question.text, [])
+                    added.setdefault(nearest, []).append(negative)
     return [
         paragraph._replace(questions=[*paragraph.questions, *added.get(i, [])])
         for i, paragraph in enumerate(paragraphs)
@@ -209,20 +215,6 @@ def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
 
 def _find_words(text: str) -> Set[str]:
     return {*_WORDS.findall(text.lower())}
-
-
-def _fits(question: Question, paragraph: Paragraph) -> bool:
-    context = paragraph.context.lower()
-    return not any(text.lower() in context for _, text in question.answers or [])
-
-
-def _find_nearest(
-    asked: Set[str], numbers: Sequence[int], words: Dict[int, Set[str]], weights: Dict[str, float]
-) -> int:
-    """Number of the paragraph with most of the words; -1 without paragraphs."""
-    # Sorted: the sum of floats depends on their order, and that of a set on the process.
-    shared = {i: sum(weights[word] for word in sorted(asked & words[i])) for i in numbers}
-    return max(shared, key=lambda i: (shared[i], -i), default=-1)
 
 
 def _hash(text: str) -> float:

@@ -40,7 +40,7 @@ def build_span_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    read = DocBinReader(path, limit, augmenter)
+    read = create_docbin_reader(path, False, 0, limit, augmenter and KeptSpans(augmenter))
     return SpanCorpus(read, list(groups), sentences, gold_preproc, max_length)
 
 
@@ -60,7 +60,7 @@ def build_coref_corpus_v1(
     limit, augmenter: see spacy.Corpus.v1.
     RETURNS (SpanCorpus): nlp -> examples.
     """
-    return SpanCorpus(DocBinReader(path, limit, augmenter), [], sentences, gold_tokens)
+    return build_span_corpus_v1(path, [], sentences, gold_tokens, 0, limit, augmenter)
 
 
 @dataclass
@@ -75,33 +75,22 @@ class SpanCorpus:
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
         """Yield examples. RAISES (ValueError): EL196 if a span does not fit the predicted doc."""
-        for example in self.read(nlp):
-            # The limit of spaCy's reader.
-            if self.max_length and len(example.reference) >= self.max_length:
-                continue
-            if self.gold_preproc:
-                words = [t.text for t in example.reference]
-                spaces = [bool(t.whitespace_) for t in example.reference]
-                predicted = Doc(example.reference.vocab, words=words, spaces=spaces)
-                example = Example(predicted, example.reference)
-            for group in self.groups:
-                copy_spans(example, group)
-            if self.sentences and example.reference.has_annotation("SENT_START"):
-                for token, start in zip(example.predicted, example.get_aligned_sent_starts()):
-                    token.is_sent_start = start == 1
-            yield example
-
-
-class DocBinReader:
-    """Read docs as spacy.Corpus.v1 does; span groups keep their attributes. Can be pickled."""
-
-    def __init__(self, path: Optional[Path], limit: int, augmenter: Optional[Augmenter]) -> None:
-        kept = KeptSpans(augmenter) if augmenter else None
-        self.read = create_docbin_reader(path, False, 0, limit, kept)
-
-    def __call__(self, nlp: Language) -> Iterator[Example]:
         with kept_hooks():
-            yield from self.read(nlp)
+            for example in self.read(nlp):
+                reference = example.reference
+                # The limit of spaCy's reader.
+                if self.max_length and len(reference) >= self.max_length:
+                    continue
+                if self.gold_preproc:
+                    words, spaces = [t.text for t in reference], [t.whitespace_ for t in reference]
+                    predicted = Doc(reference.vocab, words=words, spaces=list(map(bool, spaces)))
+                    example = Example(predicted, reference)
+                for group in self.groups:
+                    copy_spans(example, group)
+                if self.sentences and reference.has_annotation("SENT_START"):
+                    for token, start in zip(example.predicted, example.get_aligned_sent_starts()):
+                        token.is_sent_start = start == 1
+                yield example
 
 
 @dataclass

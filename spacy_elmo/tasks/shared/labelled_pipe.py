@@ -131,7 +131,7 @@ class LabelledPipe(TaskPipe):
 
     # The least number of labels that can be learned.
     min_labels = 1
-    # What the training data needs, for errors.
+    # Needs of the training data, for errors.
     hint = "labels"
 
     def __init__(

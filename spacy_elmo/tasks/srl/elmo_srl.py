@@ -1,4 +1,4 @@
-"""The component "elmo_srl": who did what to whom."""
+"""The component "elmo_srl": semantic roles."""
 
 from typing import Callable, Iterable, List, Literal, Optional, Sequence, Tuple
 
@@ -26,7 +26,6 @@ from .frames import (
 from .network import Clause, SRLModel, SRLScores
 from .tags import (
     GoldFrames,
-    count_tags,
     decode_roles,
     find_gold,
     get_predicate_loss,
@@ -225,8 +224,8 @@ class ElmoSRL(LabelledPipe):
         return [label for frame in frames for label, _ in frame.arguments]
 
     def count_outputs(self, n_labels: int) -> int:
-        """The tags of a token."""
-        return count_tags(n_labels)
+        """The tags of a token: two for each role and the predicate, and O."""
+        return 2 * n_labels + 3
 
 
 def _strip(span: Span) -> Span:

@@ -18,8 +18,6 @@ from ..shared.annotations import find_places
 PREDICATES = "srl_predicates"
 VERB = "V"
 _GROUP = re.compile("srl_([1-9][0-9]*)")
-# Tokens that are drawn before and after a frame, in a doc without sentences.
-_AROUND = 20
 
 # Place and label of an argument; several if it is discontinuous.
 Argument = Tuple[Tuple[int, int, str], ...]
@@ -77,11 +75,8 @@ def describe_frame(frame: Frame) -> Dict[str, Any]:
     doc = frame.predicate.doc
     spans = [frame.predicate, *(span for _, span in frame.arguments)]
     start, end = min(span.start for span in spans), max(span.end for span in spans)
-    if doc.has_annotation("SENT_START"):
-        own = frame.predicate.sent
-        sentence = doc[min(own.start, start) : max(own.end, end)]
-    else:
-        sentence = doc[max(start - _AROUND, 0) : end + _AROUND]
+    own = frame.predicate.sent if doc.has_annotation("SENT_START") else doc[:]
+    sentence = doc[min(own.start, start) : max(own.end, end)]
     offset = sentence.start
     places = [
         {"start_token": s.start - offset, "end_token": s.end - offset, "label": s.label_}

@@ -233,7 +233,7 @@ class RoleEncoder(nn.Module):
         X, skipped = X.split([X.shape[1] - self.skip_width, self.skip_width], dim=1)
         read = torch.from_numpy(rows).to(X.device)
         orders = order_sequences(sizes, X.device)
-        # Projected once for each token, however many predicates its sentence has.
+        # Projected once for each token, not for each predicate of its sentence.
         Y = self.project(X)[read]
         Y = Y + self.indicator(torch.from_numpy(marks).long().to(X.device))
         lstms = cast(Iterable[nn.LSTM], self.lstms)

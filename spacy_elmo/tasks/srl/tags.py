@@ -43,11 +43,6 @@ class GoldFrames(NamedTuple):
     unknown: List[int]
 
 
-def count_tags(n_labels: int) -> int:
-    """Tags of some roles, the predicate and O."""
-    return 2 * n_labels + 3
-
-
 def find_gold(example: Example, name: str = "elmo_srl") -> GoldFrames:
     """Find the gold frames of an example, in the tokens of the doc to be predicted. Spans that
     begin or end inside of these are not learned (WL039); of arguments that overlap, the longest is
