@@ -5,7 +5,7 @@ A run gets so many steps as fit into the budget, so its learning rate has fallen
 the end. The budget is processor time of one thread, which busy neighbours trouble less than
 the clock. Short runs favour what learns fast: look at large differences, and mind that
 text is never repeated. From nothing, minutes of a processor teach little: with --init, all runs
-go on from the same weights. `ladder.json` has the variants of docs/pretraining-ladder.md.
+go on from the same weights. `ladder.json` has the variants of results/ladder.md.
 """
 
 import shutil

@@ -129,7 +129,7 @@ def measure(
 @app.command()
 def report(
     work: Path = WORK,
-    output: Path = typer.Option(Path("docs/rivals.md"), help="Page to write"),
+    output: Path = typer.Option(Path("benchmarks/results/rivals.md"), help="Page to write"),
 ) -> None:
     """Write the page and its picture."""
     from rivals.report import write_report

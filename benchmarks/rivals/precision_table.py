@@ -1,4 +1,4 @@
-"""The section of docs/rivals.md on shorter products."""
+"""The section of rivals.md on shorter products."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""docs/rivals.md: a table for each data set, and the picture, all from the files of the runs."""
+"""The report on the rivals: a table for each data set, and the picture, from the files of runs."""
 
 from pathlib import Path
 from statistics import mean, stdev

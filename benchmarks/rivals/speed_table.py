@@ -1,4 +1,4 @@
-"""The section of docs/rivals.md on other machines."""
+"""The section of rivals.md on other machines."""
 
 from pathlib import Path
 from typing import Any
