@@ -55,7 +55,6 @@ def test_what_is_read_are_the_layers_of_the_embedder():
     np.testing.assert_allclose(backward[1:].numpy()[::-1], top[:, half:], atol=1e-6)
 
 
-@pytest.mark.parametrize("projection", [True, False])
 def test_gradients_reach_every_weight():
     model = make_model()
 
