@@ -12,7 +12,6 @@ The rooms, from the bottom; each imports only those above it in this list:
     language_model     a biLM with its softmax: losses, exact perplexity, evaluation
     search             semantic search: sentence vectors and an index of them
     senses             word senses: inventory, training, choice
-    teachers           further training signals of pretraining
     pretraining        raw text to a trained biLM: a run, its config, checkpoints and log
     pipeline           the components elmo, elmo_lm and elmo_senses, and what a config names
     bulk               vectors of large amounts of text: shards, processes, a Ray cluster

@@ -201,25 +201,6 @@ def test_a_signal_before_the_first_step_ends_the_command(number, capsys):
     assert [signal.getsignal(each) for each in NUMBERS] == handlers
 
 
-def test_a_signal_ends_the_command_where_cleaning_up_then_fails(capsys):
-    # torch's stack of modes can be short of one after a signal.
-    with pytest.raises(SystemExit) as ended, Stopper(0).listening(Console()):
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            raise RuntimeError("trying to pop from empty mode stack")
-
-    assert ended.value.code == 128 + signal.SIGTERM
-    assert "before the first step" in capsys.readouterr().err
-
-
-def test_an_error_without_a_signal_is_raised(capsys):
-    with pytest.raises(RuntimeError, match="its own"), Stopper(0).listening(Console()):
-        raise RuntimeError("its own")
-
-    assert not capsys.readouterr().err
-
-
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_stops_training_after_the_step_and_a_second_one_at_once(number, capsys):
     stopper = Stopper(0)

@@ -204,17 +204,6 @@ def test_every_input_trains_and_is_used_in_a_pipeline(tmp_path, texts, input):
     assert np.allclose(unknown, other, atol=1e-6) == (input != "characters")
 
 
-def test_the_schedule_sets_the_rate_of_each_step(tmp_path, texts):
-    reports = []
-    changes = change("training", log_frequency=1, max_steps=9, eval_frequency=100)
-    train(tmp_path, texts, reports=reports, **changes)
-
-    rates = [report.learn_rate for report in reports]
-    assert rates[:3] == pytest.approx([0.0025, 0.005, 0.0075])  # a warm-up of 3 steps
-    assert max(rates) == rates[3] == pytest.approx(0.01)
-    assert rates[-1] < 0.007
-
-
 def read_rows(folder):
     """Rows of a softmax by word."""
     files = CheckpointFiles.of(folder)
@@ -472,20 +461,6 @@ def test_evaluate_measures_as_the_run_did(tmp_path, texts, state, state_steps):
     assert (result["cut"], result["max_tokens"], result["state"]) == ("lines", 5, state)
     assert result["n_sequences"] == 7 < result["n_sequences_of_text"]
     assert result["forward"] == pytest.approx(reports[-1].dev.perplexities[0], rel=1e-3)
-
-
-def test_a_carried_state_is_measured_without_gaps(tmp_path, texts):
-    changes = {**change("training", state_steps=4, max_steps=2), **change("corpus", cut="lines")}
-    train(tmp_path, texts, **changes)
-    lines = (texts / "dev" / "c.txt").read_text().splitlines()
-    (tmp_path / "first.txt").write_text("\n".join(lines[:7]))
-
-    folder = tmp_path / "run" / "model-last"
-    seven = evaluate_checkpoint(folder, str(texts / "dev"), limit=7)
-    first = evaluate_checkpoint(folder, str(tmp_path / "first.txt"), limit=0)
-
-    assert seven["forward"] == pytest.approx(first["forward"])
-    assert seven["backward"] == pytest.approx(first["backward"])
 
 
 def test_words_to_score_with_must_be_predicted(tmp_path, texts):

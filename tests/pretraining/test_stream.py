@@ -73,20 +73,6 @@ def rows_of(batch):
     ]
 
 
-def first_buffer(stream):
-    return [step for step in take(stream, 30) if step.position["buffer"] == 0]
-
-
-def test_seeds_change_the_order_and_not_the_text():
-    rows = [
-        [row for step in first_buffer(make_stream(seed=seed)) for row in rows_of(step.batches[0])]
-        for seed in (1, 2)
-    ]
-
-    assert rows[0] != rows[1]
-    assert sorted(rows[0]) == sorted(rows[1])
-
-
 def test_reading_ahead_changes_nothing_and_passes_errors_on():
     expected = [step.position for step in take(make_stream())]
     assert [step.position for step in take(make_stream(prefetch=True))] == expected
