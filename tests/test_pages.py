@@ -12,9 +12,11 @@ from spacy.cli import app
 from spacy.tokens import DocBin, Span
 from spacy.training import Example
 from thinc.api import Config, get_current_ops, set_current_ops
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from docs_build.configs import list_messages
+from spacy_elmo.cli import elmo_cli
 from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.pipeline.architectures import build_elmo_v2
 from spacy_elmo.pipeline.elmo import make_elmo
@@ -235,6 +237,18 @@ def test_codes_on_the_pages_exist():
     text = "".join(read_page(page) for page in PAGES if page != SERVER)
     codes = {*list_messages(Errors), *list_messages(Warnings)}
     assert set(re.findall(r"\b[EW]L\d{3}\b", text)) - codes == set()
+
+
+def test_commands_and_options_on_the_pages_exist():
+    text = "".join(read_page(page).replace("\\\n", " ") for page in PAGES)
+    used = re.findall(r"spacy elmo ([a-z][a-z-]+)([^`\n]*)", text)
+    commands = get_command(elmo_cli).commands
+    for name, rest in used:
+        known = {option for p in commands[name].params for option in (*p.opts, *p.secondary_opts)}
+        options = re.findall(r"(?<=\s)--[a-z][\w.-]*", rest)
+        if name != "convert-data":  # whose formats have their own options
+            assert [o for o in options if o not in known and "." not in o] == [], (name, rest)
+    assert len(used) > 50
 
 
 @pytest.mark.filterwarnings("ignore")
