@@ -10,7 +10,7 @@ import time
 import warnings
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import IO, Any, Callable, Dict, Iterator, List, Literal, Optional, Sequence
 
 import typer
 from wasabi import Printer, color, table
@@ -161,7 +161,7 @@ def format_table(rows: Sequence[Sequence[Any]], header: Sequence[str], max_width
     """RETURNS (str): wasabi's table, with numbers to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     are_numbers = [all(_NUMBER.fullmatch(c) for c in column if c) for column in zip(*cells)]
-    aligns = ["r" if are else "l" for are in are_numbers]
+    aligns: List[Literal["r", "l"]] = ["r" if are else "l" for are in are_numbers]
     return table(cells, header=header, divider=True, max_col=max_width, aligns=aligns)
 
 

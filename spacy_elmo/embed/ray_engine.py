@@ -25,7 +25,7 @@ except ImportError:
 # To wait for an answer of a cluster.
 _SECONDS = 10.0
 # An actor that is lost is started again, and its shard computed again.
-_RETRIES = {"max_restarts": -1, "max_task_retries": 4}
+_RETRIES: Any = {"max_restarts": -1, "max_task_retries": 4}
 
 
 def require_ray() -> None:

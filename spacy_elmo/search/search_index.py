@@ -473,9 +473,9 @@ def _read_meta(folder: Path) -> IndexMeta:
     if content.pop("version", None) != _VERSION:
         raise _damaged(folder, "it is of another version of spacy-elmo")
     try:
-        meta = IndexMeta(**content)
-        meta = replace(meta, parts=tuple(Part(**part) for part in meta.parts))
-    except TypeError as err:
+        parts = tuple(Part(**part) for part in content.pop("parts"))
+        meta = IndexMeta(**content, parts=parts)
+    except (TypeError, KeyError) as err:
         raise _damaged(folder, f"{_META}: {err}") from err
     strings = (meta.lang, meta.weights, meta.biLM, *(part.source for part in meta.parts))
     counts = (meta.layer, meta.n_fitted, *(part.n_sentences for part in meta.parts))

@@ -313,9 +313,9 @@ def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
 def test_who_sets_sentences_behind_a_sentencizer(tmp_path):
     """With the preset of published weights, which were trained on sentences."""
     command = ["elmo", "init-config", tmp_path / "x.cfg", "-F", "--preset"]
-    assert "sentencizer" in run(*command, "allennlp", "--pipeline", "tagger,parser")
+    assert "keeps the sentence" in run(*command, "allennlp", "--pipeline", "tagger,parser")
     for preset, pipeline in (("allennlp", "senter"), ("task_mix", "parser,senter")):
-        assert "sentencizer" not in run(*command, preset, "--pipeline", pipeline)
+        assert "keeps the sentence" not in run(*command, preset, "--pipeline", pipeline)
     assert make_config("allennlp", ["senter"])["components"]["senter"]["overwrite"]
     assert "overwrite" not in make_config("task_mix", ["senter"])["components"]["senter"]
 

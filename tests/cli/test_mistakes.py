@@ -115,7 +115,7 @@ MISTAKES = [
     ],
     # init-config
     ("init-config {config}", "exists.*--force"),
-    ("convert-data conll2003 {text_txt} {text_txt}", "text.txt.* is both"),
+    ("convert-data conll2003 {text_txt} {text_txt}", "text.txt.* cannot be replaced"),
     ("init-config {folder}", 2),
     ("init-config {text_txt}/x.cfg", "EL145.*xists"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
@@ -158,7 +158,7 @@ MISTAKES = [
             "--training.nothing 1": "EL09",
             "--training.seed": "EL091.*seed = True",
             "--training.learn_rate NaN": "EL091.*NaN",
-            "--training.batch_tokens 1000000000000": "EL091.*at most",
+            "--training.batch_tokens 1000000000000": "EL091.*batch_tokens",
             "--bilm.width 100000000000": "EL010",
             "--corpus.vocabulary {words_txt}": "EL103",
             "--nlp.lang zzz": "EL161",
