@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, Iterator, Mapping
+from typing import Any, Dict, Iterable, Iterator
 
 import srsly
 from filelock import FileLock, Timeout
@@ -19,10 +19,8 @@ from .errors import Errors
 
 DIGESTS_FILE = "digests.json"
 LOCK_FILE = ".lock"
-# Bytes that a file of any kind may have, if its reader says no less.
-ANY_SIZE = sys.maxsize
-# A description of a shape has 1 kB; the counts of a corpus some MB.
-JSON_BYTES = 200_000_000
+# Bytes that a JSON file may have: the counts of a corpus have some MB.
+_MAX_JSON = 200_000_000
 _BLOCK = 1 << 20
 # Pieces of a file that `digest_pieces` reads, and bytes of each.
 _N_PIECES = 64
@@ -47,7 +45,7 @@ def require_file(path: Path) -> int:
     return status.st_size
 
 
-def read_file(path: Path, most: int = ANY_SIZE) -> bytes:
+def read_file(path: Path, most: int = sys.maxsize) -> bytes:
     """Read a whole file of at most `most` bytes. RAISES (ValueError): EL100 if there is no file,
     EL103 if it is larger or cannot be read."""
     size = require_file(path)
@@ -60,44 +58,30 @@ def read_file(path: Path, most: int = ANY_SIZE) -> bytes:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
 
 
-def read_json(path: Path, *, most: int = JSON_BYTES) -> Any:
-    """Read JSON in UTF-8. RAISES (ValueError): as `read_file`; EL103 also for other content."""
+def read_json_object(path: Path) -> Dict[str, Any]:
+    """Read a JSON object (`{...}`) in UTF-8. RAISES (ValueError): as `read_file`; EL103 also for
+    other content."""
+    content = read_file(path, _MAX_JSON)
     try:
-        return parse_json(read_file(path, most))
-    except ContentError as err:
+        return parse_json_object(content)
+    except ValueError as err:
         raise ValueError(Errors.EL103.format(path=path, error=err)) from err
-
-
-def read_json_object(path: Path, *, most: int = JSON_BYTES) -> Dict[str, Any]:
-    """As `read_json`, for a file that has to contain an object (`{...}`)."""
-    try:
-        return parse_json_object(read_file(path, most))
-    except ContentError as err:
-        raise ValueError(Errors.EL103.format(path=path, error=err)) from err
-
-
-class ContentError(ValueError):
-    """What is wrong with the content of a file; the text becomes part of a message."""
-
-
-def parse_json(content: bytes) -> Any:
-    """Parse JSON in UTF-8. RAISES (ContentError): for other content."""
-    try:
-        # Python's own parser: srsly's accepts "1e" and the like as numbers.
-        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
-    except UnicodeDecodeError as err:
-        raise ContentError(f"it is not text in UTF-8 (byte {err.start})") from err
-    except json.JSONDecodeError as err:
-        raise ContentError(f"it is not JSON (line {err.lineno}, column {err.colno})") from err
-    except (ValueError, RecursionError) as err:
-        raise ContentError(f"it is not JSON: {err}") from err
 
 
 def parse_json_object(content: bytes) -> Dict[str, Any]:
-    """As `parse_json`, for an object (`{...}`). RAISES (ContentError): also for anything else."""
-    value = parse_json(content)
+    """Parse a JSON object (`{...}`) in UTF-8. RAISES (ValueError): for other content, with the
+    reason alone."""
+    try:
+        # Python's own parser: srsly's accepts "1e" and the like as numbers.
+        value = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as err:
+        raise ValueError(f"it is not text in UTF-8 (byte {err.start})") from err
+    except json.JSONDecodeError as err:
+        raise ValueError(f"it is not JSON (line {err.lineno}, column {err.colno})") from err
+    except (ValueError, RecursionError) as err:
+        raise ValueError(f"it is not JSON: {err}") from err
     if not isinstance(value, dict):
-        raise ContentError(f"it holds {type(value).__name__}, expected an object {{...}}")
+        raise ValueError(f"it holds {type(value).__name__}, expected an object {{...}}")
     return value
 
 
@@ -336,60 +320,3 @@ def read_digests(folder: Path) -> Dict[str, Any]:
     """Read the digests of a folder by name; none if it has no digests.json."""
     path = folder / DIGESTS_FILE
     return read_json_object(path) if path.exists() else {}
-
-
-# Data of a component: a few files in a folder, or in one message.
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files (name -> content), each atomically, and their digests into a folder, which is
-    made if it is missing. Other files in it stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    others: Dict[str, Any] = {}
-    with suppress(ValueError):  # damaged
-        others = read_digests(folder)
-    # A process that is killed in between leaves each file old or new, and no digests.
-    (folder / DIGESTS_FILE).unlink(missing_ok=True)
-    for name, content in files.items():
-        write_file(folder / name, content)
-    digests = {name: digest(content) for name, content in files.items()}
-    write_json(folder / DIGESTS_FILE, {**others, **digests})
-
-
-def read_files(folder: Path, most: Mapping[str, int]) -> Dict[str, bytes]:
-    """Read files (name -> most bytes) that `write_files` wrote. RAISES (ValueError): EL104 if a
-    file is damaged, EL100 and EL103 if it cannot be read."""
-    files = {name: read_file(folder / name, size) for name, size in most.items()}
-    check_digests(folder, files)
-    return files
-
-
-def join_files(files: Mapping[str, bytes]) -> bytes:
-    """Join files (name -> content) into one message."""
-    return srsly.msgpack_dumps(dict(files))
-
-
-def split_files(
-    data: bytes, most: Mapping[str, int], source: str, *, optional: Collection[str] = ()
-) -> Dict[str, bytes]:
-    """Read a message of `join_files`. `most` has the names that there may be and their bytes,
-    `source` names it in errors. RAISES (ValueError): EL116 if it cannot be read or has other
-    content."""
-    message = unpack(data, source, most_items=len(most))
-    error = ""
-    if not isinstance(message, dict):
-        error = f"they hold {type(message).__name__}, expected files by name"
-    elif unknown := set(message) - set(most):
-        error = f"they hold {sorted(map(repr, unknown))[0]:.50}, expected {', '.join(most)}"
-    elif missing := [name for name in most if name not in message and name not in optional]:
-        error = f"they lack {', '.join(missing)}"
-    else:
-        for name, content in message.items():
-            # spaCy writes JSON as text.
-            if isinstance(content, str):
-                message[name] = content = content.encode("utf-8", errors="replace")
-            if not isinstance(content, bytes) or len(content) > most[name]:
-                error = f"'{name}' is not a file of at most {most[name]} bytes"
-    if error:
-        raise ValueError(Errors.EL116.format(source=source, error=error))
-    return message

@@ -1,4 +1,4 @@
-"""spacy_elmo.files: bounded reads, atomic writes, locks, digests, files of components."""
+"""spacy_elmo.files: bounded reads, atomic writes, locks, digests."""
 
 import os
 import signal
@@ -17,17 +17,12 @@ from spacy_elmo.files import (
     digest,
     digest_file,
     find_folder,
-    join_files,
     lock_folder,
     name_previous,
     read_file,
-    read_files,
-    read_json,
     read_json_object,
-    split_files,
     write_digests,
     write_file,
-    write_files,
     write_json,
 )
 
@@ -52,14 +47,13 @@ def read_folder(folder):
 def test_json_is_written_and_read(tmp_path):
     content = {"ä": [1, None, 0.1 + 0.2]}
     write_json(tmp_path / "new" / "a.json", content)
-    assert read_json(tmp_path / "new" / "a.json") == content
     assert read_json_object(tmp_path / "new" / "a.json") == content
 
 
 @pytest.mark.parametrize("name", ["missing", "nul\0", "x" * 300])
 def test_a_missing_file_is_an_error(tmp_path, name):
     with pytest.raises(ValueError, match="EL100.*no file"):
-        read_json(tmp_path / name)
+        read_json_object(tmp_path / name)
 
 
 def test_pipes_and_folders_are_not_opened(tmp_path):
@@ -212,7 +206,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
         pass
 
 
-# Digests and files of components
+# Digests
 
 
 def test_a_changed_file_has_another_digest(tmp_path):
@@ -227,34 +221,3 @@ def test_a_changed_file_has_another_digest(tmp_path):
     check_digests(tmp_path, ["b"])
     (tmp_path / DIGESTS_FILE).unlink()
     check_digests(tmp_path, ["a"])
-
-
-FILES = {"cfg": b"{}", "model": b"\x00\xff"}
-LIMITS = {"cfg": 10, "model": 10}
-
-
-def test_files_of_a_component_are_written_and_read(tmp_path):
-    write_files(tmp_path, FILES)
-    assert read_files(tmp_path, LIMITS) == FILES
-    assert split_files(join_files(FILES), LIMITS, "here") == FILES
-    assert split_files(join_files({"cfg": b""}), LIMITS, "here", optional=["model"]) == {"cfg": b""}
-    (tmp_path / "cfg").write_bytes(b"[]")
-    with pytest.raises(ValueError, match="EL104.*cfg"):
-        read_files(tmp_path, LIMITS)
-
-
-BAD_MESSAGES = {
-    "not msgpack": b"\xc1",
-    "a list": b"\x92\x01\x02",
-    "cut off": join_files(FILES)[:-3],
-    "another name": join_files({**FILES, "../x": b""}),
-    "missing": join_files({"cfg": b""}),
-    "too large": join_files({**FILES, "cfg": b"x" * 11}),
-    "a number": join_files({**FILES, "cfg": 3}),
-}
-
-
-@pytest.mark.parametrize("data", BAD_MESSAGES.values(), ids=BAD_MESSAGES)
-def test_other_messages_are_refused(data):
-    with pytest.raises(ValueError, match="EL116.*here"):
-        split_files(data, LIMITS, "here")

@@ -29,7 +29,6 @@ from spacy_elmo.files import DIGESTS_FILE
 from spacy_elmo.language_model.loading import collect_softmax, load_language_model
 from spacy_elmo.language_model.softmax import make_softmax
 
-from ..support.faults import fail_at_each_write, kill_at_each_write
 from ..support.helpers import SHAPE, assert_close
 
 SENTENCES = [["I", "like", "eggs"], ["Ham"]]
@@ -197,8 +196,8 @@ def test_a_rounded_checkpoint_gives_nearly_the_same(tmp_path, kind):
 # Bad shapes and weights
 
 BAD_CONFIGS = {
-    "text": ({"depth": "2"}, 'depth = "2" .*expected an integer'),
-    "null": ({"cell_width": None}, "cell_width = null .*expected an integer"),
+    "text": ({"depth": "2"}, "depth = .*2.* expected an integer"),
+    "null": ({"cell_width": None}, "cell_width = .*expected an integer"),
     "absurd": ({"depth": 10**6}, "depth = 1000000 .*from 1 to 100"),
     "unknown": ({"colour": 1}, "unknown keys: colour"),
     "missing": ({"skip_connections": ...}, "it has no skip_connections"),
@@ -359,29 +358,6 @@ def test_writing_replaces_a_checkpoint_and_nothing_else(folder, tmp_path):
     with pytest.raises(ValueError, match="EL034.*new.previous"):
         write(tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "new.previous", "thesis"]
-
-
-def test_a_killed_writer_leaves_the_old_or_the_new(tmp_path):
-    folder = write(tmp_path / "model", 0.5)
-    seen = set()
-    for _ in kill_at_each_write(lambda: write(folder, 2.0)):
-        seen.add(read_value(folder))
-        # The next writer removes what the killed one left.
-        write(folder, 0.5)
-        assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert seen == {0.5, 2.0}
-
-
-@pytest.mark.parametrize("writer", [write_native, write_allennlp])
-def test_a_full_disk_keeps_the_old_content(tmp_path, writer):
-    folder, before = tmp_path / "model", []
-    if writer is write_native:
-        write(folder, 0.5)
-        before = ["model"]
-    for _ in fail_at_each_write(lambda: write(folder, 2.0, writer=writer)):
-        assert [path.name for path in tmp_path.iterdir()] == before
-        assert not before or read_value(folder) == 0.5
-    assert read_value(folder) == 2.0
 
 
 def test_readers_find_what_a_killed_writer_renamed(tmp_path):

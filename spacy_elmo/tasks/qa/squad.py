@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ...errors import Errors, Warnings
-from ...files import ContentError, parse_json_object, require_file
+from ...files import parse_json_object, require_file
 from ...text.text_files import BOM, DAMAGED, decode, open_binary
 from ...utils import require_known, require_valid
 from ..shared.text_pairs import make_pair
@@ -132,7 +132,7 @@ def read_paragraphs(path: Path) -> List[Paragraph]:
                 title = str(article.get("title", ""))
                 paragraphs.append(Paragraph(title, _get(paragraph, "context", str), questions))
     # Text with half of a surrogate pair, which JSON can write, is a ValueError.
-    except (ContentError, ValueError) as err:
+    except ValueError as err:
         problem = f"{err}, in paragraph {len(paragraphs) + 1}"
         raise ValueError(Errors.EL223.format(path=path, problem=problem)) from err
     return paragraphs
@@ -153,7 +153,7 @@ def _get(record: Any, key: str, kind: type) -> Any:
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind):
         nouns = {list: "a list", str: "text", int: "a number"}
-        raise ContentError(f"there is no '{key}' that is {nouns[kind]}")
+        raise ValueError(f"there is no '{key}' that is {nouns[kind]}")
     if isinstance(value, str):
         value.encode("utf-8")
     return value

@@ -13,7 +13,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...bilm.config import BiLMConfig
 from ...errors import Errors
-from ...files import ContentError, parse_json_object, unpack
+from ...files import parse_json_object, unpack
 from ...pipeline.saving import ExtensionOwner, SavedPipe
 
 _BUNDLED = BiLMConfig()
@@ -118,7 +118,7 @@ class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
                 _check_params(self.model, unpack(files[_MODEL], source))
                 self.model.from_bytes(files[_MODEL])
         # Thinc and NumPy raise any of these for a model of another structure.
-        except (ContentError, ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
             error = f"they hold no model of this config ({err})"
             raise ValueError(Errors.EL116.format(source=source, error=error)) from err
 
