@@ -10,7 +10,7 @@ from thinc.api import fix_random_seed
 from spacy_elmo.tasks.coref.clusters import set_gold_clusters
 from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
 from spacy_elmo.tasks.qa.answers import set_gold
-from spacy_elmo.tasks.qa.spans import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.corpora import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_elmo.tasks.coref.elmo_coref import compute_loss
-from spacy_elmo.tasks.coref.model import CorefScores, build_coref_span_ranker_v1
 from spacy_elmo.tasks.coref.network import (
     AntecedentScorer,
     Candidates,
+    CorefScores,
     RankerShape,
     SpanRanker,
     SpanScorer,
+    build_coref_span_ranker_v1,
 )
 from spacy_elmo.tasks.coref.spans import (
     MentionFacts,

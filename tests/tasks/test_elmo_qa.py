@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import DocBin, Span
 
 from spacy_elmo.tasks.qa.answers import set_gold
-from spacy_elmo.tasks.qa.spans import choose_windows, read_doc
+from spacy_elmo.tasks.qa.network import choose_windows, read_doc
 
 from ..support.toy_tasks import HASHED, MODELS, QA, make_examples, make_gold, make_task
 

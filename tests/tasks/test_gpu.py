@@ -10,7 +10,7 @@ from spacy_elmo.layers import torch_shim
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
 from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
-from spacy_elmo.tasks.qa.spans import PAIR_NAMES as QA_NAMES
+from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.bilstm import bilstm
 
 from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output

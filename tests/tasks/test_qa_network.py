@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.tasks.qa.network import BiDAF
-from spacy_elmo.tasks.qa.spans import (
+from spacy_elmo.tasks.qa.network import (
+    BiDAF,
     get_gradient,
     make_table,
     rank_spans,

@@ -16,7 +16,7 @@ from spacy_elmo.tasks.qa.answers import (
     score_qa,
     set_answers,
 )
-from spacy_elmo.tasks.qa.spans import Ranked
+from spacy_elmo.tasks.qa.network import Ranked
 from spacy_elmo.tasks.qa.squad import read_squad
 
 CONTEXT = " In 1896 the games,\n  held in Athens, had 241 athletes."

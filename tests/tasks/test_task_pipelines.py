@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.util import fix_random_seed
 
-from spacy_elmo.tasks.coref.model import build_coref_span_ranker_v1
+from spacy_elmo.tasks.coref.network import build_coref_span_ranker_v1
 from spacy_elmo.tasks.entailment.esim import build_entailment_esim_v1
 from spacy_elmo.tasks.qa.network import build_qa_bidaf_v1
 from spacy_elmo.tasks.sentiment import build_textcat_bcn_v1

@@ -16,7 +16,7 @@ from ...utils import require_valid
 from ..shared.annotations import Place
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
 from .clusters import PREFIX, SCORES, Cluster, find_groups, get_chains, set_clusters
-from .model import CorefGradient, CorefModel, CorefScores, get_max_span
+from .network import CorefGradient, CorefModel, CorefScores
 from .spans import Floats
 
 # Of the clusters, or of the mentions: fewer that cannot be learned are slips, or rare.
@@ -133,7 +133,7 @@ class ElmoCoref(TaskPipe):
                 other=str(not singletons).lower(),
             )
             warnings.warn(text, stacklevel=3)
-        max_span = get_max_span(self.model)
+        max_span = self.model.layers[1].attrs["shape"].max_span
         n_long = sum(length > max_span for length in lengths)
         if n_long >= _MANY * len(lengths):
             text = Warnings.WL042.format(

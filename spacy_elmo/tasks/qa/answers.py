@@ -11,7 +11,7 @@ from spacy.training import Example
 from ...errors import Errors
 from ..shared.annotations import Place
 from ..shared.text_pairs import get_pair
-from .spans import PAIR_NAMES, Ranked
+from .network import PAIR_NAMES, Ranked
 
 ANSWERS = "answers"
 _LABEL = "answer"

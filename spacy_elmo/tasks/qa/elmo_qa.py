@@ -16,9 +16,9 @@ from ...utils import require_least, require_valid
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, TaskPipe
 from ..shared.text_pairs import get_pair, make_pair
 from .answers import Answer, Ranking, get_answer, get_answers, get_component, get_gold, set_answers
-from .network import QAModel
-from .spans import (
+from .network import (
     PAIR_NAMES,
+    QAModel,
     QAReading,
     Scores,
     SpanTable,

@@ -17,7 +17,7 @@ from ...text.text_files import BOM, DAMAGED, decode, open_binary
 from ...utils import require_known, require_valid
 from ..shared.text_pairs import make_pair
 from .answers import set_gold
-from .spans import PAIR_NAMES
+from .network import PAIR_NAMES
 
 logger = logging.getLogger("spacy_elmo")
 
