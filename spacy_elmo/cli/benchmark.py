@@ -1,7 +1,7 @@
-"""`python -m spacy elmo benchmark`: how fast this machine is, on one's own text."""
+"""`python -m spacy elmo benchmark`: how fast this machine is on your text."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 import typer
 
@@ -40,9 +40,14 @@ def benchmark(
     matrix products that is, and how exact each precision is."""
     from ..checkpoints.loaders import load_embedder
     from ..drawing import require_drawable
+    from ..experiments.plots import plot_speed
+    from ..files import write_json
     from ..inference.speed import measure_speed
 
-    sizes = _read_numbers(batch_sizes)
+    sizes = read_numbers(batch_sizes, int)
+    if not all(0 < size <= _MOST_SENTENCES for size in sizes):
+        expected = f"expected numbers from 1 to {_MOST_SENTENCES}, such as 1,8,64"
+        raise typer.BadParameter(f"{batch_sizes!r}: {expected}")
     names = list(dict.fromkeys(name.strip() for name in precisions.split(",")))
     with exit_on_error(quiet) as console:
         require_output(output, json)
@@ -56,16 +61,10 @@ def benchmark(
             n_repeats=repeats,
         )
         _show(result, console)
-        _write(result, output, json)
+        if json is not None:
+            write_json(json, result)
+        plot_speed(result, output)
         console.finish(output, json)
-
-
-def _read_numbers(text: str) -> List[int]:
-    numbers = read_numbers(text, int)
-    if not all(0 < number <= _MOST_SENTENCES for number in numbers):
-        expected = f"expected numbers from 1 to {_MOST_SENTENCES}, such as 1,8,64"
-        raise typer.BadParameter(f"{text!r}: {expected}")
-    return numbers
 
 
 def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
@@ -85,56 +84,26 @@ def _read_sentences(path: str, lang: str, n_tokens: int) -> List[List[str]]:
 
 
 def _show(result: Dict[str, Any], console: Console) -> None:
-    rates = ("precision", "sentences", "tokens/s", "of the limit", "of packed", "of reading")
-    errors = ("precision", "empty cache", "largest error", "least cosine")
-    for rows, header in (
-        (_list_facts(result), ("this machine", "")),
-        (_list_rates(result), rates),
-        (_list_errors(result), errors),
-    ):
-        console.show_table(rows, header)
-
-
-def _write(result: Dict[str, Any], output: Path, json: Optional[Path]) -> None:
-    from ..experiments.plots import plot_speed
-    from ..files import write_json
-
-    if json is not None:
-        write_json(json, result)
-    plot_speed(result, output)
-
-
-def _list_facts(result: Dict[str, Any]) -> List[Tuple[str, Any]]:
-    limits, n_operations = result["limits"], result["operations_per_token"]
-    return [
+    limit, n_operations = result["limit"], result["operations_per_token"]
+    facts = [
         ("threads", result["n_threads"]),
         ("tokens read", f"{result['n_tokens']:,}"),
-        ("largest products", f"{limits['products'] / 1e9:.0f} G operations/s"),
-        ("the same, packed", f"{limits['packed_products'] / 1e9:.0f} G operations/s"),
-        ("memory reading", f"{limits['reading'] / 1e9:.0f} GB/s"),
+        ("matrix products", f"{limit / 1e9:.0f} G operations/s"),
         ("operations of a token", f"{n_operations / 1e6:.1f} M"),
-        ("limit", f"{limits['products'] / n_operations:,.0f} tokens/s"),
+        ("limit", f"{limit / n_operations:,.0f} tokens/s"),
         ("hits of the word cache", f"{result['hit_rate']:.0%} on the first pass"),
         ("peak memory", f"{result['memory'] / 2**20:,.0f} MiB"),
     ]
-
-
-def _list_rates(result: Dict[str, Any]) -> List[Tuple[Any, ...]]:
-    return [
+    rates = [
         (
             row["precision"],
             row["batch_size"],
             f"{row['tokens_per_second']:,.0f}",
             f"{row['share']:.2f}",
-            f"{row['share_of_packed']:.2f}",
-            f"{row['share_of_reading']:.2f}" if row["batch_size"] == 1 else "",
         )
         for row in result["rows"]
     ]
-
-
-def _list_errors(result: Dict[str, Any]) -> List[Tuple[str, ...]]:
-    return [
+    errors = [
         (
             name,
             f"{result['cold'][name]:,.0f}",
@@ -143,3 +112,6 @@ def _list_errors(result: Dict[str, Any]) -> List[Tuple[str, ...]]:
         )
         for name, error in result["errors"].items()
     ]
+    console.show_table(facts, ("this machine", ""))
+    console.show_table(rates, ("precision", "sentences", "tokens/s", "of the limit"))
+    console.show_table(errors, ("precision", "empty cache", "largest error", "least cosine"))

@@ -132,7 +132,7 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
         places = [k + (i - (len(precisions) - 1) / 2) * width for k in range(len(sizes))]
         bars = axes.bar(places, rates, width, label=precision)
         axes.bar_label(bars, fmt="{:,.0f}", fontsize=8)
-    limit = result["limits"]["products"] / result["operations_per_token"]
+    limit = result["limit"] / result["operations_per_token"]
     axes.axhline(limit, color="gray", linestyle="--", label="limit of float32 products")
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_xlabel("sentences at a time")

@@ -1,4 +1,4 @@
-"""Measuring speed: the figures' sense, not their size."""
+"""Measuring speed: the meaning of the figures, not their size."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import speed
-from spacy_elmo.inference.speed import _compare, measure_limits, measure_speed
+from spacy_elmo.inference.speed import _compare, measure_limit, measure_speed
 
 from ..support import oracle
 from ..support.helpers import SHAPE
@@ -27,7 +27,7 @@ def bilm():
 
 
 class Counted(np.ndarray):
-    """Weights that count what is multiplied with them, and how often they are read."""
+    """Weights that count the operations of products with them."""
 
     n_operations = 0
 
@@ -40,64 +40,50 @@ class Counted(np.ndarray):
 
 
 def count_operations(depth, cell_width, projection, n_tokens=3):
-    """Of the oracle's LSTMs for a token, as they are done; and the bytes of float32 that a
-    step of time needs again."""
+    """Of the oracle's LSTMs for a token, as they are done."""
     options = make_options(dim=cell_width, n_layers=depth)
     weights = make_weights(options, project=projection)
-    recurrent = 0
-    for name, array in weights.items():
-        if name.endswith("W_0"):
-            recurrent += array[array.shape[0] // 2 :].nbytes
-        recurrent += array.nbytes if name.endswith("W_P_0") else 0
     weights = {name: array.view(Counted) for name, array in weights.items()}
     Counted.n_operations = 0
     for direction in (0, 1):
         vectors = np.zeros((n_tokens, SHAPE["width"] // 2))
         state = oracle.zero_state(options)[direction]
         oracle.run_direction(options, weights, direction, vectors, state)
-    return Counted.n_operations / n_tokens, recurrent
+    return Counted.n_operations / n_tokens
 
 
 @pytest.mark.parametrize("changes", [{}, {"depth": 3}, {"cell_width": 4, "projection": False}])
-def test_operations_and_weights_are_counted(changes):
+def test_operations_are_counted(changes):
     config = BiLMConfig(**{**SHAPE, **changes})
 
-    n_operations, n_bytes = count_operations(config.depth, config.cell_width, config.projection)
+    n_operations = count_operations(config.depth, config.cell_width, config.projection)
 
     assert config.n_operations == n_operations
-    assert 4 * config.n_recurrent == n_bytes
 
 
-def test_shares_are_of_what_the_machine_can_do(bilm, monkeypatch):
-    """By a clock that moves on by a second whenever it is read: 60 tokens take a second."""
-    n_operations, n_bytes = count_operations(2, 6, True)
-    limits = {
-        "products": 60 * n_operations,
-        "packed_products": 120 * n_operations,
-        "reading": 240 * n_bytes,
-    }
-    monkeypatch.setattr(speed, "measure_limits", lambda n_threads: limits)
+def test_shares_are_of_the_limit_of_the_machine(bilm, monkeypatch):
+    """By a clock that advances a second whenever it is read: 60 tokens take a second."""
+    limit = 120 * bilm.config.n_operations
+    monkeypatch.setattr(speed, "measure_limit", lambda n_threads: limit)
     clock = SimpleNamespace(perf_counter=map(float, itertools.count()).__next__)
     monkeypatch.setattr(speed, "time", clock)
 
-    result = speed.measure_speed(bilm, SENTENCES, batch_sizes=[1, 7], n_threads=1, n_repeats=1)
+    result = measure_speed(bilm, SENTENCES, batch_sizes=[1, 7], n_threads=1, n_repeats=1)
 
     for row, size in zip(result["rows"], (1, 7), strict=True):
         assert row == {
             "precision": "fp32",
             "batch_size": size,
             "tokens_per_second": 60.0,
-            "share": pytest.approx(1.0),
-            "share_of_packed": pytest.approx(0.5),
-            "share_of_reading": pytest.approx(0.25),
+            "share": pytest.approx(0.5),
         }
     assert result["cold"] == {"fp32": 60.0}
-    assert (result["n_tokens"], result["limits"]) == (60, limits)
+    assert (result["n_tokens"], result["limit"]) == (60, limit)
     # 7 distinct words with the boundaries: all are looked up once, and missed.
     assert result["hit_rate"] == 0.0
 
 
-def test_errors_are_measured_and_what_is_no_number_is_not_hidden():
+def test_errors_are_measured_and_nan_is_not_hidden():
     exact = [np.ones((1, 2, 3), "float32"), np.ones((1, 1, 3), "float32")]
     off = [exact[0].copy(), exact[1].copy()]
     off[1][0, 0, 0] = 3.0
@@ -108,11 +94,8 @@ def test_errors_are_measured_and_what_is_no_number_is_not_hidden():
     assert all(math.isnan(value) for value in _compare(off, exact).values())
 
 
-def test_limits_grow_with_nothing_but_the_machine():
-    limits = measure_limits(1, n_repeats=1)
-
-    assert limits["products"] > 1e8
-    assert limits["reading"] > 1e8
+def test_the_limit_is_that_of_a_machine():
+    assert measure_limit(1, n_repeats=1) > 1e8
 
 
 def test_a_text_without_words_is_refused(bilm):
