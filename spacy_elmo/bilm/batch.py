@@ -48,17 +48,12 @@ def _encode_utf8(word: str) -> bytes:
 
 
 def count_bytes(word: str) -> int:
-    """word (str): any word. RETURNS (int): its character positions without markers."""
+    """Character positions of a word without its markers."""
     return len(_encode_utf8(word))
 
 
 def count_truncated(words: Iterable[str], max_chars: int) -> int:
-    """Count the distinct words whose bytes do not fit.
-
-    words (Iterable[str]): The words; repeated ones count once.
-    max_chars (int): Positions of a word, its two markers included.
-    RETURNS (int): Number of words that lose bytes.
-    """
+    """Count the distinct words whose bytes do not fit into `max_chars` positions with markers."""
     max_bytes = max_chars - 2
     # No character has more than 4 bytes: most words need not be encoded.
     long_words = {word for word in words if 4 * len(word) > max_bytes}
@@ -81,11 +76,8 @@ class WordBatch:
 
 
 def make_batch(sequences: Sequence[Sequence[str]]) -> WordBatch:
-    """Collect the distinct words of sequences and put boundaries around each.
-
-    sequences (Sequence[Sequence[str]]): Words, at least one in each sequence.
-    RETURNS (WordBatch): The sequences in the given order.
-    """
+    """Collect the distinct words of sequences, each with at least one, and put boundaries around
+    each sequence."""
     index: Dict[str, int] = {BOS_WORD: 0, EOS_WORD: 1}
     word_ids: List[int] = []
     for words in sequences:
@@ -104,9 +96,8 @@ def plan_batches(
     """Group sequences of similar length, longest first, within a budget.
 
     lengths (Sequence[int]): Words of each sequence; empty ones are left out.
-    batch_tokens (int): Tokens of a group, boundaries counted; at least 1. A longer
-        sequence is a group by itself.
-    n_boundaries (int): Boundaries of a sequence that count.
+    batch_tokens (int): Tokens of a group, `n_boundaries` for each sequence included; at least 1.
+        A longer sequence is a group by itself.
     YIELDS (List[int]): Indices of the sequences of one group.
     """
     group: List[int] = []
@@ -125,8 +116,8 @@ def plan_batches(
 
 
 def token_positions(lengths: NDArray) -> NDArray:
-    """lengths (NDArray): of sequences, boundaries counted, shape (n_seqs,). RETURNS
-    (NDArray): flat positions that are not boundaries, shape (n_tokens,)."""
+    """Flat positions that are not boundaries, shape (n_tokens,), of sequences whose lengths count
+    their boundaries."""
     ends = np.cumsum(lengths)
     is_token = np.ones(int(ends[-1]), dtype=bool)
     is_token[ends - 1] = False
@@ -178,12 +169,7 @@ def pack(lengths: NDArray, *, read_last: bool) -> Packing:
 
 
 def unpack_rows(packed: NDArray, positions: NDArray) -> NDArray:
-    """Find the packed row of each flat position.
-
-    packed (NDArray): `Packing.forward` or `Packing.backward`.
-    positions (NDArray): Flat positions, each one present in `packed`.
-    RETURNS (NDArray): Rows, in the shape of `positions`.
-    """
+    """Find the row in `packed`, `Packing.forward` or `Packing.backward`, of flat positions."""
     rows = np.empty(int(packed.max()) + 1, dtype=np.int64)
     rows[packed] = np.arange(len(packed))
     return rows[positions]

@@ -11,20 +11,22 @@ from .config import BiLMConfig
 
 
 class _Places(NamedTuple):
-    """Which words and filters are at a place: those before these numbers.
-
-    n_rows (List[int]): words with a character at the place, by places.
-    n_filters (List[int]): filters that fit in from there on, by places.
-    """
+    """The words with a character at each place, and the filters that fit in from there on: those
+    before these numbers."""
 
     n_rows: List[int]
     n_filters: List[int]
 
 
 class _Filters(torch.autograd.Function):
-    """`X` are the characters, the longest word first; `W` the filters, the narrowest first,
-    each with zeros up to the window of the widest; `blank` what they answer where there is
-    nothing but padding, -inf for a word without such a place."""
+    """`X` are the characters, the longest word first; `W` the filters, the narrowest first, each
+    with zeros up to the window of the widest; `blank` their outputs where all characters are
+    padding, -inf for a word without such a place.
+
+    torch's convolutions compute each filter at each place up to the end of the longest word, keep
+    all of it, and read it again for the gradient. Here words are read place by place, each only at
+    its own places, and only the maximum is kept: a second pass over the places finds the winners.
+    """
 
     @staticmethod
     def forward(
@@ -33,7 +35,7 @@ class _Filters(torch.autograd.Function):
         ctx.settings = places, X.dtype
         X, W, best = X.to(dtype), W.to(dtype), blank.to(dtype, copy=True)
         for p in range(len(places.n_rows)):
-            rows, Y = _answer(X, W, best, places, p)
+            rows, Y = _convolve(X, W, best, places, p)
             torch.maximum(rows, Y, out=rows)
         ctx.save_for_backward(X, W, best)
         return best
@@ -43,10 +45,10 @@ class _Filters(torch.autograd.Function):
         X, W, best = ctx.saved_tensors
         places, dtype = ctx.settings
         dX, d_W = (part.new_zeros(part.shape, dtype=dtype) for part in (X, W))
-        # What no place has won yet; at the end it is the padding's.
+        # Gradients of maxima whose place is not found yet; at the end, the padding's.
         left, W_t = d_best.clone(), W.t().contiguous()
         for p, (n, k) in enumerate(zip(*places)):
-            rows, Y = _answer(X, W, best, places, p)
+            rows, Y = _convolve(X, W, best, places, p)
             # 1 where this place has the maximum, else 0.
             dY = Y.sub_(rows).sign_().add_(1).mul_(left[:n, :k])
             left[:n, :k].sub_(dY)
@@ -56,15 +58,14 @@ class _Filters(torch.autograd.Function):
         return dX, d_W, left.to(dtype), None, None
 
 
-def _answer(X: Tensor, W: Tensor, best: Tensor, places: _Places, p: int) -> Tuple[Tensor, Tensor]:
-    """RETURNS (Tuple[Tensor, Tensor]): the part of `best` that a place can change, and what
-    the filters answer there."""
+def _convolve(X: Tensor, W: Tensor, best: Tensor, places: _Places, p: int) -> Tuple[Tensor, Tensor]:
+    """The part of `best` that a place can change, and the filters' outputs there."""
     n, k = places.n_rows[p], places.n_filters[p]
     return best[:n, :k], _window(X, W, p, n) @ W[:, :k]
 
 
 def _window(X: Tensor, W: Tensor, p: int, n: int) -> Tensor:
-    """RETURNS (Tensor): what the filters see at a place, shape (n, window * char_width)."""
+    """The characters that the filters span at a place, shape (n, window * char_width)."""
     return X[:n, p : p + W.size(0) // X.size(2)].reshape(n, -1)
 
 
@@ -75,11 +76,11 @@ def run_filters(
     weights: Sequence[Tensor],
     biases: Sequence[Tensor],
 ) -> Tensor:
-    """Compute each filter's highest answer on each word, places of mere padding included.
+    """Compute each filter's maximum over the places of each word, places of padding included.
     Under `torch.autocast` the products take its type.
 
     characters (Tensor): embedded, padding included, shape (n_words, n_chars, char_width).
-    lengths (Tensor): characters that are no padding, int64, shape (n_words,).
+    lengths (Tensor): characters that are not padding, int64, shape (n_words,).
     padding (Tensor): the embedded padding, shape (char_width,).
     weights (Sequence[Tensor]): of filters of each width, (n_filters, char_width, width).
     biases (Sequence[Tensor]): the same, (n_filters,).
@@ -107,7 +108,7 @@ def _sort(values: Tensor) -> Tensor:
 
 
 def _plan(lengths: Tensor, widths: Tensor, n_chars: int) -> _Places:
-    """lengths (Tensor): falling. widths (Tensor): rising. n_chars (int): where words end."""
+    """lengths (Tensor): falling. widths (Tensor): rising. n_chars (int): of a word's row."""
     n_places = min(int(lengths[0]), n_chars - int(widths[0]) + 1)
     places = torch.arange(n_places, device=lengths.device)
     n_rows = (lengths[:, None] > places).sum(dim=0)

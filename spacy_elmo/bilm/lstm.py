@@ -148,16 +148,15 @@ class LSTMStack(nn.Module):
 
 
 def has_torch_layer(layer: LSTMLayer) -> bool:
-    """layer (LSTMLayer): any. RETURNS (bool): Whether torch's LSTM can compute the same: it has no
-    clips, and projects only to fewer numbers than it has cells."""
+    """Whether torch's LSTM can compute the same: it has no clips, and its projection must be
+    narrower than its cells."""
     projection = layer.projection
     is_narrower = projection is None or projection.size(1) < projection.size(0)
     return is_narrower and layer.cell_clip is None and layer.proj_clip is None
 
 
 def make_torch_weights(layer: LSTMLayer) -> List[Tensor]:
-    """layer (LSTMLayer): any. RETURNS (List[Tensor]): copies of its weights in the order of torch's
-    LSTM; gradients flow back through them."""
+    """Copies of the weights in the order of torch's LSTM; gradients flow back through them."""
     i, f, o, j = layer.weight.chunk(4, dim=1)  # each (width, cell_width)
     weight = torch.cat([i, f, j, o], dim=1).t()  # (4 * cell_width, width)
     i, f, o, j = layer.bias.chunk(4)  # each (cell_width,)
@@ -207,7 +206,7 @@ def _use_cudnn(is_used: bool) -> Iterator[None]:
 
 
 class _Settings(NamedTuple):
-    """How a layer runs: see `LSTMLayer`."""
+    """How a layer runs: see `LSTMLayer.forward`."""
 
     batch_sizes: List[int]
     cell_clip: Optional[float]
@@ -216,24 +215,15 @@ class _Settings(NamedTuple):
 
 
 class _Saved(NamedTuple):
-    """Saved for the gradient. X, W, P and H have the products' type.
+    """Saved for the gradient. X, W, P and H have the products' type."""
 
-    X (Tensor): inputs, shape (n_rows, half).
-    W (Tensor): shape (2 * half, 4 * cell_width).
-    P (Optional[Tensor]): shape (cell_width, half).
-    activations (Tensor): of the gates, shape (n_rows, 4 * cell_width).
-    first_cell (Tensor): before the first step, shape (n_seqs, cell_width).
-    C (Tensor): after each step, shape (n_rows, cell_width).
-    H (Tensor): the hidden state before the first step, then the output of each row; shape
-        (n_seqs + n_rows, half).
-    """
-
-    X: Tensor
-    W: Tensor
-    P: Optional[Tensor]
-    activations: Tensor
-    first_cell: Tensor
-    C: Tensor
+    X: Tensor  # inputs, shape (n_rows, half)
+    W: Tensor  # weights, shape (2 * half, 4 * cell_width)
+    P: Optional[Tensor]  # projection, shape (cell_width, half)
+    activations: Tensor  # of the gates, shape (n_rows, 4 * cell_width)
+    first_cell: Tensor  # before the first step, shape (n_seqs, cell_width)
+    C: Tensor  # cells after each step, shape (n_rows, cell_width)
+    # The hidden state before the first step, then the output of each row: (n_seqs + n_rows, half)
     H: Tensor
 
 
@@ -279,9 +269,8 @@ class _Layer(torch.autograd.Function):
 
 
 def _run_steps(gates: Tensor, saved: _Saved, settings: _Settings) -> Tuple[Tensor, Tensor]:
-    """gates (Tensor): the inputs' part, (n_rows, 4 * cell_width); overwritten. Fills
-    `activations`, `C` and the rows of `H`. RETURNS the state after each sequence's last step:
-    (n_seqs, half), (n_seqs, cell_width)."""
+    """Fill `activations`, `C` and `H` from the inputs' part of the gates, (n_rows, 4 * cell_width),
+    which is overwritten. RETURNS the final state: (n_seqs, half), (n_seqs, cell_width)."""
     recurrent_weight = saved.W.chunk(2)[1]  # (half, 4 * cell_width)
     cell = saved.first_cell  # (n_seqs, cell_width)
     hidden, Y = saved.H[: len(cell)], saved.H[len(cell) :]  # (n_seqs, half), (n_rows, half)
@@ -310,9 +299,8 @@ def _run_steps(gates: Tensor, saved: _Saved, settings: _Settings) -> Tuple[Tenso
 
 
 def _step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor, clip: Optional[float]) -> Tensor:
-    """sums (Tensor): of the gates, (n, 4 * cell_width). a (Tensor): gets the activations, the
-    same shape and perhaps the same memory. before (Tensor): (n, cell_width). cell (Tensor):
-    gets the new one. RETURNS m = sigmoid(o) * tanh(cell), (n, cell_width)."""
+    """Compute `a`, the activations, from the sums of the gates, (n, 4 * cell_width), perhaps in the
+    same memory; and the new `cell`. RETURNS m = sigmoid(o) * tanh(cell), (n, cell_width)."""
     if a.dtype != sums.dtype:
         a.copy_(sums)
     i, f, o, j = a.chunk(4, dim=1)  # each (n, cell_width)
@@ -394,8 +382,7 @@ def _step_back(
 def _weight_gradients(
     saved: _Saved, settings: _Settings, d_gates: Tensor, d_outputs: Optional[Tensor]
 ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-    """d_gates, d_outputs (Tensor): from `_run_back`. RETURNS the gradients of weight, bias and
-    projection, in their shapes."""
+    """Gradients of weight, bias and projection."""
     C, n_seqs = saved.C, len(saved.first_cell)
     before = _rows_before(settings.batch_sizes, n_seqs).to(C.device)  # (n_rows,)
     H_before = saved.H[before]  # (n_rows, half)

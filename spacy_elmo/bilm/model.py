@@ -54,11 +54,9 @@ class BiLM(nn.Module):
     def make_inputs(
         self, words: List[str], n_words: int = _CNN_WORDS
     ) -> Tuple[List[Tensor], Tensor]:
-        """Write words as `encode` reads them, in parts of similar length. The character axis of
-        each part is cropped to its words.
+        """Write distinct words as `encode` reads them, in parts of `n_words` of similar length.
+        The character axis of each part is cropped to its words.
 
-        words (List[str]): distinct words.
-        n_words (int): words of a part.
         RETURNS (Tuple[List[Tensor], Tensor]): the parts, and for each word its row in their
             concatenated results, shape (n_words,).
         """
@@ -85,8 +83,7 @@ class BiLM(nn.Module):
         return self.char_cnn(words) if self.config.input == "characters" else self.word_table(words)
 
     def encode_words(self, words: List[str]) -> Tensor:
-        """words (List[str]): distinct words. RETURNS (Tensor): their vectors, shape
-        (n_words, width // 2)."""
+        """Vectors of distinct words, shape (n_words, width // 2)."""
         parts, order = self.make_inputs(words)
         return torch.cat([self.encode(part) for part in parts])[order]
 
@@ -164,13 +161,11 @@ class BiLM(nn.Module):
             outputs.append(Ys)
             finals.append(final)
         original = torch.argsort(order)
-        after = BiLMState(
-            *(
-                torch.stack([torch.stack([f[part], b[part]]) for f, b in zip(*finals)])
-                for part in (0, 1)
-            )
-        )
-        return outputs[0], outputs[1], BiLMState(*(part[:, :, original] for part in after))
+        after = [
+            torch.stack([torch.stack([f[part], b[part]]) for f, b in zip(*finals)])[:, :, original]
+            for part in (0, 1)
+        ]
+        return outputs[0], outputs[1], BiLMState(*after)
 
     def _index(self, indices: NDArray) -> Tensor:
         return torch.from_numpy(indices).to(self.device)

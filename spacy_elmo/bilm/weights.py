@@ -24,14 +24,12 @@ class TensorHeader(NamedTuple):
 
 
 def plan_weights(config: BiLMConfig) -> Dict[str, TensorHeader]:
-    """config (BiLMConfig): a shape. RETURNS (Dict[str, TensorHeader]): the state of such a biLM,
-    by the names of `BiLM.state_dict()`. No memory is allocated for it."""
+    """The state of a biLM by name, without allocating memory for it."""
     with torch.device("meta"):
         return get_headers(BiLM(config).state_dict())
 
 
 def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:
-    """state (Mapping[str, Tensor]): tensors. RETURNS (Dict[str, TensorHeader]): theirs."""
     return {
         name: TensorHeader(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
         for name, tensor in state.items()
@@ -73,8 +71,7 @@ def check_names(expected: Mapping[str, object], found: Mapping[str, object], sou
 
 
 def check_numbers(name: str, tensor: Tensor, source: str) -> None:
-    """name (str): of a tensor. tensor (Tensor): floating-point numbers. source (str): where it
-    comes from, for messages. RAISES (ValueError): EL106 if it holds NaN or infinity."""
+    """RAISES (ValueError): EL106 if a tensor of floating-point numbers holds NaN or infinity."""
     if not is_finite(tensor):
         places = find_infinite(tensor)
         problem = f"{len(places)} numbers are NaN, infinite or too large for 32 bits, the first at"
@@ -83,14 +80,12 @@ def check_numbers(name: str, tensor: Tensor, source: str) -> None:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """tensor (Tensor): any floating-point numbers. RETURNS (bool): Whether all are finite."""
     # Both bounds are NaN if any number is; no copy of the size of the tensor is made.
     return not tensor.numel() or bool(torch.isfinite(torch.stack(torch.aminmax(tensor))).all())
 
 
 def find_infinite(tensor: Tensor) -> Tensor:
-    """tensor (Tensor): floating-point numbers. RETURNS (Tensor): indices of those that are
-    not finite, shape (n, n_axes)."""
+    """Indices of the numbers that are not finite, shape (n, n_axes)."""
     return torch.isfinite(tensor).logical_not().nonzero()
 
 
@@ -118,12 +113,7 @@ def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> No
 
 
 def hash_weights(bilm: BiLM, precision: str) -> bytes:
-    """Hash a biLM and how it is run.
-
-    bilm (BiLM): with its weights.
-    precision (str): of the products.
-    RETURNS (bytes): 16, the same for biLMs that compute the same vectors.
-    """
+    """Hash a biLM and the precision of its products: 16 bytes, the same for the same vectors."""
     # "zero" is the initial state of sequences, which was once a choice: saved results and
     # components hold such hashes, so a new field of the config may only be added to them with
     # a value that is not its default.
@@ -134,11 +124,7 @@ def hash_weights(bilm: BiLM, precision: str) -> bytes:
 
 
 def add_tensors(digest: blake2b, tensors: Mapping[str, Tensor]) -> None:
-    """Add tensors to a hash, in the order of their names.
-
-    digest (blake2b): changed.
-    tensors (Mapping[str, Tensor]): by name.
-    """
+    """Add tensors to a hash, in the order of their names."""
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode("utf-8"))
         # As bytes: NumPy has no bfloat16.

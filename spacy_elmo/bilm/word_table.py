@@ -46,11 +46,7 @@ class WordTable(nn.Module):
 
     @torch.no_grad()
     def fill(self, words: Sequence[str], vectors: Optional[Tensor] = None) -> None:
-        """Name the rows.
-
-        words (Sequence[str]): distinct words, as many as the table has rows.
-        vectors (Optional[Tensor]): their vectors; None to leave the random ones.
-        """
+        """Give the rows distinct words and, unless it is None, their vectors."""
         hashes = _hash_words(words)
         order = np.argsort(hashes)
         self.keys.copy_(torch.from_numpy(hashes[order]))
@@ -58,8 +54,7 @@ class WordTable(nn.Module):
             self.vectors.copy_(vectors[torch.from_numpy(order)])
 
     def find(self, words: Sequence[str]) -> Tensor:
-        """words (Sequence[str]): any words.
-        RETURNS (Tensor): their rows for `forward`, int64, shape (n_words,)."""
+        """Rows of any words for `forward`, int64, shape (n_words,)."""
         keys = self.keys.cpu().numpy()
         rows = np.full(len(words), _UNKNOWN, dtype=np.int64)
         if len(keys):
@@ -71,8 +66,7 @@ class WordTable(nn.Module):
         return torch.from_numpy(rows)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """rows (Tensor): of words, from `find`. RETURNS (Tensor): word vectors, shape
-        (n_words, width // 2)."""
+        """rows (Tensor): from `find`. RETURNS (Tensor): vectors, shape (n_words, width // 2)."""
         X = self.special[rows.clamp(max=_UNKNOWN)]
         if len(self.vectors):
             is_special = (rows < N_SPECIAL_WORDS)[:, None]

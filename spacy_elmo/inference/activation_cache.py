@@ -11,7 +11,7 @@ import threading
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -50,24 +50,16 @@ class ActivationCache:
         self._opened: WeakValueDictionary[bytes, KeptLayers] = WeakValueDictionary()
 
     def open(self, weights_key: bytes) -> "KeptLayers":
-        """Find the layers that are kept for a biLM.
-
-        weights_key (bytes): hash of its weights and of how it is run.
-        RETURNS (KeptLayers): the same for each call with this key; kept in memory as long
-            as it is in use.
-        """
+        """RETURNS (KeptLayers): layers of the biLM with this hash, the same object in each call."""
         with self._lock:
             kept = self._opened.get(weights_key)
             if kept is None:
-                kept = KeptLayers(self._make_store(weights_key), self.dtype, self._warn_full)
-                self._opened[weights_key] = kept
+                store: LayerStore = LayerMemory(self.n_bytes_most)
+                if self.path is not None:
+                    name = f"{weights_key.hex()[:32]}-{self.dtype.name}.layers"
+                    store = LayerFile(self.path / name, self.n_bytes_most)
+                kept = self._opened[weights_key] = KeptLayers(store, self.dtype, self._warn_full)
             return kept
-
-    def _make_store(self, weights_key: bytes) -> "LayerStore":
-        if self.path is None:
-            return LayerMemory(self.n_bytes_most)
-        name = f"{weights_key.hex()[:32]}-{self.dtype.name}.layers"
-        return LayerFile(self.path / name, self.n_bytes_most)
 
     def _warn_full(self) -> None:
         place = "memory" if self.path is None else f"'{self.path}'"
@@ -86,12 +78,7 @@ def _make_nothing() -> None:
 
 
 class KeptLayers:
-    """Kept layers of one biLM.
-
-    store (LayerStore): where.
-    dtype (np.dtype): stored type.
-    warn_full (Callable[[], None]): called once, when there is no more room.
-    """
+    """Layers of one biLM, kept in a store. `warn_full` is called once, when that is full."""
 
     def __init__(self, store: "LayerStore", dtype: np.dtype, warn_full: Callable[[], None]) -> None:
         self.store = store
@@ -117,14 +104,8 @@ class KeptLayers:
         return arrays
 
     def choose(self, sequences: Sequence[Sequence[str]], *, is_train: bool) -> List[int]:
-        """Choose what is worth keeping: all that is trained on, and what is predicted a second
-        time. A dev set is predicted again, and so are docs that a frozen component annotates; what
-        a trained pipeline reads later mostly is not.
-
-        sequences (Sequence[Sequence[str]]): words; they are not kept yet.
-        is_train (bool): whether they are trained on.
-        RETURNS (List[int]): places in `sequences`.
-        """
+        """Choose the places of sequences that are worth keeping: all that are trained on, and those
+        predicted a second time, as a dev set is. A trained pipeline mostly reads texts once."""
         if is_train:
             return list(range(len(sequences)))
         keys = [_hash_words(words) for words in sequences]
@@ -154,21 +135,8 @@ def _hash_words(words: Sequence[str]) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class LayerStore(Protocol):
-    """Keeps items while there is room. `is_full` is True once there was none."""
-
-    is_full: bool
-
-    def get(self, keys: Sequence[bytes]) -> Items: ...
-
-    def put(self, items: Items) -> None: ...
-
-
 class LayerMemory:
-    """Keep items in memory.
-
-    n_bytes_most (int): of the layers.
-    """
+    """Keep items in memory, while there is room."""
 
     def __init__(self, n_bytes_most: int) -> None:
         self.n_bytes_left = n_bytes_most
@@ -176,11 +144,9 @@ class LayerMemory:
         self.is_full = False
 
     def get(self, keys: Sequence[bytes]) -> Items:
-        """RETURNS (Items): those that are kept."""
         return {key: self.items[key] for key in keys if key in self.items}
 
     def put(self, items: Items) -> None:
-        """Keep items, while there is room."""
         for key, data in items.items():
             if key in self.items:
                 continue
@@ -192,12 +158,8 @@ class LayerMemory:
 
 
 class LayerFile:
-    """Keep items in a file, which several processes may read and write. A file that cannot be
-    used is reported (WL007), and not used any more.
-
-    path (Path): the file.
-    n_bytes_most (int): of the file.
-    """
+    """Keep items in a file, while there is room. Several processes may use it. If it cannot be
+    used, WL007 is logged, and nothing is kept."""
 
     def __init__(self, path: Path, n_bytes_most: int) -> None:
         self.path = path
@@ -214,7 +176,6 @@ class LayerFile:
             self._give_up(err)
 
     def get(self, keys: Sequence[bytes]) -> Items:
-        """RETURNS (Items): those that are kept."""
         items: Items = {}
         if not self._is_usable:
             return items
@@ -231,7 +192,6 @@ class LayerFile:
         return items
 
     def put(self, items: Items) -> None:
-        """Keep items, while there is room."""
         if not self._is_usable:
             return
         try:
@@ -257,6 +217,9 @@ class LayerFile:
     def _give_up(self, error: Exception) -> None:
         self._is_usable = False
         logger.warning(Warnings.WL007.format(path=self.path, error=error))
+
+
+LayerStore = Union[LayerMemory, LayerFile]
 
 
 def build_activation_cache_v1(

@@ -95,27 +95,18 @@ class Embedder(nn.Module):
         return self.pending_loader is None
 
     def set_loader(self, loader: Loader) -> None:
-        """Let the next use load weights.
-
-        loader (Loader): fills the biLM in place or raises.
-        """
+        """Let the next use load weights."""
         self._version = self.bilm.version
         self.pending_loader = loader
 
     def load(self, loader: Loader) -> None:
-        """Load weights now; the old ones are kept if the loader raises.
-
-        loader (Loader): fills the biLM in place or raises.
-        """
+        """Load weights now. The old ones are kept if the loader raises."""
         with LOAD_LOCK:
             loader(self.bilm)
             self.set_ready()
 
     def ensure_ready(self) -> None:
-        """Load the weights if that was not done.
-
-        RAISES (ValueError): the loader's error; the next call tries again.
-        """
+        """Load the weights if they are not loaded. After an error the next call tries again."""
         if self.pending_loader is None:
             return
         with LOAD_LOCK:
@@ -134,26 +125,19 @@ class Embedder(nn.Module):
         self.pending_loader = None
 
     def weights_updated(self) -> None:
-        """Declare that an optimizer is done: the weights stay as they are until the next
-        `forward`."""
+        """Declare that an optimizer is done: weights stay as they are until the next `forward`."""
         if self._is_training:
             self.bilm.version += 1
             self._is_training = False
 
     def prepare(self) -> None:
-        """Load the weights and lay them out, as the first use without gradients does.
-
-        RAISES (ValueError): as `ensure_ready`; EL016 if the device lacks the precision.
-        """
+        """Load the weights and lay them out, as the first use without gradients does."""
         self.ensure_ready()
         if not self._is_training:
             self._get_engine()
 
     def use_activations(self, cache: Optional[ActivationCache]) -> None:
-        """Keep layers for the callers of `activations`.
-
-        cache (Optional[ActivationCache]): where; None for nowhere.
-        """
+        """Keep layers in a cache for the callers of `activations`; None for no cache."""
         self._activations = cache
         self._kept = None
 
@@ -298,8 +282,7 @@ class Embedder(nn.Module):
         """Cut sequences into batches for `forward`, empty ones left out.
 
         sequences (Sequence[Sequence[str]]): words of each sequence.
-        YIELDS (Tuple[List[int], WordBatch]): indices of the batch's sequences, and
-            the batch.
+        YIELDS (Tuple[List[int], WordBatch]): indices of its sequences, and the batch.
         """
         self.warn_truncated(sequences)
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
@@ -337,8 +320,8 @@ class Embedder(nn.Module):
         """Compute layers so that gradients can flow back to the weights.
 
         batch (WordBatch): sequences of words.
-        RETURNS (Tensor): layers of the tokens, one sequence after the other, without
-            the boundaries, shape (n_tokens, n_layers, width).
+        RETURNS (Tensor): layers of the tokens without boundaries, one sequence after the other,
+            shape (n_tokens, n_layers, width).
         """
         self.ensure_ready()
         self._is_training = True
@@ -348,10 +331,7 @@ class Embedder(nn.Module):
         return self.bilm.contextualize(X, batch.lengths, keep_state=False)[0]
 
     def warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
-        """Warn with WL003, once, that words are longer than the biLM reads.
-
-        sequences (Sequence[Sequence[str]]): words of each sequence.
-        """
+        """Warn with WL003, once, that words of sequences are longer than the biLM reads."""
         if not self._has_warned:
             words = (word for words in sequences for word in words)
             self._has_warned = warn_truncated(words, self.bilm.config)
@@ -372,12 +352,7 @@ class Embedder(nn.Module):
 
 
 def warn_truncated(words: Iterable[str], config: BiLMConfig) -> bool:
-    """Warn with WL003 that words are longer than a biLM reads.
-
-    words (Iterable[str]): some words.
-    config (BiLMConfig): of the biLM; one that does not read characters cuts no word.
-    RETURNS (bool): whether a warning was given.
-    """
+    """Warn with WL003 if a biLM cuts some of the words. RETURNS (bool): Whether it does."""
     if config.input != "characters":
         return False
     n_words = count_truncated(words, config.max_chars)
@@ -388,8 +363,8 @@ def warn_truncated(words: Iterable[str], config: BiLMConfig) -> bool:
 
 
 def require_words(sentences: Any, first: int = 0) -> None:
-    """sentences (Any): expected to be lists of words. first (int): number of the first one.
-    RAISES (ValueError): EL013 if they are not."""
+    """RAISES (ValueError): EL013 if sentences are not lists of words. `first` is the number of the
+    first one in messages."""
     if not _is_list(sentences):
         raise _make_error("The argument", sentences, "a list of lists")
     for i, words in enumerate(sentences, first):
@@ -412,8 +387,7 @@ def _make_error(place: str, value: Any, expected: str) -> ValueError:
 
 
 def _require_state(state: Any, zeros: BiLMState, config: BiLMConfig) -> None:
-    """RAISES (ValueError): EL014 if it is not a state of the biLM, `zeros` but for the rows, or not
-    finite."""
+    """RAISES (ValueError): EL014 if it is not a finite state of the shape of `zeros`."""
     if not isinstance(state, BiLMState) or not all(
         isinstance(part, Tensor) and part.is_floating_point() for part in state
     ):

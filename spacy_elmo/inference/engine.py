@@ -49,7 +49,7 @@ _LEAST_ROWS = 32
 _LEAST_WORDS, _MOST_WORDS = 64, 512
 # Numbers that the gates of a batch's distinct words may take at most.
 _MOST_WORD_GATES = 2**24
-# Up to so many numbers of a layer, a batch is planned and its outputs are put in place in the
+# Numbers of a layer up to which a batch is planned and its outputs are put in place in the
 # calling thread: threads that begin many short operations wait for each other's interpreter.
 _FEW_NUMBERS = 2**15
 _N_DIRECTIONS = 2
@@ -71,38 +71,23 @@ def without_gradients(function: Callable[Arguments, Result]) -> Callable[Argumen
 
 
 class _Part(NamedTuple):
-    """Sequences of a batch that are read together.
+    """Sequences of a batch that are read together."""
 
-    members (NDArray): the sequences, shape (n_members,).
-    lengths (NDArray): words of each that are read, shape (n_members,).
-    positions (NDArray): these words among all that are read of the batch, shape
-        (sum(lengths),).
-    """
-
-    members: NDArray
-    lengths: NDArray
-    positions: NDArray
+    members: NDArray  # the sequences, shape (n_members,)
+    lengths: NDArray  # words of each that are read, shape (n_members,)
+    positions: NDArray  # these words among all that are read, shape (sum(lengths),)
 
 
 class _Reading(NamedTuple):
-    """The words that one direction reads of a part, and where its outputs go.
+    """The words that one direction reads of a part, and where its outputs go."""
 
-    direction (int): 0 reads forwards, 1 backwards.
-    members (Tensor): of the part, the longest first, shape (n_members,).
-    batch_sizes (List[int]): packed rows of each step.
-    packed_ids (Tensor): distinct words of the packed rows, shape (n_packed,).
-    kept (Tensor): packed rows whose outputs are wanted, shape (n_kept,).
-    rows (Tensor): where in the layers these go, shape (n_kept,).
-    ids (Tensor): distinct words of these, shape (n_kept,).
-    """
-
-    direction: int
-    members: Tensor
-    batch_sizes: List[int]
-    packed_ids: Tensor
-    kept: Tensor
-    rows: Tensor
-    ids: Tensor
+    direction: int  # 0 reads forwards, 1 backwards
+    members: Tensor  # of the part, the longest first, shape (n_members,)
+    batch_sizes: List[int]  # packed rows of each step
+    packed_ids: Tensor  # distinct words of the packed rows, shape (n_packed,)
+    kept: Tensor  # packed rows whose outputs are wanted, shape (n_kept,)
+    rows: Tensor  # where in the layers these go, shape (n_kept,)
+    ids: Tensor  # distinct words of these, shape (n_kept,)
 
 
 class InferenceEngine:
@@ -131,13 +116,12 @@ class InferenceEngine:
         self._starts = self._read_boundaries()
 
     def is_current(self, bilm: BiLM) -> bool:
-        """bilm (BiLM): its biLM. RETURNS (bool): whether that still has the same weights."""
+        """Whether the biLM still has the weights that this was made of."""
         return self.version == bilm.version and self._device == bilm.device
 
     def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
-        """words (List[str]): distinct words. n_threads (int): used at a time on a CPU.
-        RETURNS (Tensor): their vectors, computed or from the cache, shape
-        (n_words, width // 2)."""
+        """words (List[str]): distinct words. RETURNS (Tensor): their vectors, computed or from the
+        cache, shape (n_words, width // 2)."""
         hits, stored, misses = self.word_cache.get(words)
         if stored is not None and not misses:
             return stored
@@ -200,8 +184,7 @@ class InferenceEngine:
         return after
 
     def _read_boundaries(self) -> List[List[LayerState]]:
-        """RETURNS (List[List[LayerState]]): for each direction and layer the state after
-        the boundary that it reads first, shape (1, ...)."""
+        """For each direction and layer the state after the boundary that is read first."""
         vectors = self.encode([BOS_WORD, EOS_WORD])
         zero = self._bilm.zero_state(1)
         starts = []
@@ -221,14 +204,8 @@ class InferenceEngine:
         state: Optional[BiLMState],
         n_threads: int,
     ) -> List[Tuple[_Reading, List[LayerState]]]:
-        """Fill `layers`.
-
-        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
-        word_ids (NDArray): of all words that are read. lengths (NDArray): of the sequences.
-        rows (NDArray): where in the layers each of these words goes; -1 for nowhere.
-        RETURNS (List[Tuple[_Reading, List[LayerState]]]): the readings, and the state of each
-            layer after it.
-        """
+        """Fill `layers` from the vectors of distinct words. Each word that is read has an id, and a
+        row in the layers, -1 for none. RETURNS the state of each LSTM layer after each reading."""
         n_threads = self._limit(n_threads)
         places = [
             (part, direction)
@@ -293,8 +270,7 @@ class InferenceEngine:
 
 
 def _fill(reading: _Reading, outputs: Iterable[_Output], layers: Tensor) -> List[LayerState]:
-    """Fill one direction's half of `layers` for a part of a batch. RETURNS (List[LayerState]): of
-    each LSTM layer after the last word."""
+    """Fill one direction's half of `layers` for a part of a batch. RETURNS the final states."""
     finals: List[LayerState] = []
     for layer, (Y, final) in enumerate(outputs):
         width = Y.size(1)

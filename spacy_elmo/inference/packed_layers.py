@@ -19,6 +19,8 @@ from ..errors import Errors
 
 logger = logging.getLogger("spacy_elmo")
 
+Linear = Callable[[Tensor], Tensor]
+
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # A product with fewer multiplications is over before oneDNN has looked up its kernel.
@@ -41,10 +43,7 @@ _TINY = 1e-12
 
 def round_rows(n_rows: int, least: int = 1) -> int:
     """Round up to one of a few numbers of rows: oneDNN compiles a kernel for each, in
-    milliseconds.
-
-    n_rows (int): rows to be multiplied. least (int): of the result.
-    """
+    milliseconds."""
     n_rows = max(n_rows, least)
     if n_rows <= 1:
         return n_rows
@@ -84,8 +83,11 @@ def _has_onednn() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
 
 
-class PackedLinear:
-    """Compute X W + b in a precision; inputs and outputs are float32.
+def pack_linear(
+    weight: Tensor, bias: Optional[Tensor] = None, precision: str = "fp32", least_rows: int = 1
+) -> Linear:
+    """Make a function from X, shape (n_rows, n_in), to X W + b, a new tensor of shape (n_rows,
+    n_out), in a precision; inputs and outputs are float32.
 
     A row's result does not depend on the other rows, except for the order of summation; with
     another precision than "fp32" and at least two rows, not for that either.
@@ -95,24 +97,9 @@ class PackedLinear:
     precision (str): one that `require_precision` accepts.
     least_rows (int): fewest rows of an input.
     """
-
-    def __init__(
-        self,
-        weight: Tensor,
-        bias: Optional[Tensor] = None,
-        precision: str = "fp32",
-        least_rows: int = 1,
-    ) -> None:
-        self._multiply: Callable[[Tensor], Tensor]
-        if precision == "int8":
-            self._multiply = _Int8(weight, bias)
-        else:
-            self._multiply = _Float(weight, bias, DTYPES[precision], least_rows)
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """X (Tensor): shape (n_rows, n_in). RETURNS (Tensor): X W + b, a new tensor of
-        shape (n_rows, n_out)."""
-        return self._multiply(X)
+    if precision == "int8":
+        return _Int8(weight, bias)
+    return _Float(weight, bias, DTYPES[precision], least_rows)
 
 
 class _Float:
@@ -149,8 +136,8 @@ class _Float:
 
 
 def _pack_weight(weight: Tensor) -> Optional[Tensor]:
-    """weight (Tensor): shape (n_in, n_out). RETURNS (Optional[Tensor]): the same for
-    oneDNN; None if this build of torch cannot, or computes something else with it."""
+    """Lay a weight of shape (n_in, n_out) out for oneDNN. None if this build of torch cannot, or
+    computes something else with it."""
     if not _has_onednn():
         return None
     try:
@@ -208,9 +195,9 @@ class PackedCNN:
         self.activation = cnn.activation
         self.tables = [_make_table(embedding, conv) for conv in cnn.convolutions]
         self.highways = [
-            _pack_linear(cast(Highway, highway).linear, precision) for highway in cnn.highways
+            _pack_module(cast(Highway, highway).linear, precision) for highway in cnn.highways
         ]
-        self.projection = _pack_linear(cnn.projection, precision)
+        self.projection = _pack_module(cnn.projection, precision)
 
     def __call__(self, char_ids: Tensor) -> Tensor:
         """char_ids (Tensor): int64, shape (n_words, n_chars), n_chars at least the width
@@ -227,14 +214,13 @@ class PackedCNN:
         return self.projection(Y)[:n_words]
 
 
-def _pack_linear(linear: nn.Module, precision: str) -> PackedLinear:
+def _pack_module(linear: nn.Module, precision: str) -> Linear:
     weight, bias = (part.detach() for part in linear.parameters())
-    return PackedLinear(weight.t(), bias, precision, least_rows=2)
+    return pack_linear(weight.t(), bias, precision, least_rows=2)
 
 
 def _make_table(embedding: Tensor, conv: nn.Module) -> Tuple[Tensor, Tensor]:
-    """RETURNS (Tuple[Tensor, Tensor]): shape (filter_width * n_characters, n_filters), place
-    by place, and the bias."""
+    """A table of shape (filter_width * n_characters, n_filters), place by place, and the bias."""
     weight, bias = (part.detach() for part in conv.parameters())
     # (filter_width, n_characters, n_filters)
     table = torch.einsum("ce,new->wcn", embedding, weight)
@@ -268,11 +254,11 @@ class PackedLSTM:
         bias[3 * n :] *= 2.0
         input_weight, recurrent_weight = weight.chunk(2)
         # A tile is mostly more than a row; for one, a second copy would not pay.
-        self.input = PackedLinear(input_weight, bias, precision, least_rows=2)
-        self.recurrent = PackedLinear(recurrent_weight, None, precision)
-        self.projection: Optional[PackedLinear] = None
+        self.input = pack_linear(input_weight, bias, precision, least_rows=2)
+        self.recurrent = pack_linear(recurrent_weight, None, precision)
+        self.projection: Optional[Linear] = None
         if layer.projection is not None:
-            self.projection = PackedLinear(2.0 * layer.projection.detach(), None, precision)
+            self.projection = pack_linear(2.0 * layer.projection.detach(), None, precision)
         self.cell_width = n
         # A single row takes other kernels than two, which add up in another order. The short types
         # would round that up, and later steps make more of it. With float32 it is noise, and a
@@ -284,14 +270,8 @@ class PackedLSTM:
     def read_words(
         self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], state: LayerState
     ) -> Tuple[Tensor, LayerState]:
-        """Read words that come more than once: the input's part of the gates is computed
-        once for each distinct word.
-
-        vectors (Tensor): of the distinct words, shape (n_words, width // 2).
-        ids (Tensor): of the packed words, shape (sum(batch_sizes),).
-        batch_sizes, state: as `__call__`.
-        RETURNS (Tuple[Tensor, LayerState]): as `__call__`.
-        """
+        """As `__call__`, for vectors of distinct words and the ids of the packed words: the input's
+        part of the gates is computed once for each distinct word."""
         n_words = round_rows(len(vectors), self.least_rows)
         gates = self.input(_pad_rows(vectors, n_words))
         padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
@@ -323,9 +303,8 @@ class PackedLSTM:
         batch_sizes: List[int],
         state: LayerState,
     ) -> Tuple[Tensor, LayerState]:
-        """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some
-            packed rows, by the first row and their number.
-        n_rows (int): of the result."""
+        """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some packed
+        rows, by the first row and their number. n_rows (int): of the result."""
         n_seqs = batch_sizes[0]
         n_state_rows = round_rows(n_seqs, self.least_rows)
         hidden = _pad_rows(state[0], n_state_rows)  # (n_state_rows, width // 2)

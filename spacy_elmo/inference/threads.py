@@ -29,8 +29,8 @@ _pools_lock = threading.Lock()
 
 
 def choose_n_threads(n_threads: int) -> int:
-    """n_threads (int): as configured; 0 to choose. RETURNS (int): the same; if chosen, as many as
-    torch uses, and one in a child process, which has siblings."""
+    """The number of threads as configured; for 0 as many as torch uses, and one in a child process,
+    which has siblings."""
     if n_threads:
         return n_threads
     return 1 if parent_process() is not None else torch.get_num_threads()
@@ -73,20 +73,16 @@ def _use_one_thread() -> None:
 
 
 class Preparable(Protocol):
-    """An object that forked children should share."""
+    """An object whose `prepare` builds what its first use would build."""
 
-    def prepare(self) -> None:
-        """Build what the first use would build."""
+    def prepare(self) -> None: ...
 
 
 _preparable: "WeakSet[Preparable]" = WeakSet()
 
 
 def share_at_fork(preparable: Preparable) -> None:
-    """Prepare an object before each fork, so that children share its memory.
-
-    preparable (Preparable): not kept alive by this.
-    """
+    """Prepare an object before each fork, so that children share its memory."""
     with LOAD_LOCK:
         _preparable.add(preparable)
 

@@ -43,12 +43,8 @@ class WordCache:
         return len(self._rows)
 
     def get(self, words: List[str]) -> Tuple[List[int], Optional[Tensor], List[int]]:
-        """Look words up, and mark those found as used.
-
-        words (List[str]): distinct words.
-        RETURNS (Tuple[List[int], Optional[Tensor], List[int]]): indices of the words found, their
-            vectors, shape (n_found, width), None if there are none, and indices of the others.
-        """
+        """Look distinct words up, and mark those found as used. RETURNS indices of the words found,
+        their vectors, shape (n_found, width), or None, and indices of the others."""
         hits: List[int] = []
         rows: List[int] = []
         misses: List[int] = []
@@ -71,11 +67,8 @@ class WordCache:
         return hits, vectors, misses
 
     def put(self, words: List[str], vectors: Tensor) -> None:
-        """Store words, and drop those unused longest if there is no room.
-
-        words (List[str]): distinct words.
-        vectors (Tensor): their vectors, shape (n_words, width).
-        """
+        """Store distinct words with their vectors, shape (n_words, width), and drop those unused
+        longest if there is no room."""
         with CACHE_LOCK:
             # Another thread may have stored some of them since they were looked up.
             new = [
@@ -99,7 +92,7 @@ class WordCache:
             self._rows = known
 
     def _grow(self, n_rows: int, vectors: Tensor) -> Tensor:
-        """RETURNS (Tensor): the table with at least as many rows."""
+        """RETURNS (Tensor): the table, larger if it has fewer rows."""
         old = vectors.new_empty(0, vectors.size(1)) if self._table is None else self._table
         if n_rows <= len(old):
             return old
@@ -119,14 +112,12 @@ class WordCache:
 
 
 def take_rows(X: Tensor, rows: Rows) -> Tensor:
-    """X (Tensor): shape (n_rows, width). rows (Rows): int64, (n_taken,). RETURNS (Tensor): a copy
-    of these rows, (n_taken, width)."""
+    """RETURNS (Tensor): a copy of rows of a matrix."""
     return X.index_select(0, _make_index(rows, X))
 
 
 def put_rows(X: Tensor, rows: Rows, values: Tensor) -> None:
-    """X (Tensor): changed, shape (n_rows, width). rows (Rows): int64, (n_put,), each once.
-    values (Tensor): their new content, (n_put, width)."""
+    """Replace rows of a matrix, each given once, by values of shape (n_put, width)."""
     X.index_copy_(0, _make_index(rows, X), values)
 
 
@@ -137,11 +128,7 @@ def _make_index(rows: Rows, X: Tensor) -> Tensor:
 
 
 def clear_other_rows(X: Tensor, rows: Sequence[Union[Sequence[int], NDArray]]) -> None:
-    """Fill rows with zeros.
-
-    X (Tensor): changed, shape (n_rows, ...). rows (Sequence[Union[Sequence[int], NDArray]]): rows
-        that are left as they are.
-    """
+    """Fill all rows of a tensor with zeros, except for some."""
     is_other = np.ones(len(X), dtype=bool)
     for own in rows:
         is_other[own] = False

@@ -22,8 +22,8 @@ from spacy_elmo.inference import packed_layers
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.packed_layers import (
     MOST_ROUNDING,
-    PackedLinear,
     _is_supported,
+    pack_linear,
     require_precision,
     round_rows,
 )
@@ -109,7 +109,7 @@ def test_states_do_not_depend_on_batch_mates(precision):
 @pytest.mark.parametrize("precision", PRECISIONS[1:])
 def test_a_row_of_a_product_does_not_depend_on_the_others(sizes, precision):
     torch.manual_seed(0)
-    linear = PackedLinear(torch.randn(sizes) * sizes[0] ** -0.5, None, precision)
+    linear = pack_linear(torch.randn(sizes) * sizes[0] ** -0.5, None, precision)
     X = torch.randn(320, sizes[0])
     expected = linear(X)
 
@@ -186,7 +186,7 @@ def packed(monkeypatch):
 
 
 def is_packed():
-    return PackedLinear(torch.ones(4, 4))._multiply.packed is not None
+    return pack_linear(torch.ones(4, 4)).packed is not None
 
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
@@ -240,7 +240,7 @@ def test_a_product_that_disagrees_is_not_used(monkeypatch):
     monkeypatch.setattr(packed_layers, "_multiply_packed", lambda X, packed, bias: X * 0.0)
     X, W = torch.randn(3, 4), torch.randn(4, 4)
 
-    assert_close([PackedLinear(W)(X)], [X @ W], 1e-6)
+    assert_close([pack_linear(W)(X)], [X @ W], 1e-6)
 
 
 CODE = """
