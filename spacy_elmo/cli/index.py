@@ -93,11 +93,14 @@ class _Texts:
         from ..embed.readers import is_hidden_or_written
         from ..language_model.evaluation import find_tokenizer
         from ..search.search_index import is_index_folder
-        from ..text.corpus import cutter_maker, find_texts
+        from ..text.corpus import cutter_maker
+        from ..text.text_files import find_files
 
         # All texts of an index may be gone: then they have to leave it.
         is_known = is_index_folder(folder)
-        files = find_texts(text, partial(is_hidden_or_written, Path(text)), may_be_none=is_known)
+        files = find_files(
+            text, is_excluded=partial(is_hidden_or_written, Path(text)), may_be_none=is_known
+        )
         # The index may lie among the texts.
         self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
         self.weights, self.biLM = weights, ""

@@ -18,7 +18,7 @@ from ..registry import corpus_readers
 from .cutting import Chunk, Cutter, cut_all
 from .formats import read_text
 from .languages import make_tokenizer
-from .text_files import BOM, decode, find_files, get_format, is_hidden
+from .text_files import BOM, decode, find_files, get_format
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -36,18 +36,6 @@ class _OpenFile:
     size: int
 
 
-def find_texts(
-    path: str,
-    is_excluded: Callable[[Path], bool] = is_hidden,
-    but: Optional[Path] = None,
-    *,
-    may_be_none: bool = False,
-) -> List[Path]:
-    """As `find_files`, for the formats of corpora."""
-    known = sorted(corpus_readers.get_all())
-    return find_files(path, known, is_excluded, but, may_be_none=may_be_none)
-
-
 class TextSource:
     """Read files over and over. In each epoch their order is drawn anew; some are open
     at a time, and the next chunk comes from one of them, larger files more often: so that
@@ -60,7 +48,7 @@ class TextSource:
     """
 
     def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
-        self.files = find_texts(path, but=but)
+        self.files = find_files(path, but=but)
         self.seed = seed
 
     @property

@@ -13,6 +13,7 @@ from typing import BinaryIO, Callable, Iterator, List, Optional, Tuple, cast
 
 from ..errors import Errors, Warnings
 from ..files import require_file
+from ..registry import corpus_readers
 from ..utils import count_things
 
 try:
@@ -59,7 +60,7 @@ def is_hidden(path: Path) -> bool:
 
 def find_files(
     path: str,
-    known: List[str],
+    known: Optional[List[str]] = None,
     is_excluded: Callable[[Path], bool] = is_hidden,
     but: Optional[Path] = None,
     *,
@@ -68,7 +69,8 @@ def find_files(
     """List the files of a corpus.
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
-    known (List[str]): endings of known formats, without the dot.
+    known (Optional[List[str]]): endings of known formats, without the dot; None for those of
+        corpora.
     is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths
         relative to it.
     but (Optional[Path]): a folder that a program writes into: files in it are left out.
@@ -78,6 +80,7 @@ def find_files(
         EL100 for a pipe or a device: text is read more than once; EL103 for a folder that may
         not be read.
     """
+    known = sorted(corpus_readers.get_all()) if known is None else known
     is_folder = os.path.isdir(path)
     if is_folder:
         folder = Path(path)
