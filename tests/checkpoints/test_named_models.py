@@ -73,7 +73,7 @@ def test_a_name_stands_for_a_folder_everywhere(installed, toy_folder):
     assert_close([nlp("green eggs").tensor], [expected[0].mean(axis=0)])
 
 
-def test_what_lies_in_the_file_system_is_taken_first(installed, toy_folder, tmp_path, monkeypatch):
+def test_paths_take_precedence_over_names(installed, toy_folder, tmp_path, monkeypatch):
     (tmp_path / "here" / "toy").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
 
@@ -85,14 +85,14 @@ def test_what_lies_in_the_file_system_is_taken_first(installed, toy_folder, tmp_
     assert build_bundled_loader_v2("toy").files.path == toy_folder
 
 
-def test_unknown_names_are_told_with_those_that_are_known(installed):
+def test_unknown_names_are_an_error_with_the_known_ones(installed):
     with pytest.raises(ValueError, match=r"EL030.*'en_large'.*broken, en_small, toy"):
         build_bundled_loader_v2("en_large").files
     with pytest.raises(ValueError, match=r"EL030.*'en_large'.*broken, en_small, toy"):
         spacy_elmo.load_embedder("en_large")
 
 
-def test_a_broken_package_is_told(installed, monkeypatch, tmp_path):
+def test_a_broken_package_is_an_error(installed, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"EL189.*'broken'.*its data are gone"):
         spacy_elmo.load_embedder("broken")
     monkeypatch.setattr(formats.models, "get", lambda name: lambda: tmp_path / "gone")
@@ -100,7 +100,7 @@ def test_a_broken_package_is_told(installed, monkeypatch, tmp_path):
         spacy_elmo.load_embedder("toy")
 
 
-def test_two_packages_with_one_name_are_told(installed, monkeypatch, toy_folder):
+def test_two_packages_with_one_name_are_an_error(installed, monkeypatch, toy_folder):
     real = formats.entry_points
     for value in ("a_package:toy", "another:get_path"):
         entries = [*real(group="spacy_elmo_models"), EntryPoint("toy", value, "spacy_elmo_models")]

@@ -32,11 +32,11 @@ def test_a_pipeline_is_a_checkpoint(nlp, tmp_path, place):
     assert_close([other("green eggs").tensor], [nlp("green eggs").tensor])
 
 
-def test_what_was_fine_tuned_is_converted(nlp, tmp_path):
+def test_fine_tuned_weights_are_converted(nlp, tmp_path):
     run("elmo", "convert", tmp_path / "pipeline", tmp_path / "weights")
     expected = get_embedder(nlp.get_pipe("elmo").model)
     assert_close(load_embedder(tmp_path / "weights").embed(SENTENCES), expected.embed(SENTENCES), 0)
-    # Nothing of what else the pipeline says.
+    # Other notes of the pipeline are left out.
     assert read_meta(tmp_path / "weights") == {"source": "pipeline", "lang": "en"}
 
 
@@ -50,7 +50,7 @@ def test_one_of_several_is_named(nlp, tmp_path):
     assert_close(read.embed(SENTENCES), expected.embed(SENTENCES), 0)
 
 
-def test_pipelines_without_elmo_are_said(tmp_path):
+def test_pipelines_without_elmo_are_refused(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger").add_label("T")
     nlp.initialize()
@@ -68,7 +68,7 @@ def test_pipelines_without_elmo_are_said(tmp_path):
         ("[components.elmo]", "[components.elmo", "EL032|EL314"),
     ],
 )
-def test_a_config_that_does_not_fit_is_said(nlp, tmp_path, old, new, problem):
+def test_a_config_that_does_not_fit_is_refused(nlp, tmp_path, old, new, problem):
     path = tmp_path / "pipeline" / "config.cfg"
     text = path.read_text()
     assert old in text
@@ -85,7 +85,7 @@ def test_no_file_outside_of_the_pipeline_is_read(nlp, tmp_path):
         load_embedder(tmp_path / "pipeline")
 
 
-def test_damaged_weights_are_said(nlp, tmp_path):
+def test_damaged_weights_are_refused(nlp, tmp_path):
     path = tmp_path / "pipeline" / "elmo" / "model"
     content = path.read_bytes()
     for damaged in (content[:-9], b"", content[:1000], b"\x80"):

@@ -71,7 +71,7 @@ NO_NOTES = {"empty": b"", "text": b"lang: en", "list": b"[1]", "utf16": '{"a": 1
 
 
 @pytest.mark.parametrize("content", NO_NOTES.values(), ids=NO_NOTES)
-def test_notes_that_are_no_object_are_refused(folder, tmp_path, content):
+def test_notes_have_to_be_a_json_object(folder, tmp_path, content):
     (tmp_path / "notes.txt").write_bytes(content)
     meta = ["--meta", tmp_path / "notes.txt"]
     output = run("elmo", "convert", folder, tmp_path / "out", *meta, exit_code=1)
@@ -82,7 +82,7 @@ def test_notes_that_are_no_object_are_refused(folder, tmp_path, content):
 
 
 @pytest.mark.parametrize("extra", [[], ["--pretraining"]])
-def test_no_config_is_written_for_weights_that_are_cut_off(folder, toy_folder, tmp_path, extra):
+def test_no_config_is_written_for_truncated_weights(folder, toy_folder, tmp_path, extra):
     pair = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
     for weights, path in (
         (["--weights", folder], folder / "model.safetensors"),

@@ -25,9 +25,8 @@ FINISHED, FAILED, KILLED = 0, 1, 9
 
 
 def kill_at_each_write(work: Callable[[], object], first: int = 1, every: int = 1) -> Iterator[int]:
-    """Run work in children, killed before their first, second, ... change of the disk, until
-    one comes to its end; or, of these, from the `first` on one of `every` so many. YIELDS the
-    number, each time after the child is gone."""
+    """Run work in children, killed before their first, second, ... change of the disk (or of these
+    `first`, `first + every`, ...), until one ends. YIELDS the number, after each child is gone."""
     yield from _run_until_finished(work, lambda: os._exit(KILLED), KILLED, first, every)
 
 

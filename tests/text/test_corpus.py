@@ -68,7 +68,7 @@ def test_texts_come_back_from_every_format_and_position(tmp_path, ending, compre
 
 
 @pytest.mark.parametrize("ending", [*READERS, "txt.gz", "txt.xz", "txt.zst", "spacy.xz"])
-def test_damaged_files_are_named(tmp_path, ending):
+def test_damaged_files_are_refused(tmp_path, ending):
     path = tmp_path / f"x.{ending}"
     write(path, ["abc def ghi " * 100] * 50)
     data = path.read_bytes()
@@ -124,7 +124,7 @@ def test_zstd_needs_its_extra(tmp_path, monkeypatch):
         open_binary(tmp_path / "x.txt.zst")
 
 
-def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
+def test_the_standard_input_is_saved_and_read_once(tmp_path, caplog):
     first = spool_stdin(tmp_path, io.BytesIO(b"a b\nc\n"))
     with caplog.at_level(logging.WARNING):
         again = spool_stdin(tmp_path, io.BytesIO(b"other text"))
@@ -134,7 +134,7 @@ def test_a_pipe_is_saved_and_not_read_the_second_time(tmp_path, caplog):
     assert [text for text, _ in read_text(first, 0)] == ["a b", "c"]
 
 
-def test_lines_of_old_macs_are_not_one_line(tmp_path):
+def test_lines_that_end_with_returns_are_refused(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"The Harbour\rShips come in\r")
     with pytest.raises(ValueError, match=r"EL103.*x\.txt.*\\r alone"):
@@ -148,7 +148,7 @@ def test_lines_of_old_macs_are_not_one_line(tmp_path):
 @pytest.mark.parametrize(
     "content, code", [(b"", "EL157"), (b"\n \n", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
 )
-def test_a_pipe_without_text_is_no_text_the_second_time_either(tmp_path, content, code):
+def test_a_standard_input_without_text_is_refused(tmp_path, content, code):
     with pytest.raises(ValueError, match=code):
         spool_stdin(tmp_path, io.BytesIO(content))
 
@@ -173,7 +173,7 @@ def test_long_lines_are_cut_behind_a_space(tmp_path, text, length):
         assert words == f"{text}\nnext line".split()
 
 
-def test_files_that_are_left_out_are_told(lines, caplog):
+def test_left_out_files_are_a_warning(lines, caplog):
     (lines / "news.en.shuffled").write_text("text")
     with caplog.at_level(logging.WARNING):
         assert len(find_files(str(lines), ["txt"])) == 2
@@ -206,7 +206,7 @@ def test_an_epoch_reads_everything_once_and_the_next_in_another_order(lines, mon
 
 
 @pytest.mark.parametrize("n_open", [1, 32])
-def test_reading_goes_on_from_any_position(lines, monkeypatch, n_open):
+def test_reading_resumes_at_any_position(lines, monkeypatch, n_open):
     monkeypatch.setattr("spacy_elmo.text.corpus._CHUNK_CHARS", 40)
     monkeypatch.setattr("spacy_elmo.text.corpus._N_OPEN", n_open)
     source = TextSource(str(lines), seed=3)
@@ -251,7 +251,7 @@ def test_sources_share_the_text_by_weight_whatever_their_files(tmp_path):
     assert [item for _, item in zip(range(120), again)] == items[120:]
 
 
-def test_sources_that_are_none_are_named(lines):
+def test_invalid_sources_are_refused(lines):
     with pytest.raises(ValueError, match="standard input"):
         open_sources("-", {}, None, 0)
     for source in ({"path": "x"}, {"path": str(lines), "weight": 0}, 3):
@@ -259,7 +259,7 @@ def test_sources_that_are_none_are_named(lines):
             open_sources("", {"a": source}, lines, 0)
 
 
-def test_an_empty_source_is_named(lines):
+def test_an_empty_source_is_refused(lines):
     (lines / "empty.txt").touch()
     sources = {name: {"path": str(lines / f"{name}.txt"), "weight": 1} for name in ("a", "empty")}
     corpus = make_corpus(lines, sources=sources)
@@ -268,13 +268,13 @@ def test_an_empty_source_is_named(lines):
 
 
 @pytest.mark.parametrize("lang", ["xy", "", "EN", "../en", "en.punctuation", "en\n"])
-def test_a_language_that_there_is_not_is_refused(lang):
+def test_an_unknown_language_is_refused(lang):
     with pytest.raises(ValueError, match="(?s)EL161.*only: af, .*en, .*take 'xx'"):
         cutter_maker(lang, {})()
 
 
 @pytest.mark.parametrize("block", [{"a": 1}, {"@tokenizers": "nope"}, {"@tokenizers": ["x"]}])
-def test_a_tokenizer_that_there_is_not_is_refused(block):
+def test_an_unknown_tokenizer_is_refused(block):
     with pytest.raises(ValueError, match="EL089.*'en'"):
         cutter_maker("en", block)()
 

@@ -32,13 +32,13 @@ def test_docs_have_the_text(text):
     assert make_doc(NLP.make_doc, text).text == text
 
 
-def test_other_texts_are_tokenized_as_ever():
+def test_other_texts_are_tokenized_at_once():
     for text in ("", "a" * 5000, "-" * 500, "日" * 5000, "a, b; " * 900):
         doc, other = make_doc(NLP.make_doc, text), NLP.make_doc(text)
         assert [t.text_with_ws for t in doc] == [t.text_with_ws for t in other]
 
 
-def test_marks_of_a_run_are_words_as_ever():
+def test_marks_of_a_run_are_single_words():
     text = f"He said {'=' * 3000} so."
     doc, other = make_doc(NLP.make_doc, text), NLP.make_doc(text)
     assert [t.text_with_ws for t in doc] == [t.text_with_ws for t in other]
@@ -84,7 +84,7 @@ class LimitedTokenizer:
         return doc
 
 
-def test_a_long_text_is_tokenized_in_parts_where_the_tokenizer_is_another():
+def test_other_tokenizers_get_long_texts_in_parts():
     nlp = spacy.blank("xx")
     nlp.tokenizer = LimitedTokenizer(nlp.vocab)
     text = "日本。" * 9000
@@ -97,7 +97,7 @@ def test_a_long_text_is_tokenized_in_parts_where_the_tokenizer_is_another():
         make_doc(nlp.make_doc, text)
 
 
-def test_spacys_own_tokenizer_has_long_texts_whole():
+def test_spacys_tokenizer_gets_long_texts_whole():
     n_called = []
 
     def make_doc_once(text):
@@ -111,7 +111,7 @@ def test_spacys_own_tokenizer_has_long_texts_whole():
     assert [t.text_with_ws for t in one] == [t.text_with_ws for t in other]
 
 
-def test_sentences_end_where_words_say_so():
+def test_sentences_end_after_final_punctuation():
     text = "He said “ Stop ! ” and left . Did he ? ! Yes ... 3.5 % of them ."
     words = text.split(" ")
 
@@ -128,7 +128,7 @@ def test_sentences_end_where_words_say_so():
         'Chapter One\n"Come in."',
     ],
 )
-def test_a_mark_that_opens_a_line_of_a_doc_belongs_to_it(tmp_path, text):
+def test_an_opening_mark_belongs_to_its_line(tmp_path, text):
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
     lines, docs = (
@@ -166,7 +166,7 @@ def test_sequences_are_sentences_lines_or_windows():
         Cutter(make, cut="paragraphs")
 
 
-def test_a_tokenizer_that_knows_many_words_is_made_anew(monkeypatch):
+def test_a_tokenizer_with_many_words_is_made_again(monkeypatch):
     monkeypatch.setattr(cutting, "_MAX_WORDS", 1000)
     cutter = Cutter(partial(make_tokenizer, "xx", {}))
     first = cutter.tokenizer
@@ -188,7 +188,7 @@ def test_a_tokenizer_may_be_any_function():
     assert cutter(["I like eggs.", "Ham !"], 0) == [["I", "like", "eggs."], ["Ham", "!"]]
 
 
-def test_a_line_break_in_a_doc_ends_a_sentence_as_the_end_of_a_line_does(tmp_path):
+def test_a_line_break_ends_a_sentence(tmp_path):
     text = "The Harbour\n\nShips come in at night.  They leave\nNobody sees them"
     (tmp_path / "a.txt").write_text(text)
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))

@@ -43,7 +43,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("ending", ["txt", "jsonl", "txt.gz"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_in_utf8_is_refused_with_its_place(tmp_path, name, ending):
+def test_other_encodings_are_refused_with_place_and_guess(tmp_path, name, ending):
     content, place, guess = REFUSED[name]
     path = tmp_path / f"x.{ending}"
     path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
@@ -55,7 +55,7 @@ def test_what_is_not_in_utf8_is_refused_with_its_place(tmp_path, name, ending):
         list((read_jsonl if ending == "jsonl" else read_text)(path, 0))
 
 
-def test_the_place_is_found_from_wherever_the_reading_began(tmp_path):
+def test_the_place_does_not_depend_on_where_reading_began(tmp_path):
     path = tmp_path / "x.jsonl"
     lines = [json.dumps({"text": f"line {i}"}).encode() for i in range(900)]
     lines[700] = b'{"text": "caf\xe9"}'
@@ -69,7 +69,7 @@ def test_the_place_is_found_from_wherever_the_reading_began(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["txt", "jsonl"])
-def test_a_mark_in_front_is_no_text(tmp_path, ending):
+def test_byte_order_marks_are_removed(tmp_path, ending):
     texts = ["Ham !", "배가 고프다 ."]
     lines = texts if ending == "txt" else [json.dumps({"text": text}) for text in texts]
     path = tmp_path / f"x.{ending}"
@@ -97,7 +97,7 @@ def test_docs_have_the_text_that_spacy_gives_them(tmp_path, words, are_known):
     assert [text for text, _ in read_docbin(tmp_path / "x.spacy", 0)] == [doc.text for doc in docs]
 
 
-def test_nul_is_refused_where_it_is_written_in_other_ways(tmp_path):
+def test_nul_in_json_and_docs_is_refused(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"text": "a"}\n{"text": "a\\u0000b"}')
     with pytest.raises(ValueError, match="EL103.*NUL character in the line at byte 14"):
         list(read_jsonl(tmp_path / "x.jsonl", 0))
@@ -108,7 +108,7 @@ def test_nul_is_refused_where_it_is_written_in_other_ways(tmp_path):
 
 
 @given(st.data())
-def test_a_damaged_file_of_docs_is_named(tmp_path, data):
+def test_a_damaged_docbin_is_refused(tmp_path, data):
     path = tmp_path / "x.spacy"
     DocBin(docs=[Doc(Vocab(), words=["ham", "and", "eggs"])]).to_disk(path)
     content = bytearray(path.read_bytes())
