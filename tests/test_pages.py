@@ -233,8 +233,9 @@ def test_names_are_mentioned():
     assert [name for name in names if name.removeprefix("spacy-elmo.") not in text] == []
 
 
-def test_codes_on_the_pages_exist():
+def test_codes_on_the_pages_and_in_docstrings_exist():
     text = "".join(read_page(page) for page in PAGES if page != SERVER)
+    text += "".join(path.read_text("utf-8") for path in ROOT.glob("spacy_elmo/**/*.py"))
     codes = {*list_messages(Errors), *list_messages(Warnings)}
     assert set(re.findall(r"\b[EW]L\d{3}\b", text)) - codes == set()
 

@@ -211,7 +211,7 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     device (torch.device): not used: Thinc's current device, which threads do not share.
     RETURNS (Embedder): the same embedder.
     RAISES (ValueError): EL033 if the data cannot be read; EL020 and EL021 if they are of
-        another shape than the config, EL106 and EL114 for invalid numbers.
+        another shape than the config, EL106 for invalid numbers.
     """
     state = parse_tensors(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
@@ -226,8 +226,8 @@ def load_model(model: Model, data: bytes, source: str) -> None:
     model (Model): a chain of `elmo_layers` and `scalar_mix`; untouched if anything is wrong.
     data (bytes): from `model.to_bytes()`.
     source (str): where it comes from, for errors.
-    RAISES (ValueError): EL116 if the message cannot be read or has another structure, EL020 to
-        EL022 and EL033 if the weights do not fit.
+    RAISES (ValueError): EL116 if the message cannot be read or has another structure, EL020,
+        EL021 and EL033 if the weights do not fit.
     """
     message, nodes, mix = unpack(data, source), list(model.walk()), model.layers[1]
     try:

@@ -225,8 +225,8 @@ class ElmoLM(Pipe):
         """Load the language model if that was not done.
 
         RETURNS (LoadedModel): the model and its words.
-        RAISES (ValueError): EL024 without bundled weights, EL074 if the folder has no
-            softmax, EL030 to EL038 if it cannot be read.
+        RAISES (ValueError): EL074 if the folder has no softmax, EL030 to EL038 if it
+            cannot be read.
         """
         return self._get_loaded().model
 
