@@ -1,11 +1,11 @@
 """`python -m spacy elmo init-config`: write a training config."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import typer
 
-from .common import QUIET, Console, exit_on_error, require_output
+from .common import QUIET, exit_on_error, require_output
 
 if TYPE_CHECKING:
     from ..bilm.config import BiLMConfig
@@ -55,139 +55,97 @@ def init_config(
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace OUTPUT if it is there"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace OUTPUT if it exists"),
     quiet: bool = QUIET,
 ) -> None:
     """Write a training config with ELMo in it, the shape filled in from the weights.
 
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
+    from ..files import write_file
+    from ..pipeline.presets import PRESETS, STATIC_VECTORS, keeps_boundaries, make_config
+    from ..pretraining.config_files import PRETRAINING_PRESETS, make_pretraining_config
+
     with exit_on_error(quiet) as console:
-        _require_free(output, force)
-        _require_kind(preset, pretraining)
+        if output != _STDOUT:
+            if output.exists() and not force:
+                raise ValueError(
+                    f"'{output}' exists. To replace it, add `--force`; or give another path."
+                )
+            require_output(output)
+        preset = preset or ("standard" if pretraining else "word_features")
+        if not pretraining and preset in PRETRAINING_PRESETS:
+            raise ValueError(
+                f"The preset '{preset}' is for pretraining. Add `--pretraining`; or, for a pipeline "
+                f"that uses a biLM, choose one of: {', '.join(PRESETS)}."
+            )
+        if pretraining and preset in PRESETS:
+            raise ValueError(
+                f"The preset '{preset}' is for a pipeline that uses a biLM. Omit `--pretraining`; "
+                f"or, to pretrain a biLM, choose one of: {', '.join(PRETRAINING_PRESETS)}."
+            )
         lang, tokenizer = _find_tokenizer(lang, options, weights)
+        shape = _read_shape(options, weights)
         if pretraining:
-            text, summary = _make_pretraining(preset, lang, tokenizer, options, weights)
+            config = make_pretraining_config(
+                preset,
+                lang=lang,
+                tokenizer=tokenizer,
+                shape=shape,
+                init=options or weights,
+                init_weights=weights if options else None,
+            )
+            summary = f"preset {preset}"
             command = "elmo pretrain {} OUTPUT --paths.train TEXT"
         else:
-            text, summary = _make_training(
-                preset, pipeline, lang, tokenizer, options, weights, vectors, cache, log_mixes
+            loader, paths = _find_loader(options, weights)
+            if vectors is not None:
+                if preset != STATIC_VECTORS:
+                    raise ValueError(
+                        f"The preset '{preset}' reads no static vectors. Omit `--vectors`, or "
+                        "choose the preset static_vectors."
+                    )
+                paths["vectors"] = vectors
+            components = [name.strip() for name in pipeline.split(",") if name.strip()]
+            config = make_config(
+                preset,
+                components,
+                lang=lang,
+                tokenizer=tokenizer,
+                shape=shape,
+                loader=loader,
+                paths=paths,
+                cache=cache,
+                log_mixes=log_mixes,
             )
+            summary = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
             command = "init fill-config {0} {0}"
-            _warn(console, preset, vectors, _split(pipeline))
+            if preset == STATIC_VECTORS and vectors is None:
+                console.warn(
+                    f"The preset {preset} reads static vectors, and none are given: add `--vectors "
+                    "PIPELINE`, or `--paths.vectors PIPELINE` to `spacy train`."
+                )
+            for name in components:
+                if keeps_boundaries(preset, name):
+                    console.warn(
+                        f"With the preset {preset}, '{name}' keeps the sentence boundaries of the "
+                        "sentencizer before 'elmo', which joins sentences without final "
+                        f"punctuation. To let '{name}' set them, remove the sentencizer, and use "
+                        "spacy-elmo.window_spans.v1 as [components.elmo.model.get_spans]."
+                    )
         if output == _STDOUT:
-            console.show(text)
+            console.show(config.to_str())
             return
-        _write(output, text)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_file(output, config.to_str().encode("utf-8"))
         console.finish(output, summary=summary)
         console.inform(f"Next: python -m spacy {command.format(output)}")
-
-
-def _require_kind(preset: Optional[str], pretraining: bool) -> None:
-    """RAISES (ValueError): for a preset of the other kind of config."""
-    from ..pipeline.presets import PRESETS
-    from ..pretraining.config_files import PRETRAINING_PRESETS
-
-    if not pretraining and preset in PRETRAINING_PRESETS:
-        raise ValueError(
-            f"The preset '{preset}' is for pretraining. Add `--pretraining`; or, for a pipeline "
-            f"that uses a biLM, choose one of: {', '.join(PRESETS)}."
-        )
-    if pretraining and preset in PRESETS:
-        raise ValueError(
-            f"The preset '{preset}' is for a pipeline that uses a biLM. Omit `--pretraining`; or, "
-            f"to pretrain a biLM, choose one of: {', '.join(PRETRAINING_PRESETS)}."
-        )
-
-
-def _warn(
-    console: "Console", preset: Optional[str], vectors: Optional[str], components: List[str]
-) -> None:
-    """Tell what training would be the first to show."""
-    from ..pipeline.presets import STATIC_VECTORS, keeps_boundaries
-
-    if preset == STATIC_VECTORS and vectors is None:
-        console.warn(
-            f"The preset {preset} reads static vectors, and none are given: add `--vectors "
-            "PIPELINE`, or `--paths.vectors PIPELINE` to `spacy train`."
-        )
-    for name in components:
-        if keeps_boundaries(preset, name):
-            console.warn(
-                f"With the preset {preset}, '{name}' keeps the sentence boundaries of the "
-                "sentencizer before 'elmo', which joins sentences without final punctuation. To "
-                f"let '{name}' set them, remove the sentencizer, and use "
-                "spacy-elmo.window_spans.v1 as [components.elmo.model.get_spans]."
-            )
-
-
-def _split(pipeline: str) -> List[str]:
-    return [name.strip() for name in pipeline.split(",") if name.strip()]
-
-
-def _make_pretraining(
-    preset: Optional[str],
-    lang: str,
-    tokenizer: Optional[Dict[str, Any]],
-    options: Optional[Path],
-    weights: Optional[Path],
-) -> Tuple[str, str]:
-    """RETURNS (Tuple[str, str]): The config, and a summary of it."""
-    from ..pretraining.config_files import make_pretraining_config
-
-    preset = "standard" if preset is None else preset
-    config = make_pretraining_config(
-        preset,
-        lang=lang,
-        tokenizer=tokenizer,
-        shape=_read_shape(options, weights),
-        init=options or weights,
-        init_weights=weights if options else None,
-    )
-    return config.to_str(), f"preset {preset}"
-
-
-def _make_training(
-    preset: Optional[str],
-    pipeline: str,
-    lang: str,
-    tokenizer: Optional[Dict[str, Any]],
-    options: Optional[Path],
-    weights: Optional[Path],
-    vectors: Optional[str],
-    cache: Optional[str],
-    log_mixes: Optional[str],
-) -> Tuple[str, str]:
-    """RETURNS (Tuple[str, str]): The config, and a summary of it."""
-    from ..pipeline.presets import STATIC_VECTORS, make_config
-
-    preset = "word_features" if preset is None else preset
-    loader, paths = _find_loader(options, weights)
-    if vectors is not None:
-        if preset != STATIC_VECTORS:
-            raise ValueError(
-                f"The preset '{preset}' reads no static vectors. Omit `--vectors`, or choose the "
-                "preset static_vectors."
-            )
-        paths["vectors"] = vectors
-    config = make_config(
-        preset,
-        _split(pipeline),
-        lang=lang,
-        tokenizer=tokenizer,
-        shape=_read_shape(options, weights),
-        loader=loader,
-        paths=paths,
-        cache=cache,
-        log_mixes=log_mixes,
-    )
-    return config.to_str(), f"preset {preset}, pipeline {config['nlp']['pipeline']}"
 
 
 def _find_tokenizer(
     lang: str, options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[str, Optional[Dict[str, Any]]]:
-    """Language and tokenizer of the config: those that the weights have learned, if they say so."""
+    """Language and tokenizer of the config: those recorded with the weights, if any."""
     from ..language_model.evaluation import find_recorded_tokenizer
 
     if weights is None or options is not None:
@@ -203,27 +161,10 @@ def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[B
     return None if weights is None else read_config(weights)
 
 
-def _require_free(output: Path, force: bool) -> None:
-    """As `spacy init config` does."""
-
-    if output == _STDOUT:
-        return
-    if output.exists() and not force:
-        raise ValueError(f"'{output}' exists. To replace it, add `--force`; or give another path.")
-    require_output(output)
-
-
-def _write(output: Path, text: str) -> None:
-    from ..files import write_file
-
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write_file(output, text.encode("utf-8"))
-
-
 def _find_loader(
     options: Optional[Path], weights: Optional[Path]
 ) -> Tuple[Optional[Dict[str, Any]], Dict[str, str]]:
-    """The loader's block, None to leave the preset's own, and values of [paths]."""
+    """The loader's block, None for that of the preset, and values of [paths]."""
     from ..checkpoints.formats import find_name
 
     if weights is None:

@@ -131,8 +131,8 @@ def get_vectors(item: Item) -> Floats2d:
 
     item (Item): a doc, or a part of it.
     RETURNS (Floats2d): of its tokens, shape (n_tokens, width).
-    RAISES (ValueError): EL050 if its tokens were merged or split since, EL051 if there are no
-        vectors, as in what `Span.as_doc` returns.
+    RAISES (ValueError): EL050 if its tokens were merged or split since, EL051 if the doc has no
+        vectors, such as the result of `Span.as_doc`.
     """
     doc = item if isinstance(item, Doc) else item.doc
     name, entry = _get_last(doc)
@@ -148,7 +148,7 @@ def get_token_vector(token: Token) -> Floats1d:
 
 
 def get_span_vector(span: Span) -> Floats1d:
-    """span._.elmo: the mean over the tokens, zeros if there are none, shape (width,).
+    """span._.elmo: the mean over the tokens, zeros for an empty span, shape (width,).
     Errors as `get_vectors`."""
     return _average(get_vectors(span))
 

@@ -31,8 +31,8 @@ _shape_samples: "WeakSet[Doc]" = WeakSet()
 
 @dataclass
 class ListenerSettings:
-    """What a listener knows of its component. A dataclass, so that Thinc does not store it with the
-    weights, and in `attrs`, so that copies of the model have it, too.
+    """State of a listener. A dataclass, so that Thinc does not store it with the weights, and in
+    `attrs`, so that copies of the model have it.
 
     upstream (str): name of the component.
     frozen (bool): whether the component's biLM is frozen, and needs no gradients of the layers.
@@ -182,7 +182,7 @@ def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
 
 
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
-    """Give spaCy what takes a listener's place in `nlp.replace_listeners`.
+    """Choose the model that replaces a listener in `nlp.replace_listeners`.
 
     copied (Model): a copy of the component's model, `elmo_layers` and its mix.
     listener (Model): what is replaced. An `ElmoListener` has its own mix behind it,

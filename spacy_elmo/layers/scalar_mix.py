@@ -1,4 +1,4 @@
-"""`scalar_mix`: the layers of a token -> one vector; `mixed_layers`: with what computes them."""
+"""`scalar_mix`: the layers of a token -> one vector; `mixed_layers`: a chain that ends with it."""
 
 from dataclasses import dataclass
 from typing import (
@@ -37,8 +37,8 @@ PART_TOKENS = 1024
 
 @dataclass(frozen=True)
 class MixSettings:
-    """What a mix does. A dataclass, so that Thinc does not store it with the weights:
-    the config is its only source.
+    """Settings of a mix. A dataclass, so that Thinc does not store them with the weights:
+    the config is their only source.
 
     output (MixOutput): "mix" learns softmax weights and a scale; "average" is their
         untrained start; "top" and a number (0 is the word layer) take one layer; "all"
@@ -51,16 +51,15 @@ class MixSettings:
         update: pulls the weights towards the uniform mix (Peters et al. 2018,
         section 3.3); at least 0.
     mix_layer_norm (bool): normalise each layer of a token to mean 0 and variance 1
-        before mixing. Over the numbers of the token alone, where AllenNLP's `ScalarMix` and
-        bilm-tf's `weight_layers` take mean and variance over all tokens of the batch: with
-        these a token's vector would depend on its batch mates, and no two batch sizes would
-        predict the same.
+        before mixing. AllenNLP's `ScalarMix` and bilm-tf's `weight_layers` take mean and
+        variance over all tokens of the batch, with which a token's vector would depend on the
+        rest of its batch.
     mix_dropout (float): probability in [0, 1) that a number of the result is dropped
         in training. Not driven by [training] dropout.
-    learn_rate_factor (float): learning rate of the weights as a multiple of the optimizer's, as
-        Adam and its like take it (plain gradient descent goes by its square); above 0. Not in
-        configs: it belongs to the version of an architecture, since what is saved are the
-        weights divided by it. The scale, which has no bounds, learns at the optimizer's own rate.
+    learn_rate_factor (float): learning rate of the weights as a multiple of Adam's (its square
+        for plain gradient descent); above 0. The weights are saved divided by it, so it belongs to
+        the version of an architecture, not to the config. The scale learns at the optimizer's
+        rate.
     """
 
     output: MixOutput = "mix"
@@ -73,29 +72,20 @@ class MixSettings:
 
     def validate(self, n_layers: int) -> None:
         """RAISES (ValueError): EL015 if a value does not fit `n_layers` layers."""
-        depth = n_layers - 1
-        is_layer = isinstance(self.output, int) and 0 <= self.output < n_layers
-        initial = self.initial_weights
-        _require(
-            "output",
-            self.output,
-            is_layer or self.output in ("mix", "average", "top", "all"),
-            f'"mix", "average", "top", "all", or a layer from 0 (words) to {depth}',
-        )
-        _require(
-            "initial_weights",
-            initial,
-            initial is None or len(initial) == n_layers,
-            f"null, or {n_layers} numbers: the word layer and {depth} LSTM layers",
-        )
-        _require(
-            "initial_weights",
-            initial,
-            initial is None or self.output == "mix",
-            'null unless output = "mix"',
-        )
-        _require("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0")
-        _require("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)")
+        output, initial, depth = self.output, self.initial_weights, n_layers - 1
+        is_layer = isinstance(output, int) and 0 <= output < n_layers
+        outputs = f'"mix", "average", "top", "all", or a layer from 0 (words) to {depth}'
+        numbers = f"null, or {n_layers} numbers: the word layer and {depth} LSTM layers"
+        unless_mix = 'null unless output = "mix"'
+        for key, value, is_valid, expected in (
+            ("output", output, is_layer or output in ("mix", "average", "top", "all"), outputs),
+            ("initial_weights", initial, not initial or len(initial) == n_layers, numbers),
+            ("initial_weights", initial, not initial or output == "mix", unless_mix),
+            ("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0"),
+            ("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)"),
+        ):
+            if not is_valid:
+                raise ValueError(Errors.EL015.format(key=key, value=value, expected=expected))
 
     @property
     def is_wide(self) -> bool:
@@ -106,11 +96,6 @@ class MixSettings:
     def is_trained(self) -> bool:
         """RETURNS (bool): Whether updates change weights and scale."""
         return self.output == "mix" and not self.fixed_weights
-
-
-def _require(key: str, value: object, valid: bool, expected: str) -> None:
-    if not valid:
-        raise ValueError(Errors.EL015.format(key=key, value=value, expected=expected))
 
 
 def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
@@ -137,12 +122,12 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
 
 
 def scalar_mix_init(model: MixModel, X: Any = None, Y: Any = None) -> MixModel:
-    """Set weights and scale to what the settings say; all dimensions are known from them."""
+    """Set weights and scale to their initial values."""
     settings: MixSettings = model.attrs["settings"]
     n_layers = len(cast(Floats1d, model.get_param("W")))
     weights = model.ops.asarray1f(settings.initial_weights or [0.0] * n_layers)
-    # The parameters are the weights divided by the factor: so a step of the optimizer is that
-    # many times as long for them.
+    # The parameters are the weights divided by the factor, so that a step of the optimizer changes
+    # the weights by that many times as much.
     model.set_param("W", weights / settings.learn_rate_factor)
     model.set_param("gamma", model.ops.asarray1f([1.0]))
     return model
@@ -267,7 +252,7 @@ def _split(X: Floats2d, width: int) -> List[Floats2d]:
 
 def _weighted_sum(ops: Ops, shares: List[float], layers: List[Floats2d]) -> Floats2d:
     xp: Any = ops.xp
-    # Most of the time goes into memory: two arrays, each written again and again.
+    # Two arrays are written again and again: most of the time goes into memory.
     total, term = xp.multiply(layers[0], shares[0]), None
     for share, layer in zip(shares[1:], layers[1:]):
         if share:
@@ -291,7 +276,7 @@ def _add_gradients(
     g = model.ops.asarray1f([gamma * float(xp.vdot(dY, layer)) for layer in layers])
     s = model.ops.asarray1f(shares)
     dw = s * (g - xp.vdot(s, g))  # (n_layers,)
-    # Once for an update, into however many batches it is divided (`accumulate_gradient`).
+    # Once for an update, also if it has several batches (`accumulate_gradient`).
     if not model.has_grad("W") or not cast(Any, model.get_grad("W")).any():
         dw = dw + 2 * settings.mix_l2 * get_weights(model)
     model.inc_grad("W", settings.learn_rate_factor * dw)
@@ -309,7 +294,7 @@ def _no_gradient(dYs: List[Floats2d]) -> List:
 def _normalise(
     ops: Ops, X: Floats2d, width: int
 ) -> Tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Each layer of each token to mean 0 and variance 1; zeros (whitespace) stay zeros."""
+    """Scale each layer of each token to mean 0 and variance 1; zeros (whitespace) stay zeros."""
     xp: Any = ops.xp
     rows: Any = X.reshape((-1, width))  # (n_tokens * n_layers, width)
     normed, deviations = xp.empty_like(rows), xp.empty((len(rows), 1), dtype=rows.dtype)
@@ -326,7 +311,7 @@ def _normalise(
         dN: Any = dX.reshape((-1, width))
         slope = (dN * normed).mean(axis=1, keepdims=True)
         drows = (dN - dN.mean(axis=1, keepdims=True) - normed * slope) / deviations
-        # Zeros stay zeros: nothing is learned of them.
+        # No gradients of zeros.
         drows[deviations[:, 0] <= _NORM_EPSILON] = 0.0
         return cast(Floats2d, drows.reshape(dX.shape))
 
@@ -373,14 +358,14 @@ N_VALUES = 1 << 16
 
 class RoundedRate(NamedTuple):
     """A dropout rate as a number of random values. n_dropped (int): how many of `N_VALUES` are
-    dropped, not all of them. scale (float): of what is kept, so that the mean stays."""
+    dropped, not all of them. scale (float): factor of the others, which keeps the mean."""
 
     n_dropped: int
     scale: float
 
 
 def round_rate(rate: float) -> RoundedRate:
-    """rate (float): probability in [0, 1). RETURNS (RoundedRate): it, to a 65,536th."""
+    """rate (float): probability in [0, 1). RETURNS (RoundedRate): rounded to a 65,536th."""
     n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
     return RoundedRate(n_dropped, N_VALUES / (N_VALUES - n_dropped))
 
@@ -390,7 +375,7 @@ def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:
 
     ops (Ops): Thinc's. shape (Tuple[int, ...]): any. rate (float): probability in [0, 1), rounded
         to a 65,536th.
-    RETURNS (Floats2d): 0 for what is dropped; for the rest a scale, so that the mean stays.
+    RETURNS (Floats2d): 0 for dropped numbers, for others a scale that keeps the mean.
     """
     if ops.xp is not np:
         return cast(Floats2d, ops.get_dropout_mask(shape, rate))

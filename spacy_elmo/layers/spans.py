@@ -21,7 +21,7 @@ SpanGetter = Callable[[List[Doc]], List[List[Span]]]
 
 
 def get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[NDArray]]:
-    """Collect what the biLM reads of docs.
+    """Collect the sequences of words that the biLM reads.
 
     docs (List[Doc]): the docs.
     get_spans (SpanGetter): cuts them.
@@ -37,7 +37,7 @@ def get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str
         for span in spans:
             places = span.start + np.flatnonzero(is_word[span.start : span.end])
             sequences.append([words[i] for i in places])
-            # A joined text is searched in a fraction of the time that its words take.
+            # Joined: much faster than to search each word.
             if " " in "".join(sequences[-1]):
                 warnings.warn(Warnings.WL061, stacklevel=2)
             rows.append(start + places)

@@ -15,26 +15,26 @@ NO_GPU = -1
 
 
 def check_gpu(gpu_id: int) -> None:
-    """gpu_id (int): of a GPU, or `NO_GPU`. RAISES (ValueError): EL325 if there is none of this
-    number that spaCy can use. Nothing is loaded onto one."""
+    """gpu_id (int): number of a GPU, or `NO_GPU`. RAISES (ValueError): EL325 if spaCy cannot use
+    such a GPU. Nothing is loaded onto it."""
     n_gpus = count_gpus()
     if gpu_id != NO_GPU and not 0 <= gpu_id < n_gpus:
         raise ValueError(Errors.EL325.format(gpu_id=gpu_id, n_gpus=n_gpus))
 
 
 def count_gpus() -> int:
-    """RETURNS (int): How many GPUs spaCy can use, of which CuPy has to know, too."""
+    """RETURNS (int): number of GPUs that spaCy can use, which needs CuPy."""
     return torch.cuda.device_count() if has_cupy_gpu else 0
 
 
 def get_gpu_name() -> str:
-    """RETURNS (str): Of the GPU that this process uses; "" for none."""
+    """RETURNS (str): name of the GPU that this process uses; "" without one."""
     return torch.cuda.get_device_name() if isinstance(get_current_ops(), CupyOps) else ""
 
 
 class TorchShim(PyTorchShim):
-    """Thinc's shim, which takes averaged weights. See `PyTorchShim.use_params`: it looks for keys
-    that no optimizer writes.
+    """Thinc's shim with averaged weights: `PyTorchShim.use_params` looks for keys that no optimizer
+    writes.
 
     model (nn.Module): moved to `choose_device`. **kwargs (Any): of Thinc's shim.
     """
@@ -44,13 +44,13 @@ class TorchShim(PyTorchShim):
 
     @property
     def device(self) -> torch.device:
-        """RETURNS (torch.device): Where the module is, or will be once it has weights."""
+        """RETURNS (torch.device): of the module's weights, or where they will be."""
         weights = next(self._model.parameters(), None)
         return choose_device() if weights is None else weights.device
 
     def copy(self) -> "TorchShim":
-        """RETURNS (TorchShim): Another one, with an id of its own, as copies of Thinc's models
-        have: the optimizer keeps moments and averages by it."""
+        """RETURNS (TorchShim): a copy with another id, by which the optimizer keeps moments and
+        averages."""
         copied = copy.deepcopy(self)
         with PyTorchShim.global_id_lock:
             PyTorchShim.global_id += 1
@@ -73,8 +73,7 @@ class TorchShim(PyTorchShim):
 
 
 def choose_device() -> torch.device:
-    """RETURNS (torch.device): Where modules that are made or loaded now belong: where Thinc says,
-    but for Apple's GPUs, where torch lacks what we need: there the processor's arrays are used, and
-    its modules."""
+    """RETURNS (torch.device): where new modules belong: on Thinc's device, but not on Apple's GPUs,
+    for which torch lacks operations that we need."""
     device = get_torch_default_device()
     return torch.device("cpu") if device.type == "mps" else device

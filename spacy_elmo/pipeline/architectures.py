@@ -128,17 +128,16 @@ def build_elmo_tok2vec_v2(
     """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
 
     encode (Optional[Model[List[Floats2d], List[Floats2d]]]): spacy.MaxoutWindowEncoder.v2,
-        spacy-elmo.BiLSTMEncoder.v1 or another encoder of rows; null for none, where the task
-        has an encoder of its own: then `embed`, `vectors` and ELMo stand side by side as they
-        are.
+        spacy-elmo.BiLSTMEncoder.v1 or another encoder of rows; null for none, if the task has an
+        encoder: then `embed`, `vectors` and ELMo are concatenated unchanged.
     embed (Optional[Tok2VecModel]): spaCy's own word features, such as
         spacy.MultiHashEmbed.v2; null for none.
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
         `embed` before the encoder; null for none.
     output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
-        output; null for none. Without `encode` it goes past the encoder of elmo_entailment,
-        elmo_qa and elmo_srl, and stands behind it. With neither, it is the same model without
-        ELMo, to compare with.
+        output; null for none. Without `encode` it skips the encoder of elmo_entailment, elmo_qa
+        and elmo_srl, and is concatenated with the output of that. With neither `input` nor
+        `output`, it is the same model without ELMo, to compare with.
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.

@@ -242,8 +242,8 @@ class Elmo(SavedPipe, Tok2Vec):
 
         They go through the model when all of them have arrived: in `finish_update`, or at the
         next `update`. So neither the order in which listeners report matters, nor
-        whether one of them is frozen and never does. Listeners with a mix of their own
-        report nothing to a frozen biLM.
+        whether one of them is frozen and never does. An `ElmoListener` reports
+        nothing to a frozen biLM.
 
         examples (Iterable[Example]): a batch.
         drop (float): not used; the mix has its own `mix_dropout`.
@@ -281,7 +281,7 @@ class Elmo(SavedPipe, Tok2Vec):
         """
         self._backprop_sent()
         layers_model, mix_model = self.model.layers
-        # Thinc's torch bridge passes no learning rate scale of its own.
+        # Thinc's torch bridge does not pass a learning rate scale.
         scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
         layers_model.finish_update(scaled)
         get_embedder(self.model).weights_updated()
@@ -313,9 +313,9 @@ class Elmo(SavedPipe, Tok2Vec):
         get_examples (Callable[[], Iterable[Example]]): a sample, read for its words.
         nlp (Optional[Language]): the pipeline.
         loader (Optional[Loader]): where the weights come from; None for those that are
-            there already, else the bundled ones.
-        activation_cache (Optional[ActivationCache]): keeps the layers of what is trained
-            and evaluated on; None to compute them each time.
+            loaded already, else the bundled ones.
+        activation_cache (Optional[ActivationCache]): keeps the layers of the training and
+            evaluation data; None to compute them each time.
         RAISES (ValueError): whatever the loader raises; EL018 for a cache of a biLM that
             is not frozen.
         """
@@ -374,14 +374,9 @@ class Elmo(SavedPipe, Tok2Vec):
 def _load_at_first_use(elmo: Elmo, nlp: Language, bilm: BiLM) -> None:
     """Load weights as [initialize] says, else the bundled ones: for a pipeline that was neither
     loaded nor initialized, and for a component in [training] frozen_components, which spaCy does
-    not initialize.
-
-    elmo (Elmo): without weights.
-    nlp (Language): the pipeline that it was made for, whose config is complete only now.
-    bilm (BiLM): of the component; filled.
-    """
+    not initialize. The config of `nlp` was not complete when `elmo` was made."""
     config = nlp.config.interpolate().get("initialize") or {}
-    # It may have got another name.
+    # It may have been renamed.
     name = next((name for name, pipe in nlp.components if pipe is elmo), elmo.name)
     block = (config.get("components") or {}).get(name) or {}
     made = registry.resolve({k: block[k] for k in ("loader", "activation_cache") if block.get(k)})
@@ -400,11 +395,7 @@ def _check_cache(elmo: Elmo, cache: Optional[ActivationCache]) -> None:
 
 
 class _SentBatch:
-    """A batch that was sent to the listeners, and the gradients that they have sent back.
-
-    backprop_layers (Callable): from gradients of the layers into the biLM.
-    backprop_mix (Optional[Callable]): of the shared mix, to gradients of the layers.
-    """
+    """A batch that was sent to the listeners, and the gradients that they have sent back."""
 
     def __init__(self, backprop_layers: Callable, backprop_mix: Any) -> None:
         self.backprop_layers = backprop_layers
@@ -439,9 +430,7 @@ def _add(total: List[Floats2d], dYs: List[Floats2d]) -> None:
 
 
 def _wrong_width(listener: Tok2VecListener, name: str, upstream: str, expected: int) -> ValueError:
-    """listener (Tok2VecListener): of another width than it is sent. name (str): its component.
-    upstream (str): what it listens to. expected (int): the width of that. RETURNS (ValueError):
-    EL001."""
+    """RETURNS (ValueError): EL001 for the listener of a component `name` to `upstream`."""
     shape = f"components.{upstream}.model"
     hint = f"`width = {expected}`"
     if isinstance(listener, ElmoListener):
@@ -459,8 +448,7 @@ def _check_pipeline(elmo: Elmo, nlp: Language) -> None:
     elmo (Elmo): the component.
     nlp (Language): its pipeline.
     RAISES (ValueError): EL001 for a listener to any component ("*") of a width that none has, EL339
-        if a listener comes before `elmo`, EL186 for a component that needs static vectors where
-        there are none.
+        if a listener comes before `elmo`, EL186 for a component that lacks static vectors.
     """
     encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
     order = nlp.pipe_names

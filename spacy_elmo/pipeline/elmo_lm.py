@@ -19,7 +19,6 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Tuple,
     Type,
@@ -76,7 +75,7 @@ _components: "WeakSet[ElmoLM]" = WeakSet()
 
 def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
     """item (Union[Doc, Token]): a doc, or the token that is read. RETURNS (Dict[str, Any]):
-    `doc._.elmo_lm`. RAISES (ValueError): EL054 if there is none, EL050 if the tokens were
+    `doc._.elmo_lm`. RAISES (ValueError): EL054 if the doc lacks it, EL050 if the tokens were
     merged or split since."""
     doc = item.doc if isinstance(item, Token) else item
     entry = cast(Dict, doc.user_data).get(_ELMO_LM)
@@ -112,11 +111,10 @@ def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
     with its probability: the product of both directions', normalised over the vocabulary.
 
     RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if no component has the weights
-        any more, or what is needed was not kept; EL012 for a negative `n`; for
-        whitespace.
+        any more or `substitutes` is false, EL012 for a negative `n`; also for whitespace.
     """
     entry = get_entry(token)
-    loaded = [each for each in [*_components] if each.has_weights(entry["model"])]
+    loaded = [component for component in [*_components] if component._key == entry["model"]]
     if not loaded or "hidden" not in entry:
         raise ValueError(Errors.EL055.format(text=token.doc.text[:50]))
     if math.isnan(entry["forward"][token.i]):
@@ -155,18 +153,9 @@ def make_elmo_lm(
     )
 
 
-class _Loaded(NamedTuple):
-    """A language model. model (LoadedModel): with its words. key (str): hash of its weights. lang
-    (Optional[str]): language that it was trained on, None if it is not known."""
-
-    model: LoadedModel
-    key: str
-    lang: Optional[str]
-
-
 class ElmoLM(Pipe):
-    """Predict each token from what is before it, and from what is after it. It needs no
-    component "elmo", and does not train.
+    """Predict each token from the tokens before it, and from those after it. It needs no
+    component "elmo", and is not trained.
 
     vocab (Vocab): the shared vocabulary.
     name (str): name in the pipeline.
@@ -206,20 +195,13 @@ class ElmoLM(Pipe):
         self.get_spans = get_spans or build_window_spans_v1()
         self.keeps_hidden = substitutes
         self.batch_tokens = batch_tokens
-        self._loaded: Optional[_Loaded] = None
+        # The model with its words, a hash of its weights, and their language.
+        self._model: Optional[LoadedModel] = None
+        self._key, self._lang = "", cast(Optional[str], None)
         self._has_checked_language = False
         self._has_warned = False
         share_at_fork(self)
         _components.add(self)
-
-    def has_weights(self, key: str) -> bool:
-        """key (str): "model" in `doc._.elmo_lm`. RETURNS (bool): whether those are the weights."""
-        return self._loaded is not None and self._loaded.key == key
-
-    def prepare(self) -> None:
-        """Load the language model before a fork, so that this process has the model that the docs
-        of its children name. RAISES (ValueError): as `load`."""
-        self.load()
 
     def load(self) -> LoadedModel:
         """Load the language model if that was not done.
@@ -228,23 +210,24 @@ class ElmoLM(Pipe):
         RAISES (ValueError): EL074 if the folder has no softmax, EL030 to EL038 if it
             cannot be read.
         """
-        return self._get_loaded().model
+        if self._model is None:
+            return self._read(
+                CheckpointFiles.of(self.path) if self.path else CheckpointFiles.named()
+            )
+        return self._model
 
-    def _get_loaded(self) -> _Loaded:
-        loaded = self._loaded
-        if loaded is None:
-            path = self.path
-            loaded = self._read(CheckpointFiles.of(path) if path else CheckpointFiles.named())
-        return loaded
+    def prepare(self) -> None:
+        """Load the language model before a fork: docs of child processes name its weights."""
+        self.load()
 
-    def _read(self, files: CheckpointFiles) -> _Loaded:
-        model = load_language_model(files)
-        model.model.requires_grad_(False)
-        digest = blake2b(hash_weights(model.model.bilm, "fp32"), digest_size=16)
-        add_tensors(digest, model.model.softmax.state_dict())
-        digest.update("\n".join(model.vocabulary.words).encode("utf-8", "surrogatepass"))
-        loaded = _Loaded(model, digest.hexdigest(), read_language(files))
-        self._loaded, self._has_checked_language, self._has_warned = loaded, False, False
+    def _read(self, files: CheckpointFiles) -> LoadedModel:
+        loaded = load_language_model(files)
+        loaded.model.requires_grad_(False)
+        digest = blake2b(hash_weights(loaded.model.bilm, "fp32"), digest_size=16)
+        add_tensors(digest, loaded.model.softmax.state_dict())
+        digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
+        self._key, self._lang = digest.hexdigest(), read_language(files)
+        self._model, self._has_checked_language, self._has_warned = loaded, False, False
         return loaded
 
     def initialize(
@@ -256,11 +239,10 @@ class ElmoLM(Pipe):
             self._check_language(nlp.lang or "")
 
     def _check_language(self, docs: str) -> None:
-        lang = self._get_loaded().lang
         if not self._has_checked_language:
             self._has_checked_language = True
             how = f'`nlp.add_pipe("{self.name}", config={{"path": FOLDER}})`'
-            warn_language(self.name, how, lang, docs)
+            warn_language(self.name, how, self._lang, docs)
 
     def __call__(self, doc: Doc) -> Doc:
         """doc (Doc): annotated in place. RETURNS (Doc): the same."""
@@ -278,7 +260,7 @@ class ElmoLM(Pipe):
                 self.get_error_handler()(self.name, self, docs, err)
 
     def _annotate(self, docs: List[Doc]) -> None:
-        (model, vocabulary, _), key, _ = self._get_loaded()
+        model, vocabulary, _ = self.load()
         self._check_language(docs[0].vocab.lang)
         if not self._has_warned:
             words = (token.text for doc in docs for token in doc)
@@ -292,7 +274,7 @@ class ElmoLM(Pipe):
                 **doc_scores,
                 "is_known": np.array([vocabulary.knows(t.text) for t in doc], dtype=bool),
                 "key": make_key(doc),
-                "model": key,
+                "model": self._key,
                 "component": self.name,
             }
 
@@ -311,9 +293,9 @@ class ElmoLM(Pipe):
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """path (Path): folder for the language model."""
-        (model, vocabulary, settings), _, lang = self._get_loaded()
+        model, vocabulary, settings = self.load()
         softmax = collect_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
-        meta = {} if lang is None else {"lang": lang}
+        meta = {} if self._lang is None else {"lang": self._lang}
         write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
@@ -335,8 +317,7 @@ class ElmoLM(Pipe):
         source = f"the component '{self.name}'"
         files = unpack(data, source)
         if not isinstance(files, dict):
-            error = f"they hold {type(files).__name__}, expected files by name"
-            raise ValueError(Errors.EL116.format(source=source, error=error))
+            raise ValueError(Errors.EL116.format(source=source, error="they hold no files"))
         with TemporaryDirectory() as folder:
             (Path(folder) / _FOLDER).mkdir()
             for name in _FILES:
@@ -345,10 +326,10 @@ class ElmoLM(Pipe):
             return self.from_disk(Path(folder))
 
     def __repr__(self) -> str:
-        if self._loaded is None:
+        if self._model is None:
             description = f"weights of {self.path or 'the bundled model'}, not loaded yet"
         else:
-            model, vocabulary, _ = self._loaded.model
+            model, vocabulary, _ = self._model
             description = f"{model.softmax.kind} softmax, vocabulary of {len(vocabulary)}"
         return f"<ElmoLM '{self.name}': {description}>"
 

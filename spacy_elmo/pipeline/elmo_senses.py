@@ -32,7 +32,7 @@ def make_elmo_senses(nlp: Language, name: str, upstream: str) -> "ElmoSenses":
 
 class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     """Give each word the sense whose contexts are nearest: `token._.sense`, a key such as
-    "bank%1:17:01::", and `token._.sense_gloss`, what that means; None where there is none.
+    "bank%1:17:01::", and `token._.sense_gloss`, its meaning; None for words without a sense.
     It uses lemmas and parts of speech if components before it set them.
 
     vocab (Vocab): the shared vocabulary.
@@ -56,7 +56,7 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
         add_extension(Token, "sense_gloss", default=None)
 
     def get_model(self) -> SenseModel:
-        """RETURNS (SenseModel): the senses. RAISES (ValueError): EL059 if there are none."""
+        """RETURNS (SenseModel): the senses. RAISES (ValueError): EL059 without senses."""
         if self.model is None:
             raise ValueError(Errors.EL059.format(name=self.name))
         return self.model
@@ -64,7 +64,7 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """RAISES (ValueError): EL059 if there are no senses: they are not trained here."""
+        """RAISES (ValueError): EL059 without senses, which are not trained here."""
         self.get_model()
 
     def __call__(self, doc: Doc) -> Doc:

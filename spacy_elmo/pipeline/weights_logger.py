@@ -39,10 +39,9 @@ class LayerWeights(NamedTuple):
 def collect_weights(nlp: Language) -> List[LayerWeights]:
     """Find the mixes of a pipeline.
 
-    nlp (Language): with a component "elmo", or with what it became by
-        `nlp.replace_listeners`.
+    nlp (Language): with a component "elmo", also after `nlp.replace_listeners`.
     RETURNS (List[LayerWeights]): in the order of the pipeline.
-    RAISES (ValueError): EL063 if there are none.
+    RAISES (ValueError): EL063 for a pipeline without mixes.
     EXAMPLE:
         >>> import spacy
         >>> nlp = spacy.blank("en")
@@ -71,8 +70,8 @@ def collect_weights(nlp: Language) -> List[LayerWeights]:
 def build_weights_logger_v1(
     logger: Optional[SetupLogger] = None, path: Optional[str] = None
 ) -> SetupLogger:
-    """Log the mixes at each evaluation of `spacy train`. What is saved is their running average if
-    the optimizer has `use_averages`.
+    """Log the mixes at each evaluation of `spacy train`. If the optimizer has `use_averages`, their
+    running averages are saved.
 
     logger (Optional[SetupLogger]): logs the rest; null for spaCy's own, in the console.
     path (Optional[str]): a JSONL file with a line for each evaluation: "step", "epoch",
