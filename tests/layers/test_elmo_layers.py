@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
@@ -95,35 +94,6 @@ def test_gradients_equal_finite_differences(batch_tokens):
         assert float(grad[i]) == pytest.approx(expected, rel=0.02, abs=5e-3), name
 
 
-def test_prediction_is_the_same_twice_and_after_training_mode():
-    _, layers, docs = make(frozen=False)
-    first = layers.predict(docs)
-    layers.begin_update(docs)
-
-    assert_close(layers.predict(docs), first, atol=1e-6)
-
-
-def test_bytes_and_copies_give_the_same_vectors():
-    _, layers, docs = make()
-    _, other, _ = make(seed=1)
-    expected = layers.predict(docs)
-    assert np.abs(other.predict(docs)[0] - expected[0]).max() > 0.01
-
-    assert_close(layers.copy().predict(docs), expected, atol=1e-6)
-    assert_close(other.from_bytes(layers.to_bytes()).predict(docs), expected, atol=1e-6)
-
-
-def test_a_copy_has_weights_of_its_own():
-    _, layers, docs = make()
-    expected = layers.predict(docs)
-    copied = layers.copy()
-    with torch.no_grad():
-        for weight in get_embedder(copied).bilm.parameters():
-            weight.zero_()
-
-    assert_close(layers.predict(docs), expected, atol=0)
-
-
 def test_bytes_of_another_shape_are_refused():
     _, layers, docs = make()
     _, other, _ = make(cell_width=7)
@@ -132,16 +102,6 @@ def test_bytes_of_another_shape_are_refused():
     with pytest.raises(ValueError, match="EL021.*the saved pipeline"):
         other.from_bytes(layers.to_bytes())
     assert_close(other.predict(docs), expected, atol=0)
-
-
-def test_damaged_bytes_are_refused():
-    _, layers, _ = make()
-    embedder = get_embedder(layers)
-    from spacy_elmo.layers.elmo_layers import deserialize_embedder, serialize_embedder
-
-    data = serialize_embedder(embedder)
-    with pytest.raises(ValueError, match="EL033.*the saved pipeline"):
-        deserialize_embedder(embedder, data[:-3], torch.device("cpu"))
 
 
 @pytest.mark.gpu

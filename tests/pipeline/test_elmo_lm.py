@@ -2,10 +2,8 @@
 
 import gc
 import math
-import multiprocessing
 import pickle
 import shutil
-import warnings
 
 import numpy as np
 import pytest
@@ -126,42 +124,15 @@ def test_substitutes_are_both_directions_together(folder):
     assert doc[2]._.elmo_substitutes(2) == found[:2]
 
 
-@pytest.mark.parametrize("how", ["disk", "bytes", "pickle", "processes"])
-def test_copies_say_the_same(folder, tmp_path, how):
-    nlp = make_lm(folder)
-    expected = entries(nlp.pipe(TEXTS))
-    if how == "disk":
-        nlp.to_disk(tmp_path / "saved")
-        other = spacy.load(tmp_path / "saved")
-    elif how == "bytes":
-        other = make_lm("nowhere").from_bytes(nlp.to_bytes())
-    elif how == "pickle":
-        other = pickle.loads(pickle.dumps(nlp))
-    else:
-        assert_close(entries(nlp.pipe(TEXTS, n_process=2)), expected, 1e-6)
-        return
-
-    docs = list(other.pipe(TEXTS))
-
-    assert_close(entries(docs), expected, 1e-6)
-    assert docs[0][1]._.elmo_substitutes(3)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_docs_of_other_processes_have_substitutes(folder, method, monkeypatch):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"cannot {method}")
-    monkeypatch.setattr(spacy.language, "mp", multiprocessing.get_context(method))
+def test_docs_of_forked_processes_have_substitutes(folder):
     other = make_lm(folder)
     expected = other("I like ham")[1]._.elmo_substitutes(2)
     del other
-    # Nothing was annotated, or loaded, here.
+    # Nothing was annotated, or loaded, in this process.
     nlp = make_lm(folder)
     docs = list(nlp.pipe(["I like ham", "I like eggs"], n_process=2))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = docs[0][1]._.elmo_substitutes(2)
+    found = docs[0][1]._.elmo_substitutes(2)
     assert [word for word, _ in found] == [word for word, _ in expected]
     assert [p for _, p in found] == pytest.approx([p for _, p in expected], abs=1e-5)
 

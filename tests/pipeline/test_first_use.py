@@ -1,7 +1,5 @@
 """Weights of a component that spaCy does not initialize, as those in frozen_components."""
 
-import gc
-
 import pytest
 import spacy
 from spacy.training.initialize import init_nlp
@@ -86,13 +84,6 @@ def test_a_cache_of_a_bilm_that_trains_is_refused(config):
     nlp = init_nlp(config)
     with pytest.raises(ValueError, match="EL018"):
         nlp(TEXT)
-
-
-def test_the_configured_weights_are_taken_behind_a_forgotten_pipeline(config, expected):
-    other = spacy.blank("en")
-    other.add_pipe("elmo", source=load_model_from_config(config, auto_fill=True))
-    gc.collect()
-    assert_close([other(TEXT).tensor], [expected])
 
 
 @pytest.mark.parametrize("rename", [False, True])

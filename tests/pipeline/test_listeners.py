@@ -16,7 +16,6 @@ from thinc.api import SGD, Adam
 from spacy_elmo import make_config
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.layers.listener import ElmoListener
-from spacy_elmo.layers.scalar_mix import _normalise
 from spacy_elmo.pipeline.architectures import (
     build_elmo_listener_v2,
     build_elmo_tok2vec_v1,
@@ -211,36 +210,6 @@ def test_a_task_learns_the_same_whether_the_bilm_learns_or_not(output, norm):
         np.testing.assert_allclose(grad, gradients[1][place], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("kind", [*LISTENERS, "replaced", "reloaded"])
-def test_gradients_of_layers_are_computed_for_a_bilm_that_learns_alone(
-    kind, frozen, monkeypatch, tmp_path
-):
-    n_calls = []
-
-    def normalise(*args):
-        Y, backprop = _normalise(*args)
-        return Y, lambda dY: n_calls.append(1) or backprop(dY)
-
-    monkeypatch.setattr("spacy_elmo.layers.scalar_mix._normalise", normalise)
-    nlp = make_nlp(frozen=frozen, mix_layer_norm=True)
-    block = dict(LISTENERS[kind if kind in LISTENERS else "own mix"])
-    if kind != "shared mix":
-        block["mix_layer_norm"] = True
-    add_task(nlp, "tagger", block)
-    if kind not in LISTENERS:
-        nlp.initialize(lambda: make_examples(nlp))
-        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
-        if kind == "reloaded":
-            nlp.to_disk(tmp_path)
-            nlp = spacy.load(tmp_path)
-        nlp.update(make_examples(nlp), sgd=SGD(0.001))
-    else:
-        train(nlp, n_steps=2)
-
-    assert bool(n_calls) == (not frozen)
-
-
 def test_all_layers_are_wide_before_an_encoder_and_behind_it():
     nlp, wide = make_nlp(), {**ELMO, "output": "all"}
     tagger = add_task(nlp, "tagger", tok2vec(input=wide, output=wide))
@@ -249,17 +218,6 @@ def test_all_layers_are_wide_before_an_encoder_and_behind_it():
 
     assert losses["tagger"] > 0
     assert tagger.model.get_ref("tok2vec").predict([nlp("green eggs")])[0].shape == (2, 6 + 3 * 8)
-
-
-def test_static_vectors_can_join():
-    nlp = make_nlp()
-    nlp.vocab.vectors = spacy.vectors.Vectors(shape=(3, 4))
-    for word in ("eggs", "ham"):
-        nlp.vocab.set_vector(word, np.ones(4, dtype="float32"))
-    embed = {**EMBED, "include_static_vectors": True}
-    add_task(nlp, "tagger", tok2vec(embed=embed))
-
-    assert train(nlp)["tagger"] > 0
 
 
 def test_static_vectors_are_not_dropped():
@@ -302,40 +260,6 @@ def test_static_vectors_of_empty_docs(texts):
     assert layer.layers[0].has_grad("W") == (len(docs) > 0 and len(docs[-1]) > 0)
 
 
-def test_static_vectors_in_a_component_that_reads_empty_docs():
-    nlp = make_nlp()
-    add_vectors(nlp)
-    add_task(nlp, "span_finder", tok2vec(vectors=STATIC))
-    train(nlp)
-
-    for texts in ([""], ["", ""], ["", "ham"]):
-        assert [len(doc) for doc in nlp.pipe(texts)] == [len(text.split()) for text in texts]
-
-
-@pytest.mark.parametrize("width", [0, -1])
-def test_static_vectors_have_a_width(width):
-    with pytest.raises(ValueError, match="EL012.*width"):
-        build_static_vectors_v1(width=width)
-
-
-@pytest.mark.parametrize("place", [{"encode": ENCODE}, {"encode": None}, {"embed": None}])
-def test_static_vectors_beside_elmo_survive_a_round_trip(place, tmp_path):
-    nlp = make_nlp()
-    add_vectors(nlp)
-    add_task(nlp, "tagger", tok2vec(vectors=STATIC, **place))
-    assert train(nlp)["tagger"] > 0
-    nlp.to_disk(tmp_path / "pipeline")
-
-    again = spacy.load(tmp_path / "pipeline")
-
-    docs = [nlp("green eggs and ham"), again("green eggs and ham")]
-    rows = [
-        pipe.get_pipe("tagger").model.get_ref("tok2vec").predict([doc])[0]
-        for pipe, doc in zip((nlp, again), docs)
-    ]
-    np.testing.assert_allclose(*rows, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "block, width",
     [({}, 6 + 8), ({"output": ELMO}, 6 + 8 + 8), ({"embed": None}, 8), ({"word_dropout": 0.5}, 14)],
@@ -355,16 +279,6 @@ def test_without_an_encoder_all_stand_side_by_side(block, width):
     elmo = mixes[0].predict([doc._.elmo["elmo"]["layers"].reshape(2, -1)])[0]
     start = 0 if "embed" in block else 6
     np.testing.assert_allclose(row[:, start : start + 8], elmo, atol=1e-6)
-
-
-def test_output_is_beside_the_encoder():
-    nlp = make_nlp()
-    tagger = add_task(nlp, "tagger", PLACES["both"])
-    train(nlp)
-    layer = tagger.model.get_ref("tok2vec")
-
-    assert layer.get_dim("nO") == 6 + 8
-    assert layer.predict([nlp("green eggs")])[0].shape == (2, 14)
 
 
 def test_places_need_something_to_read():
@@ -557,18 +471,6 @@ def test_averages_reach_a_bilm_that_learns_and_are_what_is_saved(tmp_path):
     assert np.abs(expected - scores_before).max() > 1e-4
 
 
-def test_trained_pipelines_predict_the_same_after_loading(tmp_path):
-    nlp = make_nlp(frozen=False)
-    add_task(nlp, "tagger", PLACES["both"])
-    train(nlp)
-    nlp.to_disk(tmp_path)
-    expected = [scores(nlp, text) for text in TEXTS]
-
-    loaded = spacy.load(tmp_path)
-
-    assert_close([scores(loaded, text) for text in TEXTS], expected)
-
-
 def scores(nlp, text, name="tagger"):
     doc = nlp(text)
     return nlp.get_pipe(name).model.predict([doc])[0]
@@ -617,29 +519,6 @@ def test_empty_docs_may_stand_anywhere(kind, frozen):
 
     docs = list(nlp.pipe(Doc(nlp.vocab, words=w) for w in EMPTY))
     assert [doc.tensor.shape for doc in docs] == [(len(w), 8) for w in EMPTY]
-
-
-def test_empty_docs_may_stand_in_annotating_training():
-    nlp = make_nlp()
-    add_task(nlp, "tagger", ELMO)
-    add_task(nlp, "morphologizer", STOCK)
-    train(nlp)
-
-    def update(exclude):
-        examples = [
-            Example(Doc(nlp.vocab, words=w), Doc(nlp.vocab, words=w, tags=["N"] * len(w)))
-            for w in EMPTY
-        ]
-        nlp.get_pipe("elmo").listener_map.clear()
-        nlp._link_components()
-        for listener in nlp.get_pipe("elmo").listeners:
-            listener._batch_id = None
-        nlp.update(examples, sgd=False, exclude=["elmo", exclude], annotates=["elmo"])
-
-    update("morphologizer")
-    # spaCy's own listener refuses a doc without vectors, an empty one too.
-    with pytest.raises(ValueError, match="E203"):
-        update("tagger")
 
 
 def test_another_batch_than_was_sent_is_refused():

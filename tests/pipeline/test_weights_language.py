@@ -1,10 +1,7 @@
 """Weights of one language in a pipeline of another: said once, where it is known."""
 
-import warnings
-
 import pytest
 import spacy
-import srsly
 
 from spacy_elmo import pipe_config
 from spacy_elmo.checkpoints.native import write_native
@@ -12,7 +9,7 @@ from spacy_elmo.language_model.loading import collect_softmax
 from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import SHAPE, example, make_nlp, tell
+from ..support.helpers import SHAPE, example, tell
 from .test_elmo_lm import WORDS
 
 TEXT = "green eggs"
@@ -64,30 +61,12 @@ def test_the_same_or_no_language_is_not_told(embedder, tmp_path, name, meta):
     assert is_told(nlp) == []
 
 
-@pytest.mark.parametrize("content", [None, b"", b"[1]", b"{"])
-def test_weights_whose_meta_cannot_be_read_say_no_language(embedder, tmp_path, content):
-    folder = make_weights(embedder, tmp_path / "weights", lang="fr")
-    (folder / "digests.json").unlink(missing_ok=True)
-    (folder / "meta.json").unlink()
-    if content is not None:
-        (folder / "meta.json").write_bytes(content)
-
-    assert is_told(make_elmo("de", folder)) == []
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_the_bundled_weights_are_english(name):
     for lang, expected in (("en", []), ("de", [True])):
         nlp = spacy.blank(lang)
         nlp.add_pipe(name)
         assert is_told(nlp) == expected
-
-
-def test_published_and_random_weights_have_no_language(toy_folder):
-    nlp = make_elmo("de", toy_folder)
-    assert nlp.get_pipe("elmo").lang is None and is_told(nlp) == []
-    nlp = make_nlp(lang="de")
-    assert nlp.get_pipe("elmo").lang is None and is_told(nlp) == []
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -100,24 +79,6 @@ def test_the_language_is_saved_with_the_weights(embedder, tmp_path, name):
     assert is_told(other) == [True]
     other = KINDS[name]("de", tmp_path / "others" / "lm")
     other.get_pipe(name).from_bytes(nlp.get_pipe(name).to_bytes(exclude=["vocab"]))
-    assert is_told(other) == [True]
-
-
-def test_bundled_weights_are_saved_with_their_language(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    # Before they were used.
-    nlp.to_disk(tmp_path)
-
-    assert srsly.read_json(tmp_path / "elmo" / "cfg") == {"lang": "en"}
-    assert spacy.load(tmp_path).get_pipe("elmo").lang == "en"
-
-
-def test_sourced_weights_are_compared_with_the_docs():
-    nlp, other = spacy.blank("en"), spacy.blank("de")
-    nlp.add_pipe("elmo")
-    other.add_pipe("elmo", source=nlp)
-
     assert is_told(other) == [True]
 
 
@@ -141,16 +102,6 @@ def test_another_load_has_another_language(embedder, tmp_path):
     assert elmo.lang == "fr" and get_embedder(elmo.model).is_ready
     elmo.load(make_weights(embedder, tmp_path / "de", lang="de"))
     assert elmo.lang == "de" and is_told(nlp) == []
-
-
-def test_copies_do_not_tell_again(embedder, tmp_path):
-    nlp = make_elmo("de", make_weights(embedder, tmp_path, lang="fr"))
-    assert is_told(nlp) == [True]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        docs = list(nlp.pipe([TEXT] * 2, n_process=2))
-    assert len(docs) == 2
 
 
 @pytest.mark.parametrize("place", ["", "elmo"])
