@@ -144,7 +144,7 @@ def get_vectors(item: Item) -> Floats2d:
 
 def get_token_vector(token: Token) -> Floats1d:
     """token._.elmo: shape (width,). Errors as `get_vectors`."""
-    return cast(Floats1d, get_vectors(token)[0])
+    return get_vectors(token)[0]
 
 
 def get_span_vector(span: Span) -> Floats1d:
@@ -171,7 +171,7 @@ def _get_last(doc: Doc) -> Any:
     return name, entries[name]
 
 
-def _average(vectors: Floats2d) -> Floats1d:
+def _average(vectors: Any) -> Floats1d:
     return vectors.sum(axis=0) / max(1, len(vectors))
 
 

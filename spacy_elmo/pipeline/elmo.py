@@ -260,7 +260,8 @@ class Elmo(SavedPipe, Tok2Vec):
         docs = [eg.predicted for eg in examples]
         layers_model, mix_model = self.model.layers
         layers, backprop_layers = layers_model.begin_update(docs)
-        mixed, backprop_mix = [], None
+        mixed: List[Floats2d] = []
+        backprop_mix: Optional[Callable] = None
         if any(not isinstance(listener, ElmoListener) for listener in self.listeners):
             mixed, backprop_mix = mix_model.begin_update(layers)
         sent = self._pending = _SentBatch(backprop_layers, backprop_mix)
