@@ -76,8 +76,8 @@ def init_config(
         preset = preset or ("standard" if pretraining else "word_features")
         if not pretraining and preset in PRETRAINING_PRESETS:
             raise ValueError(
-                f"The preset '{preset}' is for pretraining. Add `--pretraining`; or, for a pipeline "
-                f"that uses a biLM, choose one of: {', '.join(PRESETS)}."
+                f"The preset '{preset}' is for pretraining. Add `--pretraining`; or, for a "
+                f"pipeline that uses a biLM, choose one of: {', '.join(PRESETS)}."
             )
         if pretraining and preset in PRESETS:
             raise ValueError(
