@@ -1,4 +1,4 @@
-"""What all commands have in common: help, streams, exit codes, completion."""
+"""All commands: help, streams, exit codes, completion."""
 
 import inspect
 import io
@@ -86,7 +86,7 @@ FAILING = {
     "convert": "nowhere OUT/weights",
     "convert-data": "conll2003 nowhere OUT/train.spacy",
 }
-# What they print was measured, or is a port that was free.
+# Their output contains measurements or a free port.
 MEASURING = {"benchmark", "debug-corpus", "explore"}
 # They write files and print no result.
 SILENT = {
@@ -363,7 +363,7 @@ def test_errors_have_no_traceback_but_those_of_the_program(capsys):
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_stream_may_be_closed(monkeypatch, stream):
-    """Python has None for what a shell closes (`2>&-`)."""
+    """Python has None for a stream that the shell closed (`2>&-`)."""
     monkeypatch.setattr(sys, stream, None)
     show_all(Console())
     assert Console().mark("word") == "[word]"

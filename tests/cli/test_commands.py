@@ -6,21 +6,17 @@ import sys
 import numpy as np
 import pytest
 import spacy
-import torch
-from PIL import Image
 from spacy.cli import app
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo import cli, drawing, load_embedder
+from spacy_elmo import cli, load_embedder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native, write_native
-from spacy_elmo.experiments import plots
 from spacy_elmo.experiments.contexts import compare_word
-from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
+from spacy_elmo.pipeline.presets import STATIC_VECTORS, make_config
 
 from ..support.helpers import SHAPE, assert_close, make_nlp
 from ..support.pipelines import add_vectors
@@ -73,7 +69,7 @@ def with_corpus(corpus):
     return ["--paths.train", corpus[0], "--paths.dev", corpus[1]]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["allennlp", STATIC_VECTORS])
 def test_configs_are_written_filled_checked_and_trained(
     tmp_path, toy_folder, vectors_folder, corpus, preset
 ):
@@ -125,18 +121,6 @@ def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
         CliRunner().invoke(app, [str(part) for part in command], catch_exceptions=False)
 
 
-def test_configs_load_a_folder(tmp_path, toy_folder):
-    config = tmp_path / "config.cfg"
-    run("elmo", "init-config", config, "--weights", toy_folder, "--pipeline", "tagger")
-    nlp = spacy.util.load_model_from_config(spacy.util.load_config(config), auto_fill=True)
-    nlp.get_pipe("tagger").add_label("T")
-
-    nlp.initialize()
-
-    expected = load_embedder(toy_folder).embed([["eggs"]])[0].mean(axis=0)
-    assert_close([nlp("eggs").tensor], [expected])
-
-
 def test_configs_have_language_and_tokenizer_of_the_weights(tmp_path):
     config, weights = tmp_path / "config.cfg", tmp_path / "weights"
 
@@ -157,19 +141,6 @@ def test_configs_have_language_and_tokenizer_of_the_weights(tmp_path):
     # What is the language's own anyway is not written.
     assert "tokenizer" not in write(lang="de", tokenizer=by_space)
     assert "tokenizer" not in write(lang="ko")
-
-
-@pytest.mark.parametrize(
-    "component",
-    ["tagger", "morphologizer", "parser", "senter", "ner", "spancat", "textcat",
-     "trainable_lemmatizer"],
-)  # fmt: skip
-def test_configs_can_be_made_for_any_task(component):
-    config = make_config("task_mix", [component])
-
-    tok2vec = config["components"][component]["model"]["tok2vec"]
-    assert tok2vec["@architectures"] == "spacy-elmo.ElmoListener.v2"
-    assert config["nlp"]["pipeline"] == ["elmo", component]
 
 
 def test_impossible_configs_are_refused(tmp_path, toy_folder):
@@ -218,26 +189,6 @@ def test_convert_writes_our_folder(tmp_path, toy_folder):
         assert_close(load_embedder(tmp_path / name).embed([["green", "eggs"]]), expected, atol)
 
 
-def test_convert_says_what_is_wrong(tmp_path):
-    assert "[EL031]" in run("elmo", "convert", tmp_path, tmp_path / "out", exit_code=1)
-
-
-def test_demo_cuts_words_as_the_weights_have_learned(tmp_path):
-    meta = {"lang": "en", "tokenizer": {"@tokenizers": "test-demo-spaces.v1"}}
-
-    @spacy.registry.tokenizers("test-demo-spaces.v1")
-    def make_spaces():
-        return lambda nlp: Tokenizer(nlp.vocab)
-
-    torch.manual_seed(0)
-    write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / "lm", meta=meta)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("I don't stop\nWe don't know\n")
-    picture = tmp_path / "it.png"
-    command = ["elmo", "demo", tmp_path / "lm", "--word", "don't", "--texts", texts]
-    assert "We don't know" in run(*command, "--output", picture)
-
-
 def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     texts = tmp_path / "texts.txt"
     texts.write_text("The play was good .\n\nThey play outside .\n")
@@ -252,37 +203,10 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_reads_what_the_other_commands_read(tmp_path, toy_folder):
-    texts, picture = tmp_path / "texts.jsonl", tmp_path / "pictures" / "play.png"
-    texts.write_text('\ufeff{"text": "The play was good ."}\n', encoding="utf-8")
-    run("elmo", "demo", toy_folder, "--word", "play", "--texts", texts, "--output", picture)
-    assert picture.exists()
-
-
 def test_demo_needs_no_argument(tmp_path):
     output = run("elmo", "demo", "--output", tmp_path / "bank.png")
     assert "He sat by the bank of the river." in output
     assert (tmp_path / "bank.png").stat().st_size > 10_000
-
-
-def test_demo_draws_for_dark_pages(tmp_path, toy_folder):
-    for name, options in (("light", ()), ("dark", ("--dark",))):
-        run("elmo", "demo", toy_folder, "--output", tmp_path / f"{name}.png", *options)
-    light, dark = (
-        np.asarray(Image.open(tmp_path / f"{name}.png").convert("L"), float)
-        for name in ("light", "dark")
-    )
-
-    # The same but for the colours of the ground and of the letters.
-    assert light.shape == dark.shape
-    assert light[0, 0] > 250 and dark[0, 0] < 50
-    assert np.mean(light == dark) > 0.2
-
-
-def test_demo_tells_the_two_banks_apart(tmp_path, interim):
-    output = run("elmo", "demo", interim, "--output", tmp_path / "bank.png")
-
-    assert "bank of the river" in output
 
 
 def test_demo_names_what_is_missing(tmp_path, toy_folder):
@@ -302,12 +226,6 @@ def test_words_are_compared_in_the_top_layer():
     top = [doc[1]._.elmo_layers[-1] for doc in docs]
     expected = top[0] @ top[1] / (top[0] @ top[0] * (top[1] @ top[1])) ** 0.5
     np.testing.assert_allclose(cosines, [[1, expected], [expected, 1]], atol=1e-5)
-
-
-def test_drawing_asks_for_its_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "Figure", None)
-    with pytest.raises(ValueError, match=r"EL038.*spacy-elmo\[plot\]"):
-        plots.plot_similarities([[1.0]], ["a"], "a", tmp_path / "a.png")
 
 
 def test_who_sets_sentences_behind_a_sentencizer(tmp_path):

@@ -1,4 +1,4 @@
-"""`spacy elmo embed`, and `index` of what it writes."""
+"""`spacy elmo embed`, and `index` of its vectors."""
 
 import json
 

@@ -30,15 +30,10 @@ def places(tmp_path_factory, texts):
         "latin.txt": "Das Haus ist schön.\n".encode("latin-1"),
         "utf16.txt": "I like ham.\n".encode("utf-16"),
         "nul.txt": b"I like\0ham.\n",
-        "gzip.txt": b"\x1f\x8b\x08\x00\x00\x00",
         "broken.txt.gz": b"\x1f\x8b\x08\x00\x00\x00",
         "many.txt": b"the bank\n" * 60,
-        "latin.jsonl": '{"text": "schön"}\n'.encode("latin-1"),
-        "list.jsonl": b"[1]\n",
         "broken.spacy": b"abc",
         "binary.cfg": bytes(range(256)),
-        "twice.cfg": b"[training]\nseed = 1\n[training]\nseed = 2\n",
-        "other.cfg": b"[pretraining]\nx = 1\n",
         "words.txt": b"\xff\xfe",
     }
     for name, content in contents.items():
@@ -77,7 +72,7 @@ def places(tmp_path_factory, texts):
     }
 
 
-# What is no text, and what is said of it.
+# Files without usable text, and the messages for them.
 NO_TEXTS = {
     "empty_txt": "EL094",
     "blank_txt": "EL094",
@@ -87,10 +82,7 @@ NO_TEXTS = {
     "latin_txt": "EL155.*byte 16, in line 1.*latin-1",
     "utf16_txt": "EL155.*byte 0, in line 1.*UTF-16LE",
     "nul_txt": "EL155.*byte 6, in line 1",
-    "gzip_txt": r"EL155.*gzip data.*\.gz",
     "broken_txt_gz": "EL103",
-    "latin_jsonl": "EL155.*byte 13",
-    "list_jsonl": "EL103.*byte 0",
     "broken_spacy": "EL103",
     "binary_cfg": "EL081",
 }
@@ -104,7 +96,7 @@ READERS = (
     "demo --texts {text} --output {{out}}.png",
 )
 
-# Command line -> what is printed, with exit code 1; or 2 for what the parser itself refuses.
+# Command line, and the message with exit code 1; or 2 for an error of the parser.
 MISTAKES = [
     *[
         (command.format(text="{" + text + "}"), code)
@@ -116,7 +108,6 @@ MISTAKES = [
     # init-config
     ("init-config {config}", "exists.*--force"),
     ("convert-data conll2003 {text_txt} {text_txt}", "text.txt.* cannot be replaced"),
-    ("init-config {folder}", 2),
     ("init-config {text_txt}/x.cfg", "EL145.*xists"),
     ("init-config {out} --lang zzz", "EL161.*'zzz'"),
     ("init-config {out} --pretraining --lang zzz", "EL161"),
@@ -137,9 +128,6 @@ MISTAKES = [
             "pipe_txt": "EL100.*a pipe",
             "out": "EL100",
             "binary_cfg": "EL098",
-            "twice_cfg": "EL098.*already exists",
-            "other_cfg": r"EL098.*\[pretraining\]",
-            "text_txt": "EL098",
             "empty_txt": r"EL091.*\[corpus\] train",
         }.items()
         for command in ("pretrain {config} {{out}}", "debug-corpus {config}")
@@ -147,17 +135,11 @@ MISTAKES = [
     *[
         (f"pretrain {{config}} {{out}} {option}", code)
         for option, code in {
-            "--threads -3": 2,
             "--threads 100000": 2,
-            "--threads x": 2,
-            "--max-minutes -1": 2,
             "--max-minutes nan": 2,
             "--device tpu": "EL091.*device = tpu",
             "--training": 2,
-            "--nothing.there 1": "EL098.*nothing",
             "--training.nothing 1": "EL09",
-            "--training.seed": "EL091.*seed = True",
-            "--training.learn_rate NaN": "EL091.*NaN",
             "--training.batch_tokens 1000000000000": "EL091.*batch_tokens",
             "--bilm.width 100000000000": "EL010",
             "--corpus.vocabulary {words_txt}": "EL103",
@@ -172,7 +154,6 @@ MISTAKES = [
     ("pretrain {config} {text_txt}", 2),
     ("pretrain {config} {text_txt}/x", "cannot be read or written"),
     ("pretrain {config} {run}", "EL095.*--resume"),
-    ("pretrain", 2),
     # evaluate
     ("evaluate {out} {text_txt}", "EL030"),
     ("evaluate {model} -", "standard input"),
@@ -193,27 +174,22 @@ MISTAKES = [
         (f"neighbors 'I like ham .' --token ham --corpus {{text_txt}} {option}", code)
         for option, code in {
             "--limit 1000000000000000000000000": 2,
-            "--n 0": 2,
             "--layer 9": "EL017",
             "--lang zzz": "EL161",
             "--vectors {bad_nlp}": "EL087",
             "--output {out}.xyz": "A picture cannot",
             "--html {folder}": 2,
-            "--html {text_txt}/x": "EL145",
             "--json {text_txt}/x": "EL145",
             "--json /dev/full": "I like.*cannot be read or written.*No space",
             "--html /dev/full": "I like.*cannot be read or written.*No space",
         }.items()
     ],
     ("neighbors '' --token ham --corpus {text_txt}", "EL053"),
-    ("neighbors --token ham --corpus {text_txt}", 2),
     # demo
     ("demo --texts {empty_txt} --output {out}.png", "no sentences"),
     ("demo --texts {many_txt} --output {out}.png", "60 sentences"),
     ("demo --word nope --output {out}.png", "EL053"),
     ("demo --output {out}.xyz", "A picture cannot"),
-    ("demo --output {folder}", 2),
-    ("demo --output {text_txt}/x.png", "EL145"),
     ("demo {folder}", "EL031"),
     # benchmark
     *[
@@ -222,10 +198,6 @@ MISTAKES = [
             "--precisions ''": "EL017",
             "--precisions fp8": "EL017",
             "--batch-sizes ''": 2,
-            "--batch-sizes 0": 2,
-            "--threads -1": 2,
-            "--tokens 0": 2,
-            "--repeats 0": 2,
             "--lang zzz": "EL161",
             "--json {text_txt}/x": "EL145",
         }.items()
@@ -235,7 +207,6 @@ MISTAKES = [
     # weights
     ("weights {nlp}", "EL063"),
     ("weights {bad_nlp}", "EL171"),
-    ("weights nothing", r"EL171.*E050"),
     ("weights {nlp} --output {out}.xyz", "A picture cannot"),
     ("weights {nlp} --json {text_txt}/x", "EL145"),
 ]  # fmt: skip

@@ -8,7 +8,6 @@ import srsly
 from spacy_elmo.experiments.contexts import (
     find_contexts,
     nearest_words,
-    render_contexts,
     summarise,
 )
 from spacy_elmo.experiments.plots import plot_contexts
@@ -32,27 +31,6 @@ def text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(" ".join(words) for words in CORPUS))
     return path
-
-
-@pytest.mark.parametrize("layer", [0, -1])
-def test_contexts_are_those_of_a_full_search(embedder, layer):
-    words, position = QUERY
-    asked = embedder.embed([words])[0][layer][position]
-    expected = []
-    for sentence in filter(None, CORPUS):
-        X = embedder.embed([sentence])[0][layer]
-        cosines = X @ asked / np.linalg.norm(X, axis=1) / np.linalg.norm(asked)
-        expected.append((float(cosines.max()), sentence, int(cosines.argmax())))
-    expected.sort(key=lambda item: -item[0])
-
-    query = find_contexts(embedder, [QUERY], CORPUS, n=3, layer=layer)[0]
-
-    assert query.word == "ham"
-    assert [c.words for c in query.contexts] == [sentence for _, sentence, _ in expected[:3]]
-    assert [c.position for c in query.contexts] == [p for *_, p in expected[:3]]
-    for context, (cosine, *_) in zip(query.contexts, expected):
-        assert context.similarity == pytest.approx(cosine, abs=1e-5)
-        assert max(context.similarities) == pytest.approx(cosine, abs=1e-5)
 
 
 def test_the_same_word_in_any_case(embedder):
@@ -87,15 +65,6 @@ def test_static_neighbours():
     assert [word for word, _ in nearest_words(table, "A")] == ["b", "c"]
     assert nearest_words(table, "a", n=1) == [("b", pytest.approx(0.995, abs=1e-3))]
     assert nearest_words(table, "unknown") == []
-
-
-def test_pages_show_text_as_it_is(embedder):
-    page = render_contexts(find_contexts(embedder, [QUERY], CORPUS), [("<i>", 0.5)])
-
-    assert "&lt;b&gt;" in page and "&lt;i&gt;" in page
-    assert "<b>" not in page.replace("<b><mark", "")
-    assert page.count("<tr>") == 4
-    assert "http" not in page
 
 
 def test_the_command_prints_draws_and_writes(text, weights, tmp_path):

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import sys
 
 import pytest
 
@@ -12,29 +11,6 @@ from spacy_elmo.text.cutting import Cutter
 
 from ..support.helpers import make_nlp
 from .test_commands import run
-
-
-@pytest.mark.parametrize("backend", ["numpy", "faiss"])
-def test_what_is_indexed_is_found(weights, tmp_path, backend):
-    text, index = tmp_path / "text", tmp_path / "index"
-    text.mkdir()
-    (text / "a.txt").write_text("Green eggs and ham. I like tea.\n" + "long " * 40 + "river\n")
-    (text / "b.txt").write_text("The bank of the river.\n")
-    (text / "empty.txt").write_text("\n")
-
-    command = ["elmo", "index", text, index, "--weights", weights, "--backend", backend]
-    first = run(*command)
-    (text / "c.txt").write_text("One more.\n")
-    second = run(*command)
-    found = run("elmo", "search", index, "I like tea.", "-n", 2, "--json", tmp_path / "x.json")
-    run("elmo", "search", index, "river")
-
-    first, second = (" ".join(printed.split()) for printed in (first, second))
-    assert "4 sentences of 2 sources" in first
-    assert second.count("is there already") == 2 and "5 sentences of 3 sources" in second
-    assert found.startswith("1.000") and "a.txt, sentence 2" in found
-    hits = json.loads((tmp_path / "x.json").read_text())
-    assert hits[0]["words"] == ["I", "like", "tea", "."] and len(hits) == 2
 
 
 def test_what_is_missing_is_said(weights, tmp_path):
@@ -98,14 +74,6 @@ def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch
     run("elmo", "index", text, index, "--weights", moved)
 
 
-def test_an_index_among_its_texts_is_no_text(weights, text):
-    for _ in range(2):
-        run("elmo", "index", text, text / "index", "--weights", weights)
-    assert "2 sentences of 2 sources" in " ".join(
-        run("elmo", "index", text, text / "index", "--weights", weights).split()
-    )
-
-
 def test_places_that_cannot_be_written_are_said(weights, text, tmp_path):
     index = tmp_path / "index"
     assert "EL141" in run("elmo", "index", text, tmp_path, "--weights", weights, exit_code=1)
@@ -120,14 +88,6 @@ def test_places_that_cannot_be_written_are_said(weights, text, tmp_path):
     assert "EL145" in printed
     printed = run(*search, "/proc/x.json", exit_code=1)
     assert "EL145" in printed and "sentence 1" not in printed
-
-
-def test_a_damaged_index_is_said(weights, text, tmp_path):
-    index = tmp_path / "index"
-    run("elmo", "index", text, index, "--weights", weights)
-    next(index.glob("vectors.bin")).write_bytes(b"")
-
-    assert "EL140" in run("elmo", "search", index, "One", exit_code=1)
 
 
 @pytest.fixture
@@ -242,14 +202,3 @@ def test_a_name_may_begin_with_any_character_but_a_dot(weights, tmp_path):
     run("elmo", "search", tmp_path / "index", "ship", "--json", tmp_path / "x.json")
     hits = json.loads((tmp_path / "x.json").read_text())
     assert sorted(os.path.basename(hit["source"]) for hit in hits) == ["_preface.txt", "a.txt"]
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
-def test_names_need_not_be_text(weights, tmp_path):
-    (tmp_path / "text").mkdir()
-    with open(os.fsencode(tmp_path / "text") + b"/bad\xff.txt", "w") as file:
-        file.write("A ship.\n")
-    run("elmo", "index", tmp_path / "text", tmp_path / "index", "--weights", weights)
-    run("elmo", "search", tmp_path / "index", "ship", "--json", tmp_path / "x.json")
-    (hit,) = json.loads((tmp_path / "x.json").read_text())
-    assert hit["source"].endswith("bad\\udcff.txt")

@@ -35,16 +35,6 @@ def test_the_command_trains_measures_and_saves(wordnet_folder, sense_corpus, wei
     assert found.stdout.strip() == RIVER
 
 
-def test_the_command_says_what_is_wrong(wordnet_folder, sense_corpus, tmp_path):
-    output = tmp_path / "nlp"
-
-    assert "EL068" in run("elmo", "train-senses", sense_corpus, tmp_path, output, exit_code=1)
-    bad = tmp_path / "x.jsonl"
-    bad.write_text("no JSON")
-    assert "EL069" in run("elmo", "train-senses", bad, wordnet_folder, output, exit_code=1)
-    assert not output.exists()
-
-
 @pytest.fixture
 def no_wordnet(monkeypatch):
     """Reading WordNet takes a minute: nothing that can be told before may wait for it."""

@@ -138,7 +138,7 @@ def test_flipped_bits_stop_nothing(tmp_path, name):
         damaged[place] ^= 1 << rng.integers(8)
         (tmp_path / name).write_bytes(damaged)
         records = read(tmp_path / name)
-        # Where the format notices the damage, a record says so: nothing is lost silently.
+        # Where the format notices the damage, a record reports it.
         assert len(records) == 200 or any(record.problem for record in records)
 
 
@@ -205,6 +205,7 @@ def test_wrong_files_are_told_before_the_work(tmp_path):
         check_inputs([tmp_path / "mac.txt"], EmbedSettings())
 
 
+@pytest.mark.slow
 def test_a_small_table_of_large_texts_takes_little_memory(tmp_path):
     code = (
         "import sys; from pathlib import Path; import pyarrow as pa\n"

@@ -1,15 +1,13 @@
 """Word senses: WordNet, centroids, the component "elmo_senses" and its command."""
 
 import lzma
-import pickle
 
 import numpy as np
 import pytest
-import spacy
 import srsly
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.senses import inventory as wordnet
@@ -34,19 +32,6 @@ def test_wordnet_is_read_whole(inventory):
     assert inventory.find("eggs", "n") == []
     assert inventory.glosses[MONEY] == "a place for money"
     assert len(inventory.find("depository financial institution", "n")) == 1
-
-
-@pytest.mark.parametrize(
-    "form, pos, lemma",
-    [
-        ("banks", "n", "bank"),
-        ("Mice", "n", "mouse"),
-        ("ran", "v", "run"),
-        ("greener", "a", "green"),
-    ],
-)
-def test_forms_are_found_by_their_lemmas(inventory, form, pos, lemma):
-    assert inventory.find_form(form, pos) == inventory.find(lemma, pos) != []
 
 
 def test_inventory_survives_bytes(inventory):
@@ -211,39 +196,12 @@ def test_given_a_part_of_speech_unseen_senses_are_possible(inventory):
     assert model.choose("mouse", np.ones((1, 2)), pos="-") == ""
 
 
-def test_senses_survive_all_ways_of_saving(trained, tmp_path):
-    expected = read(trained(TEXT))
-    trained.to_disk(tmp_path / "nlp")
-    copy = spacy.blank("en")
-    copy.add_pipe("elmo", source=trained)
-    copy.add_pipe("elmo_senses", source=trained)
-
-    assert any(sense for sense, _ in expected)
-    assert read(spacy.load(tmp_path / "nlp")(TEXT)) == expected
-    assert read(copy(TEXT)) == expected
-    assert read(pickle.loads(pickle.dumps(trained))(TEXT)) == expected
-    assert read(next(trained.pipe([TEXT]))) == expected
-    (doc,) = DocBin(docs=[trained(TEXT)], store_user_data=True).get_docs(trained.vocab)
-    assert read(doc) == expected
-
-
 def test_senses_of_before_know_no_weights(trained):
     model = trained.get_pipe("elmo_senses").model
     parts = srsly.msgpack_loads(model.to_bytes())
 
     for some in (parts[:2], [*parts[:2], "weights"]):
         assert SenseModel.from_bytes(srsly.msgpack_dumps(some)).inventory == model.inventory
-
-
-def test_docs_with_senses_become_json(trained):
-    data = trained("the river bank").to_json(underscore=["sense", "sense_gloss"])
-
-    assert {"start": 10, "value": RIVER} in data["underscore_token"]["sense"]
-    assert {"start": 0, "value": None} in data["underscore_token"]["sense_gloss"]
-    srsly.json_dumps(data)
-    assert "3 layers" in repr(trained.get_pipe("elmo"))
-    pipe = repr(trained.get_pipe("elmo_senses"))
-    assert pipe.startswith("<ElmoSenses 'elmo_senses': senses: 10, means: 4, layer: ")
 
 
 def test_what_is_missing_is_said(trained):

@@ -1,4 +1,4 @@
-"""What senses are trained from: files of others, of which nothing is believed."""
+"""Files of sense-annotated sentences and WordNet, which may have any content."""
 
 import json
 
