@@ -1,6 +1,6 @@
 """`CharCNN`: character ids -> word vectors, its convolutions with a gradient written by hand."""
 
-from typing import Any, List, NamedTuple, Sequence, Tuple, cast
+from typing import Any, List, Sequence, Tuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,13 +9,9 @@ from torch.nn import functional as F
 from .batch import N_CHARACTERS, PADDING
 from .config import BiLMConfig
 
-
-class _Places(NamedTuple):
-    """The words with a character at each place, and the filters that fit in from there on: those
-    before these numbers."""
-
-    n_rows: List[int]
-    n_filters: List[int]
+# For each place in a word: how many words have a character there, and how many filters fit in from
+# there on.
+_Places = Tuple[List[int], List[int]]
 
 
 class _Filters(torch.autograd.Function):
@@ -34,7 +30,7 @@ class _Filters(torch.autograd.Function):
     ) -> Tensor:
         ctx.settings = places, X.dtype
         X, W, best = X.to(dtype), W.to(dtype), blank.to(dtype, copy=True)
-        for p in range(len(places.n_rows)):
+        for p in range(len(places[0])):
             rows, Y = _convolve(X, W, best, places, p)
             torch.maximum(rows, Y, out=rows)
         ctx.save_for_backward(X, W, best)
@@ -60,7 +56,7 @@ class _Filters(torch.autograd.Function):
 
 def _convolve(X: Tensor, W: Tensor, best: Tensor, places: _Places, p: int) -> Tuple[Tensor, Tensor]:
     """The part of `best` that a place can change, and the filters' outputs there."""
-    n, k = places.n_rows[p], places.n_filters[p]
+    n, k = places[0][p], places[1][p]
     return best[:n, :k], _window(X, W, p, n) @ W[:, :k]
 
 
@@ -113,7 +109,7 @@ def _plan(lengths: Tensor, widths: Tensor, n_chars: int) -> _Places:
     places = torch.arange(n_places, device=lengths.device)
     n_rows = (lengths[:, None] > places).sum(dim=0)
     n_filters = (widths[:, None] <= n_chars - places).sum(dim=0)
-    return _Places(n_rows.tolist(), n_filters.tolist())
+    return n_rows.tolist(), n_filters.tolist()
 
 
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}

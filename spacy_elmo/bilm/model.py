@@ -1,16 +1,16 @@
 """`BiLM`: distinct words -> all layers of every token."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .batch import Packing, count_bytes, encode_words, pack, token_positions, unpack_rows
+from .batch import WordBatch, count_bytes, encode_words, pack, token_positions, unpack_rows
 from .char_cnn import CharCNN
 from .config import N_WORD_MARKERS, BiLMConfig
-from .lstm import BiLMState, LayerState, LSTMStack
+from .lstm import BiLMState, LSTMStack
 from .word_table import WordTable
 
 # Words per pass through the convolutions, which bounds their memory.
@@ -87,55 +87,28 @@ class BiLM(nn.Module):
         parts, order = self.make_inputs(words)
         return torch.cat([self.encode(part) for part in parts])[order]
 
-    def forward(
-        self,
-        words: Tensor,
-        word_ids: Tensor,
-        lengths: NDArray,
-        state: Optional[BiLMState] = None,
-    ) -> Tuple[Tensor, BiLMState]:
-        """Compute all layers of the tokens of a batch.
+    def forward(self, batch: WordBatch) -> Tensor:
+        """Compute all layers of the tokens of a batch, each sequence from a state of zeros.
 
-        words (Tensor): distinct words, as in `encode`.
-        word_ids (Tensor): indices of `words`, shape (sum(lengths),), int64.
-        lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
-        state (Optional[BiLMState]): before the first word; None for zeros.
-        RETURNS (Tuple[Tensor, BiLMState]): layers without the boundaries, shape
-            (n_tokens, n_layers, width), and the state after each sequence.
+        batch (WordBatch): each sequence with at least one word.
+        RETURNS (Tensor): layers without the boundaries, one sequence after the other, shape
+            (n_tokens, n_layers, width).
         """
-        return self.contextualize(self.encode(words)[word_ids], lengths, state)
-
-    def contextualize(
-        self,
-        X: Tensor,
-        lengths: NDArray,
-        state: Optional[BiLMState] = None,
-        *,
-        keep_state: bool = True,
-    ) -> Tuple[Tensor, BiLMState]:
-        """Compute all layers from word vectors.
-
-        X (Tensor): word vectors, boundaries in place, shape (sum(lengths), width // 2).
-        lengths (NDArray): boundaries counted, each at least 3, shape (n_seqs,).
-        state (Optional[BiLMState]): before the first word; None for zeros.
-        keep_state (bool): whether the state will be read. If not, the boundary that
-            a direction reads last is left out, and the state is the one before it.
-        RETURNS (Tuple[Tensor, BiLMState]): as `forward`.
-        """
-        packing = pack(lengths, read_last=keep_state)
-        if state is None:
-            state = self.zero_state(len(lengths))
-        forward, backward, state = self._read(X, packing, state)
-        positions = token_positions(lengths)
-        tokens = self._index(positions)
-        forward_rows = self._index(unpack_rows(packing.forward, positions))
-        backward_rows = self._index(unpack_rows(packing.backward, positions))
-        # The word layer is doubled to the common width.
-        layers = [X[tokens].repeat(1, 2)]
-        layers += [
-            torch.cat([F[forward_rows], B[backward_rows]], dim=1) for F, B in zip(forward, backward)
-        ]
-        return torch.stack(layers, dim=1), state  # (n_tokens, n_layers, width)
+        X = self.encode_words(batch.words)[self._index(batch.word_ids)]
+        # No token depends on the boundary that a direction reads last.
+        packing = pack(batch.lengths, read_last=False)
+        positions = token_positions(batch.lengths)
+        zero = self.zero_state(len(batch.lengths))
+        halves: List[List[Tensor]] = []
+        readings = (self.forward_lstm, packing.forward), (self.backward_lstm, packing.backward)
+        for direction, (lstm, packed) in enumerate(readings):
+            before = list(zip(zero.hidden[:, direction], zero.cell[:, direction]))
+            outputs, _ = lstm(X[self._index(packed)], packing.batch_sizes, before)
+            rows = self._index(unpack_rows(packed, positions))
+            # Each direction has the word vectors as its lowest layer.
+            halves.append([X[self._index(positions)], *(Y[rows] for Y in outputs)])
+        layers = [torch.cat(pair, dim=1) for pair in zip(*halves)]
+        return torch.stack(layers, dim=1)
 
     def zero_state(self, n_seqs: int) -> BiLMState:
         """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
@@ -146,26 +119,6 @@ class BiLM(nn.Module):
     def _get_weight(self) -> Tensor:
         """Any: all have one type and device."""
         return next(self.forward_lstm.parameters())
-
-    def _read(
-        self, X: Tensor, packing: Packing, state: BiLMState
-    ) -> Tuple[List[Tensor], List[Tensor], BiLMState]:
-        order = self._index(packing.order)
-        hidden, cell = state.hidden[:, :, order], state.cell[:, :, order]
-        outputs: List[List[Tensor]] = []
-        finals: List[List[LayerState]] = []
-        readings = (self.forward_lstm, packing.forward), (self.backward_lstm, packing.backward)
-        for direction, (lstm, positions) in enumerate(readings):
-            before = list(zip(hidden[:, direction], cell[:, direction]))
-            Ys, final = lstm(X[self._index(positions)], packing.batch_sizes, before)
-            outputs.append(Ys)
-            finals.append(final)
-        original = torch.argsort(order)
-        after = [
-            torch.stack([torch.stack([f[part], b[part]]) for f, b in zip(*finals)])[:, :, original]
-            for part in (0, 1)
-        ]
-        return outputs[0], outputs[1], BiLMState(*after)
 
     def _index(self, indices: NDArray) -> Tensor:
         return torch.from_numpy(indices).to(self.device)

@@ -326,9 +326,7 @@ class Embedder(nn.Module):
         self.ensure_ready()
         self._is_training = True
         self._engine = None
-        vectors = self.bilm.encode_words(batch.words)
-        X = vectors[torch.from_numpy(batch.word_ids).to(vectors.device)]
-        return self.bilm.contextualize(X, batch.lengths, keep_state=False)[0]
+        return self.bilm(batch)
 
     def warn_truncated(self, sequences: Sequence[Sequence[str]]) -> None:
         """Warn with WL003, once, that words of sequences are longer than the biLM reads."""

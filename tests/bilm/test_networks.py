@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.batch import encode_words, make_batch
+from spacy_elmo.bilm.batch import make_batch
 from spacy_elmo.bilm.char_cnn import run_filters
 from spacy_elmo.bilm.config import RANGES, BiLMConfig
 from spacy_elmo.bilm.lstm import (
@@ -208,13 +208,11 @@ def test_gradients_of_a_biLM_equal_finite_differences():
     torch.manual_seed(1)
     bilm = BiLM(BiLMConfig(**{**SHAPE, "activation": "tanh", "proj_clip": 0.3})).double()
     batch = make_batch([["abc", "d", "e"], ["ef"]])
-    ids = torch.from_numpy(encode_words(batch.words, 14)[0])
-    word_ids = torch.from_numpy(batch.word_ids)
     names = [name for name, _ in bilm.named_parameters()]
 
     def run(*weights):
         weights = dict(zip(names, weights))
-        return torch.func.functional_call(bilm, weights, (ids, word_ids, batch.lengths))[0]
+        return torch.func.functional_call(bilm, weights, batch)
 
     weights = tuple(w.detach().clone().requires_grad_() for w in bilm.parameters())
     assert torch.autograd.gradcheck(run, weights, atol=1e-6, fast_mode=True)

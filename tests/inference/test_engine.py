@@ -75,11 +75,30 @@ def make_random_batch(n_words):
     return WordBatch(["<S>", "</S>", *map(str, range(n_words))], word_ids, LENGTHS)
 
 
+def run_module(bilm, X, state):
+    """All layers of word vectors with their boundaries, sequence by sequence."""
+    layers, after = [], BiLMState(*(torch.empty_like(part) for part in state))
+    for k, vectors in enumerate(X.split(LENGTHS.tolist())):
+        halves = []
+        for direction, stack in enumerate((bilm.forward_lstm, bilm.backward_lstm)):
+            before = [(h[direction, k, None], c[direction, k, None]) for h, c in zip(*state)]
+            read = vectors.flip(0) if direction else vectors
+            outputs, finals = stack(read, [1] * len(vectors), before)
+            halves.append([Y.flip(0) if direction else Y for Y in (read, *outputs)])
+            for layer, final in enumerate(finals):
+                after.hidden[layer, direction, k], after.cell[layer, direction, k] = final
+        layers.append(torch.stack([torch.cat(pair, dim=1) for pair in zip(*halves)], dim=1)[1:-1])
+    return torch.cat(layers), after
+
+
 @pytest.mark.parametrize("n_words", [20, 400], ids=["words repeated", "words not repeated"])
 @pytest.mark.parametrize("changes", [{}, {"cell_clip": 0.1, "proj_clip": 0.05}, {"depth": 1}])
 @pytest.mark.parametrize("n_threads", [1, 5])
 @pytest.mark.parametrize("n_few", [0, 2**15], ids=["all in threads", "planned in the caller"])
-def test_the_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_threads, n_few):
+@pytest.mark.parametrize("has_state", [False, True])
+def test_the_engine_equals_the_module(
+    packing, monkeypatch, n_words, changes, n_threads, n_few, has_state
+):
     monkeypatch.setattr(inference, "_LEAST_ROWS", 3)
     monkeypatch.setattr(inference, "_FEW_NUMBERS", n_few)
     bilm = BiLM(BiLMConfig(**{**SHAPE, **changes})).requires_grad_(False)
@@ -88,20 +107,18 @@ def test_the_engine_equals_the_module(packing, monkeypatch, n_words, changes, n_
     batch = make_random_batch(n_words)
     monkeypatch.setattr(engine, "find_vectors", lambda words, n_threads: vectors)
     n_tokens = int(LENGTHS.sum()) - 2 * len(LENGTHS)
+    zero = bilm.zero_state(9)
+    state = BiLMState(*map(torch.randn_like, zero)) if has_state else None
 
     # Into every second row, backwards.
     layers, rows = torch.zeros(2 * n_tokens, engine.config.n_layers, 8), np.arange(n_tokens)
-    engine.contextualize(batch, layers, 2 * rows[::-1], n_threads=n_threads)
-    expected, _ = bilm.contextualize(vectors[batch.word_ids], LENGTHS, keep_state=False)
+    after = engine.contextualize(batch, layers, 2 * rows[::-1], state, n_threads=n_threads)
 
+    expected, expected_after = run_module(bilm, vectors[batch.word_ids], state or zero)
     assert_close([layers[::2].flip(0)], [expected], 1e-6)
     assert (layers[1::2] == 0).all()
-
-    state = BiLMState(*(torch.randn_like(part) for part in bilm.zero_state(9)))
-    after = engine.contextualize(batch, layers, 2 * rows, state, n_threads=n_threads)
-    expected, expected_after = bilm.contextualize(vectors[batch.word_ids], LENGTHS, state)
-
-    assert_close([layers[::2], *after], [expected, *expected_after], 1e-6)
+    if has_state:
+        assert_close([*after], [*expected_after], 1e-6)
 
 
 def test_encode_equals_the_module(packing):

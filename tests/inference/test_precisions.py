@@ -130,8 +130,7 @@ def test_precisions_agree_with_float64(precision):
     least, cosine = LEAST[precision]
     bilm, sentences = make_bilm("narrow"), make_sentences()
     batch, double = make_batch(sentences), copy.deepcopy(bilm).double()
-    X = double.encode_words(batch.words)[torch.from_numpy(batch.word_ids)]
-    exact = double.contextualize(X, batch.lengths)[0].numpy().reshape(-1, 64)
+    exact = double(batch).numpy().reshape(-1, 64)
 
     arrays = [a.transpose(1, 0, 2) for a in Embedder(bilm, precision=precision).embed(sentences)]
     found = np.concatenate(arrays).reshape(-1, 64).astype("float64")
