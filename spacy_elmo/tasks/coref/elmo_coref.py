@@ -146,8 +146,7 @@ class ElmoCoref(TaskPipe):
             warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[List[Cluster]]:
-        """docs (Iterable[Doc]): any docs. RETURNS (List[List[Cluster]]): the clusters of each.
-        RAISES (ValueError): EL190 if the component was never trained."""
+        """Find the clusters of docs. RAISES (ValueError): EL190 if the component was never trained."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
@@ -173,18 +172,16 @@ class ElmoCoref(TaskPipe):
         ]
 
     def set_annotations(self, docs: Iterable[Doc], clusters: List[List[Cluster]]) -> None:
-        """docs (Iterable[Doc]): the docs. clusters (List[List[Cluster]]): what `predict` returned
-        for them."""
+        """Set the span groups from what `predict` returned."""
         for doc, own in zip(docs, clusters):
             set_clusters(doc, own, self.cfg["prefix"])
 
     def get_loss(
         self, examples: Iterable[Example], scores: List[CorefScores]
     ) -> Tuple[float, List[CorefGradient]]:
-        """examples (Iterable[Example]): a batch; those whose reference has no group of mentions are
-        not learned from. scores (List[CorefScores]): the output of the model.
-        RETURNS (Tuple[float, List[CorefGradient]]): the loss in nats, divided by the number of
-            mentions that were kept in docs that are learned from, and its gradient."""
+        """The loss in nats, divided by the number of mentions that were kept in docs that are
+        learned from, and its gradient. Examples whose reference has no group of mentions are not
+        learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoCoref.get_loss")
         golds = [self._find_gold(eg) for eg in examples]
@@ -221,14 +218,9 @@ def compute_loss(
     scores: CorefScores, clusters: Sequence[Cluster], mention_weight: float
 ) -> Tuple[float, CorefGradient]:
     """Negative marginal log likelihood of all gold antecedents of each mention that was kept (Lee
-    et al. 2017, section 3; "no antecedent" is right for mentions without a gold one), and the cross
-    entropy of all spans as mentions, which also reaches those that were not kept.
-
-    scores (CorefScores): of a doc, or of a part.
-    clusters (Sequence[Cluster]): gold ones, in tokens of the doc.
-    mention_weight (float): of the second part.
-    RETURNS (Tuple[float, CorefGradient]): sum over the doc, in nats, and its gradient.
-    """
+    et al. 2017, section 3; "no antecedent" is right for mentions without a gold one), and the
+    cross entropy of all spans as mentions, which also reaches those that were not kept. Sums
+    over the doc, in nats."""
     end = scores.start + len(scores.mentions)
     # The cluster of each gold mention in the part.
     numbers: Dict[Place, int] = {

@@ -73,8 +73,7 @@ class ElmoEntailment(LabelledPipe):
         add_extension(Doc, "entailment", default=None)
 
     def make_pair(self, nlp: Language, premise: str, hypothesis: str) -> Doc:
-        """nlp (Language): its tokenizer is used. premise, hypothesis (str): two texts. RETURNS
-        (Doc): a pair, for `nlp(doc)` and `nlp.pipe(docs)`, or to be given `cats` and trained on."""
+        """Make a pair for `nlp(doc)` and `nlp.pipe(docs)`, or to be given `cats` and trained on."""
         return make_pair(nlp, premise, hypothesis, PAIR_NAMES)
 
     def predict_pair(self, nlp: Language, premise: str, hypothesis: str) -> Dict[str, float]:
@@ -98,15 +97,13 @@ class ElmoEntailment(LabelledPipe):
             yield self.require_result(nlp, doc.spans[PAIR_NAMES[1]].attrs.get(self.name))
 
     def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): of the training data. RETURNS (Iterable[str]): Its categories, if it
-        is a pair."""
+        """Categories of a pair."""
         is_pair = get_pair(example.reference, PAIR_NAMES) is not None
         return list(example.reference.cats) if is_pair else []
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
-        """docs (Iterable[Doc]): any docs. RETURNS (Floats2d): probabilities, shape
-        (n_docs, n_labels); zeros for docs without a pair. RAISES (ValueError): EL190 for a pair
-        if the component was never trained."""
+        """Probabilities of shape (n_docs, n_labels); zeros for docs without a pair. RAISES
+        (ValueError): EL190 if the component was never trained."""
         docs = list(docs)
         scores: Any = self.model.ops.alloc2f(len(docs), len(self.labels))
         rows = [i for i, doc in enumerate(docs) if get_pair(doc, PAIR_NAMES) is not None]
@@ -116,7 +113,7 @@ class ElmoEntailment(LabelledPipe):
         return scores
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
-        """docs (Iterable[Doc]): the docs. scores (Floats2d): what `predict` returned for them."""
+        """Set `cats` and `doc._.entailment` from what `predict` returned."""
         for doc, row in zip(docs, scores):
             if get_pair(doc, PAIR_NAMES) is not None:
                 cats = dict(zip(self.labels, (float(score) for score in row)))
@@ -126,13 +123,8 @@ class ElmoEntailment(LabelledPipe):
                 doc._.entailment = self.labels[int(row.argmax())]
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
-        """examples (Iterable[Example]): a batch; those without a gold label are not learned from.
-        scores (Floats2d): probabilities, shape (n_docs, n_labels).
-        RETURNS (Tuple[float, Floats2d]): the mean cross entropy in nats, and its gradient before
-            the softmax, not divided by the size of the batch.
-        RAISES (ValueError): EL198 for a label that the model was not initialized with, EL199 for a
-            gold label without a pair.
-        """
+        """The mean cross entropy in nats, and its gradient before the softmax, not divided by the
+        size of the batch. Examples without a gold label are not learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoEntailment.get_loss")
         d_scores: Any = self.model.ops.alloc2f(*scores.shape)

@@ -105,12 +105,8 @@ def _get_attrs(doc: Doc) -> Optional[dict]:
 
 
 def set_gold(doc: Doc, spans: Sequence[Span], texts: Optional[Sequence[str]] = None) -> None:
-    """Set the gold answers of a doc.
-
-    doc (Doc): with a question and a context; changed in place.
-    spans (Sequence[Span]): the right answers, each as good; none for a question without one.
-    texts (Optional[Sequence[str]]): answers to score with, if they differ from the spans.
-    """
+    """Set the gold answers of a doc, each as good; none for a question without one. texts
+    (Optional[Sequence[str]]): answers to score with, if they differ from the spans."""
     attrs = {} if texts is None else {_TEXTS: [*texts]}
     labelled = [Span(doc, span.start, span.end, label=_LABEL) for span in spans]
     doc.spans[ANSWERS] = SpanGroup(doc, name=ANSWERS, spans=labelled, attrs=attrs)

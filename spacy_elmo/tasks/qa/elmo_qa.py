@@ -136,8 +136,7 @@ class ElmoQA(TaskPipe):
         add_extension(Doc, "qa_answers", getter=get_answers)
 
     def make_pair(self, nlp: Language, question: str, context: str) -> Doc:
-        """nlp (Language): its tokenizer is used. question, context (str): two texts. RETURNS
-        (Doc): a pair, for `nlp(doc)` and `nlp.pipe(docs)`, or for `set_gold` to be trained on. The
+        """Make a pair for `nlp(doc)` and `nlp.pipe(docs)`, or for `set_gold` to be trained on. The
         context keeps all its characters."""
         return make_pair(nlp, question, context, PAIR_NAMES, keep_space=True)
 
@@ -230,9 +229,8 @@ class ElmoQA(TaskPipe):
             warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
-        """docs (Iterable[Doc]): any docs. RETURNS (List[Optional[Ranking]]): the likeliest answers
-        of each; None for docs without a pair. RAISES (ValueError): EL190 if the component was
-        never trained."""
+        """Rank the answers of docs; None for docs without a pair. RAISES (ValueError): EL190 if the
+        component was never trained."""
         docs = list(docs)
         rankings: List[Optional[Ranking]] = [None] * len(docs)
         rows = [i for i, doc in enumerate(docs) if get_pair(doc, PAIR_NAMES) is not None]
@@ -253,15 +251,13 @@ class ElmoQA(TaskPipe):
         return make_table(scores.windows, rows, is_word, self.max_answer)
 
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
-        """docs (Iterable[Doc]): the docs. rankings (List[Optional[Ranking]]): what `predict`
-        returned for them."""
+        """Set the span groups "answers" from what `predict` returned."""
         for doc, ranking in zip(docs, rankings):
             if ranking is not None:
                 set_answers(doc, ranking, self.threshold, self.name)
 
     def learn(self, examples: List[Example]) -> float:
-        """examples (List[Example]): a batch; at most `train_windows` of each context are read.
-        RETURNS (float): the loss."""
+        """Learn from a batch, from at most `train_windows` of each context."""
         scores, backprop = self.model.begin_update([self._choose(eg) for eg in examples])
         loss, d_rows = self.get_loss(examples, scores)
         backprop(d_rows)
@@ -276,14 +272,9 @@ class ElmoQA(TaskPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: List[Scores]
     ) -> Tuple[float, List[List[Floats2d]]]:
-        """examples (Iterable[Example]): a batch. Those without gold answers of at most `max_answer`
-            tokens are not learned from.
-        scores (List[Scores]): the output of the model.
-        RETURNS (Tuple[float, List[List[Floats2d]]]): the mean negative log likelihood of the gold
-            answers in nats, and its gradient, not divided by the size of the batch.
-        RAISES (ValueError): EL199 for gold answers without a pair, EL221 for those outside of the
-            context.
-        """
+        """The mean negative log likelihood of the gold answers in nats, and its gradient, not
+        divided by the size of the batch. Examples without gold answers of at most `max_answer`
+        tokens are not learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoQA.get_loss")
         ops, losses = self.model.ops, []

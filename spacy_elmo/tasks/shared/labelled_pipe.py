@@ -70,14 +70,8 @@ class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[Dict[str, float]] = None,
     ) -> Dict[str, float]:
-        """Learn from a batch.
-
-        examples (Iterable[Example]): a batch.
-        drop (float): dropout of the tok2vec; the task's own network has a separate setting.
-        sgd (Optional[Optimizer]): None or False to keep the gradients.
-        losses (Optional[Dict[str, float]]): the loss is added under the component's name.
-        RETURNS (Dict[str, float]): the losses.
-        """
+        """Learn from a batch. drop (float): dropout of the tok2vec; the task's own network has a
+        separate setting. sgd (Optional[Optimizer]): None or False to keep the gradients."""
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
@@ -150,12 +144,9 @@ class LabelledPipe(TaskPipe):
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
-
-        label (str): its name.
-        RETURNS (int): 1, or 0 if the component has it already.
-        RAISES (ValueError): EL193 if it is not a name, EL198 if the model's labels are fixed.
-        """
+        """Add a label, before the model is initialized. RETURNS (int): 1, or 0 if the component has
+        it already. RAISES (ValueError): EL193 if it is not a name, EL198 if the model's labels
+        are fixed."""
         if not isinstance(label, str) or not label:
             problem = "it is not a string of at least one character"
             raise ValueError(Errors.EL193.format(label=label, name=self.name, problem=problem))

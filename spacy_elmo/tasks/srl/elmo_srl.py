@@ -125,11 +125,8 @@ class ElmoSRL(LabelledPipe):
         return super().add_label(label)
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
-        """docs (Iterable[Doc]): any docs, empty ones too.
-        RETURNS (Prediction): of each doc.
-        RAISES (ValueError): EL190 for a doc with tokens if the component was never trained,
-            EL202 for one without the predicates that should be given.
-        """
+        """Find the clauses of predicates and their tags. RAISES (ValueError): EL190 if the
+        component was never trained, EL202 for a doc without the predicates that should be given."""
         docs = list(docs)
         if any(len(doc) for doc in docs):
             self.require_labels()
@@ -163,11 +160,7 @@ class ElmoSRL(LabelledPipe):
         ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
-        """Set the span groups `srl_N` and `srl_predicates`. Existing ones are removed.
-
-        docs (Iterable[Doc]): the docs.
-        scores (Prediction): what `predict` returned for them.
-        """
+        """Replace the span groups `srl_N` and `srl_predicates` by what `predict` returned."""
         for doc, clauses in zip(docs, scores):
             write_frames(doc, [self._make_frame(doc, *each) for each in clauses])
 
@@ -178,13 +171,8 @@ class ElmoSRL(LabelledPipe):
         return Frame(predicate, [(span.label_, span) for span in arguments if len(span)])
 
     def learn(self, examples: List[Example]) -> float:
-        """Learn predicates and roles together, the predicates given.
-
-        examples (List[Example]): a batch. Those without frames and without `srl_predicates` are
-            not learned from.
-        RETURNS (float): the loss.
-        RAISES (ValueError): EL190 if the component has no labels, EL200 as `read_frames`.
-        """
+        """Learn predicates and roles together, the predicates given. Examples without frames and
+        without `srl_predicates` are not learned from."""
         self.require_labels()
         gold = [find_gold(eg, self.name) for eg in examples]
         places = [[frame.predicate for frame in each.frames] for each in gold]
@@ -197,12 +185,8 @@ class ElmoSRL(LabelledPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: SRLScores
     ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
-        """Compute the cross-entropy of predicates and of tags, each a mean over its tokens.
-
-        examples (Iterable[Example]): a batch.
-        scores (SRLScores): of the model, the gold predicates given.
-        RETURNS (Tuple[float, Tuple]): the loss, and its gradients to predicates and tags.
-        """
+        """The cross-entropy of predicates and of tags, each a mean over its tokens, and its
+        gradients. scores (SRLScores): of the model, the gold predicates given."""
         examples = list(examples)
         return self._get_loss(examples, scores, [find_gold(eg, self.name) for eg in examples])
 
@@ -219,7 +203,7 @@ class ElmoSRL(LabelledPipe):
         return loss + tag_loss, (d_predicates, d_tags)
 
     def find_labels(self, example: Example) -> Iterable[str]:
-        """example (Example): of the training data. RETURNS (Iterable[str]): Roles in it."""
+        """Roles of an example."""
         frames = read_frames(example.reference)
         return [label for frame in frames for label, _ in frame.arguments]
 
