@@ -146,7 +146,7 @@ class ElmoCoref(TaskPipe):
             warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[List[Cluster]]:
-        """Find the clusters of docs. RAISES (ValueError): EL190 if the component was never trained."""
+        """Find the clusters of docs. RAISES (ValueError): EL190 if it was never trained."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
