@@ -48,10 +48,8 @@ def run(
     renew: bool = typer.Option(False, help="Replace results of other settings"),
 ) -> None:
     """Train and evaluate all rows on all data sets."""
-    from rivals.inputs import Inputs
-    from rivals.rows import ROWS
+    from rivals.rows import ROWS, TASKS, Inputs
     from rivals.runs import run_all
-    from rivals.tasks import TASKS
 
     from spacy_elmo.checkpoints.formats import is_bundled
 
@@ -101,7 +99,7 @@ def precisions(
 
 def start(command: str, threads: int, *arguments: object) -> None:
     """Run a command in a process with so many threads, which it is told last."""
-    from rivals.processes import limit_threads
+    from rivals.runs import limit_threads
 
     line = [sys.executable, __file__, command, *map(str, arguments), str(threads)]
     raise typer.Exit(subprocess.run(line, env=limit_threads(threads), check=False).returncode)
@@ -110,7 +108,7 @@ def start(command: str, threads: int, *arguments: object) -> None:
 @app.command(hidden=True)
 def measure_precisions(work: Path, corpora: Path, turns: int, tokens: int, threads: int) -> None:
     """What `precisions` starts."""
-    from rivals.precisions import measure_precisions
+    from rivals.speed import measure_precisions
 
     measure_precisions(work, corpora, turns=turns, tokens=tokens, threads=threads)
 
@@ -140,8 +138,8 @@ def report(
 @app.command(hidden=True)
 def pretrain(text: Path, output: Path, minutes: float) -> None:
     """What `prepare` starts."""
-    from rivals.configs import make_plain
-    from rivals.pretraining import run_pretraining
+    from rivals.preparation import run_pretraining
+    from rivals.rows import make_plain
 
     run_pretraining(make_plain("tagger"), text, output, minutes)
 
@@ -149,7 +147,7 @@ def pretrain(text: Path, output: Path, minutes: float) -> None:
 @app.command(hidden=True)
 def train(folder: Path) -> None:
     """What `run` starts."""
-    from rivals.training import run_job
+    from rivals.runs import run_job
 
     run_job(folder)
 

@@ -16,7 +16,7 @@ import spacy
 import torch
 import typer
 from common import describe_machine, print_table
-from rivals.processes import KEPT, QUIET, limit_threads
+from rivals.runs import KEPT, QUIET, limit_threads
 from rivals.speed import Setting, time_pipe
 from spacy.tokens import DocBin
 from spacy.training import Example

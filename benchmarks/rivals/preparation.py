@@ -1,11 +1,11 @@
-"""What has to be made before the runs: each part once, unless it is there."""
+"""Inputs that have to be made before the runs: each once."""
 
 import random
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,17 +13,22 @@ from tempfile import TemporaryDirectory
 
 import spacy
 import srsly
+import torch
 import typer
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training.pretrain import pretrain
+from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
+from thinc.api import Config, NumpyOps, set_current_ops
 from tqdm import tqdm
 
 from spacy_elmo.files import atomic_file, atomic_folder, read_json_object, write_json
 from spacy_elmo.text.corpus import cutter_maker, read_sequences
 from spacy_elmo.text.languages import TOKENIZER
 
-from .inputs import DEPTHS, MADE, MEDIUM, hash_files
-from .pretraining import WEIGHTS
-from .processes import SCRIPT, limit_threads
+from .rows import DEPTHS, MADE, MEDIUM, hash_files, make_pretraining_block
+from .runs import SCRIPT, limit_threads
 
 # Folder of `spacy pretrain` among the inputs.
 PRETRAINING = "pretraining"
@@ -183,3 +188,45 @@ def pretrain_tok2vec(text: Path, minutes: float, output: Path) -> None:
     command = [sys.executable, str(SCRIPT), "pretrain", str(text), str(folder), str(minutes)]
     subprocess.run(command, check=True, env=limit_threads())
     (folder / WEIGHTS).rename(output)
+
+
+# What spaCy calls the last weights.
+WEIGHTS = "model-last.bin"
+READER = "rivals.TimedTexts.v1"
+
+
+def run_pretraining(plain: Config, text: Path, output: Path, minutes: float) -> None:
+    """Pretrain a tok2vec from lines of words until the time is over, with spaCy's own loop.
+
+    plain (Config): of a pipeline with a tagger, whose tok2vec is pretrained.
+    text (Path): sentences, in a random order.
+    output (Path): folder for spaCy's files; the weights are in `WEIGHTS`.
+    minutes (float): processor time.
+    """
+    torch.set_num_threads(1)
+    set_current_ops(NumpyOps(use_blis=False))
+    spacy.registry.readers(READER, func=lambda: make_reader(text, minutes * 60))
+    model = plain["components"]["tagger"]["model"]["tok2vec"]
+    config = Config(plain)
+    config["components"] = {"tok2vec": {"factory": "tok2vec", "model": model}}
+    config["nlp"]["pipeline"] = ["tok2vec"]
+    config["pretraining"] = make_pretraining_block()
+    config["corpora"]["pretrain"] = {"@readers": READER}
+    output.mkdir(parents=True, exist_ok=True)
+    filled = load_model_from_config(config, auto_fill=True).config
+    pretrain(filled.interpolate(), output, silent=False)
+
+
+def make_reader(text: Path, seconds: float) -> Callable[[Language], Iterator[Doc]]:
+    """RETURNS (Callable[[Language], Iterator[Doc]]): Reads docs until the time is over."""
+
+    def read(nlp: Language) -> Iterator[Doc]:
+        end = time.process_time() + seconds
+        with text.open(encoding="utf-8") as lines:
+            for line in lines:
+                if time.process_time() > end:
+                    return
+                if words := line.split():
+                    yield Doc(nlp.vocab, words=words)
+
+    return read

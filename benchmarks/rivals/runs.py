@@ -1,14 +1,24 @@
-"""All training runs: which are missing, in which order, each in a process of its own."""
+"""All training runs, each in a separate process."""
 
+import os
 import shutil
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import typer
-from thinc.api import Config
+from spacy.training import Corpus
+from spacy.util import load_config
+from thinc.api import Config, NumpyOps, require_gpu, set_current_ops, set_gpu_allocator
 
-from spacy_elmo.experiments.runs import find_corpus
+from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.experiments.runs import find_corpus, train_best
 from spacy_elmo.files import (
     digest,
     digest_file,
@@ -18,11 +28,59 @@ from spacy_elmo.files import (
     write_json,
 )
 
-from .inputs import Inputs
-from .processes import LOG, run_processes
-from .rows import ROWS, Row, explain_missing, make_training_config
-from .tasks import TASKS, TIMED, Task
-from .training import CONFIG, JOB, MODEL
+from .rows import ROWS, TASKS, TIMED, Inputs, Row, Task, explain_missing, make_training_config
+
+SCRIPT = Path(__file__).parent.with_suffix(".py")
+# What libraries of matrix products read at their start.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# What makes pipelines of several libraries faster: OpenBLAS's threads give their processors back
+# at once when they wait, and the C library (glibc) keeps freed memory.
+QUIET = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+# In the folder of a job.
+LOG = "log.txt"
+
+
+def limit_threads(n_threads: int = 1) -> dict[str, str]:
+    """RETURNS (dict[str, str]): Environment of a process with so many threads."""
+    return {**os.environ, **QUIET, **KEPT, **dict.fromkeys(_THREADS, str(n_threads))}
+
+
+def run_processes(folders: Sequence[Path], n_jobs: int) -> Iterator[tuple[Path, int]]:
+    """Run `rivals.py train FOLDER` for each folder, its output in FOLDER/log.txt.
+
+    folders (Sequence[Path]): prepared ones.
+    n_jobs (int): processes at once.
+    YIELDS (tuple[Path, int]): a folder whose process has ended, and its exit status. Those that
+        still run are ended if the caller is.
+    """
+    waiting = iter(folders)
+    running: dict[subprocess.Popen[bytes], Path] = {}
+    try:
+        while True:
+            while len(running) < n_jobs and (folder := next(waiting, None)) is not None:
+                print(f"{time.strftime('%H:%M:%S')} {folder.parent.name} {folder.name}", flush=True)
+                running[_start(folder)] = folder
+            if not running:
+                return
+            time.sleep(0.2)
+            for process in [p for p in running if p.poll() is not None]:
+                yield running.pop(process), process.returncode
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
+
+
+def _start(folder: Path) -> "subprocess.Popen[bytes]":
+    with (folder / LOG).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, str(SCRIPT), "train", str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=limit_threads(),
+        )
+
 
 RESULTS, SKIPPED = "results", "skipped.json"
 # Runs that take less processor time are made with all seeds.
@@ -197,3 +255,58 @@ def _finish(status: int, folder: Path) -> bool:
     elif not (folder / MODEL).exists():
         shutil.rmtree(folder)
     return bool(status)
+
+
+# Packages whose versions are noted, too, if they are installed.
+OTHERS = ("spacy-transformers", "transformers")
+# In the folder of a run.
+CONFIG, JOB, MODEL = "config.cfg", "job.json", "model"
+
+
+def run_job(folder: Path) -> None:
+    """Train what FOLDER/config.cfg says, choose on dev, test once, and write the result.
+
+    folder (Path): the run's own, with job.json: "result", the file to write; "row", "task",
+        "seed" and "settings", which are copied; "score", the key; "test", a .spacy file;
+        "keep", folder for the best pipeline, or None; "gpu_id", or -1.
+    """
+    torch.set_num_threads(1)
+    job = read_json_object(folder / JOB)
+    device = choose_device(job["gpu_id"])
+    start, cpu_start = time.perf_counter(), time.process_time()
+    config = load_config(folder / CONFIG, interpolate=False)
+    (folder / "out").mkdir(exist_ok=True)
+    best, curve = train_best(config, job["score"], folder / "out", print_score)
+    result: dict[str, Any] = {
+        **{key: job[key] for key in ("row", "task", "seed", "score", "settings")},
+        "dev": best.meta["performance"],
+        "test": best.evaluate(list(Corpus(job["test"])(best))),
+        "curve": curve,
+        "seconds": round(time.perf_counter() - start, 1),
+        "cpu_seconds": round(time.process_time() - cpu_start, 1),
+        "device": device,
+        **get_origin(),
+    }
+    with suppress(PackageNotFoundError):
+        result["versions"].update({name: version(name) for name in OTHERS})
+    if job["keep"]:
+        shutil.rmtree(job["keep"], ignore_errors=True)
+        shutil.move(folder / "out" / "model-best", job["keep"])
+    # Last: what has a result is done.
+    write_json(Path(job["result"]), result)
+
+
+def choose_device(gpu_id: int) -> str:
+    """gpu_id (int): -1 for none. RETURNS (str): what is trained on."""
+    if gpu_id < 0:
+        # NumPy's products are faster than Thinc's default ones: benchmarks/tagger_epoch.py.
+        set_current_ops(NumpyOps(use_blis=False))
+        return "cpu"
+    set_gpu_allocator("pytorch")
+    require_gpu(gpu_id)
+    return torch.cuda.get_device_name(gpu_id)
+
+
+def print_score(step: int, score: float | None) -> None:
+    """Print an evaluation on dev."""
+    print(step, score, flush=True)
