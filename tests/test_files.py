@@ -106,15 +106,6 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_target_of_a_link_is_written(tmp_path):
-    (tmp_path / "there").mkdir()
-    target, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"
-    target.write_bytes(b"before")
-    link.symlink_to(target)
-    write_file(link, b"after")
-    assert link.is_symlink() and target.read_bytes() == b"after"
-
-
 def test_devices_and_pipes_are_written_directly(tmp_path):
     with pytest.raises(OSError, match="No space"):
         write_file(Path("/dev/full"), b"x")

@@ -11,7 +11,7 @@ from thinc.api import Config
 from ..bilm.config import BiLMConfig
 from ..bilm.weights import check_headers, get_headers, plan_weights
 from ..errors import Errors
-from ..files import check_digests, read_file, unpack
+from ..files import read_file, unpack
 from ..utils import show_names, show_reason
 from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights
 from .tensors import StateDict, parse_tensors
@@ -45,7 +45,7 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
 
 def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
     """Read the weights, float32. RAISES (ValueError): EL116 for a file without weights of an
-    "elmo", EL033 and EL100 to EL104 if it cannot be read or is damaged."""
+    "elmo", EL033, EL100 and EL103 if it cannot be read."""
     state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
 
@@ -92,7 +92,6 @@ def _config_error(pipeline: Path, err: Exception) -> ValueError:
 
 def _read_state(folder: Path) -> StateDict:
     source = f"'{folder / _MODEL_FILE}'"
-    check_digests(folder, [_MODEL_FILE])
     message = unpack(read_file(folder / _MODEL_FILE), source)
     try:
         # One of the nodes has a shim: torch's part of the model.

@@ -12,7 +12,7 @@ from spacy_elmo.checkpoints.allennlp import config_from_options, read_options
 
 from ..support import oracle
 from ..support.helpers import assert_close
-from ..support.toy import make_weights, write_model
+from ..support.toy import write_model
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +106,6 @@ def test_options_of_another_library_are_refused(shared):
 
     with pytest.raises(ValueError, match="EL032.*no 'lstm'"):
         config_from_options(options, name)
-
-
-@pytest.mark.slow
-def test_random_weights_of_the_small_published_shape_load(shared, tmp_path):
-    folder = shared / "data" / "elmo" / "published_options"
-    options = srsly.read_json(folder / "elmo_small_2x1024_128_2048cnn_1xhighway_options.json")
-    weights = make_weights(options, scale=0.02)
-    embedder = load_embedder(*write_model(tmp_path, options, weights))
-
-    words = ["Eat", "eggs"]
-    assert_close(embedder.embed([words]), [oracle.embed(options, weights, words)[0]])
 
 
 def test_interim_model_tells_two_banks_apart(interim):

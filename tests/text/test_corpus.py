@@ -279,12 +279,6 @@ def test_an_unknown_tokenizer_is_refused(block):
         cutter_maker("en", block)()
 
 
-def test_half_a_character_is_replaced(tmp_path):
-    (tmp_path / "x.jsonl").write_text('{"text": "a \\ud83d b"}')
-
-    assert next(read_jsonl(tmp_path / "x.jsonl", 0))[0] == "a ? b"
-
-
 def test_the_tokenizer_of_the_config_is_used(tmp_path):
     (tmp_path / "x.txt").write_text("배가 고프다.\n", encoding="utf-8")
     sources, weights = open_sources(str(tmp_path), {}, tmp_path / "run", 0)

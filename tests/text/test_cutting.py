@@ -97,20 +97,6 @@ def test_other_tokenizers_get_long_texts_in_parts():
         make_doc(nlp.make_doc, text)
 
 
-def test_spacys_tokenizer_gets_long_texts_whole():
-    n_called = []
-
-    def make_doc_once(text):
-        n_called.append(len(text))
-        return NLP.make_doc(text)
-
-    text = "green eggs and ham. " * 5000
-    assert make_doc(NLP.make_doc, text).text == make_doc(make_doc_once, text).text == text
-    assert len(n_called) > 1  # a function says nothing of its tokenizer
-    one, other = make_doc(NLP.make_doc, text), NLP.make_doc(text)
-    assert [t.text_with_ws for t in one] == [t.text_with_ws for t in other]
-
-
 def test_sentences_end_after_final_punctuation():
     text = "He said “ Stop ! ” and left . Did he ? ! Yes ... 3.5 % of them ."
     words = text.split(" ")
