@@ -80,7 +80,7 @@ def measure(text: str, settings: EmbedSettings, engine: str, n_workers: int) -> 
 
 
 def make(engine: str, n_workers: int) -> Engine:
-    """RETURNS (Engine): what computes; one local worker is a process of its own, too."""
+    """RETURNS (Engine): the engine; one local worker is a separate process, too."""
     if engine == "ray":
         return partial(run_ray, n_workers=n_workers)
     return partial(run_local, n_processes=n_workers)

@@ -21,7 +21,9 @@ N_TOKENS = 19
 
 def main(
     weights: str = typer.Option("", help="Folder or name of a biLM; left out, the bundled one"),
-    lengths: str = typer.Option("1,3", help="Texts: so many times the 19 tokens, with commas"),
+    lengths: str = typer.Option(
+        "1,3", help="Lengths of texts, as multiples of 19 tokens, with commas"
+    ),
     repeats: int = typer.Option(500, help="Of each text, in turns"),
     transformer: str = typer.Option("", help="Folder with MiniLM-L6's tokenizer.json, for int8"),
 ) -> None:

@@ -22,8 +22,12 @@ def prepare(
     transformer: str = typer.Option(
         "", help="Folder with MiniLM-L6; its rows are left out without"
     ),
-    vectors: str = typer.Option("", help="Pipeline with static vectors; likewise"),
-    medium: str = typer.Option("", help="Folder with the larger biLM; likewise"),
+    vectors: str = typer.Option(
+        "", help="Pipeline with static vectors; its rows are left out without"
+    ),
+    medium: str = typer.Option(
+        "", help="Folder with the larger biLM; its rows are left out without"
+    ),
     minutes: float = typer.Option(40.0, help="Processor time of `spacy pretrain`"),
     epochs: int = typer.Option(3, help="Passes of floret over the text"),
 ) -> None:
@@ -81,7 +85,7 @@ def speed(
     tokens: int = typer.Option(10_000, help="Of each turn"),
     threads: int = typer.Option(2),
 ) -> None:
-    """Measure the trained pipelines, all in one run, in a process with so many threads."""
+    """Measure the trained pipelines, all in one run, in a process with a number of threads."""
     start("measure", threads, work, corpora, transformer, turns, tokens)
 
 
@@ -98,7 +102,7 @@ def precisions(
 
 
 def start(command: str, threads: int, *arguments: object) -> None:
-    """Run a command in a process with so many threads, which it is told last."""
+    """Run a command in a process with a number of threads, its last argument."""
     from rivals.runs import limit_threads
 
     line = [sys.executable, __file__, command, *map(str, arguments), str(threads)]

@@ -1,7 +1,7 @@
-"""What settings of the environment do for a pipeline of several libraries: a tagger of the preset
+"""The effect of environment variables on a pipeline of several libraries: a tagger of the preset
 `word_features`, whose biLM runs in torch and whose own layers in NumPy.
 
-Each setting has processes of its own, in turn, so that a neighbour on the machine troubles all of
+Each setting has separate processes, in turn, so that a neighbour on the machine troubles all of
 them. All texts are new: what a user's are.
 """
 

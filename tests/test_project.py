@@ -307,17 +307,17 @@ def test_text_takes_the_place_of_the_text_of_before(tmp_path, script):
     for folder in (source, source / "text", source / "heldout"):
         folder.mkdir()
         for name in ("a.txt", "b.txt"):
-            (folder / name).write_text("of before\n")
+            (folder / name).write_text("old\n")
     assert not start_script(f"pretrain/{script}", source, tmp_path / "out").returncode
     for path in source.rglob("b.txt"):
         path.unlink()
     for path in source.rglob("a.txt"):
-        path.write_text("of now\n")
+        path.write_text("new\n")
     assert not start_script(f"pretrain/{script}", source, tmp_path / "out").returncode
 
     found = sorted((tmp_path / "out").rglob("*.txt"))
     assert [path.name for path in found] == ["a.txt", "a.txt"]
-    assert all("of before" not in path.read_text() for path in found)
+    assert all("old" not in path.read_text() for path in found)
     (tmp_path / "out" / "thesis.tex").touch()
     refused = start_script(f"pretrain/{script}", source, tmp_path / "out")
     assert refused.returncode == 2 and "thesis.tex" in refused.stderr
@@ -375,7 +375,7 @@ def test_the_larger_model_is_a_package_with_a_name(english, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    # In a process of its own, which sees what is installed here and the wheel.
+    # In a separate process, which sees what is installed here and the wheel.
     code = "import spacy_elmo; print(spacy_elmo.load_embedder('en_medium').bilm.config.cell_width)"
     environment = {
         **os.environ,

@@ -1,1 +1,1 @@
-"""What a user would take instead of ELMo, under the same conditions: see ../rivals.py."""
+"""ELMo and other vectors under the same conditions: see ../rivals.py."""

@@ -69,7 +69,7 @@ class OnnxEncoder:
 
 
 def _fits(n: int, n_pieces: int) -> bool:
-    """RETURNS (bool): Whether so many texts, padded to so many pieces, are computed at a time."""
+    """RETURNS (bool): whether n texts, padded to n_pieces, are computed at a time."""
     return n * n_pieces <= _MOST_PIECES
 
 

@@ -94,13 +94,13 @@ def prepare_all(
 
 
 def _note_options(path: Path, options: dict[str, float | str]) -> None:
-    """Write down how parts are made, and of what, before they are. RAISES (typer.BadParameter): if
-    what is there was made in another way."""
+    """Write the options and sources of the inputs before they are made. RAISES
+    (typer.BadParameter): if existing ones were made with other options."""
     before = read_json_object(path) if path.exists() else options
     for name, value in options.items():
-        # Of what parts are made was not always noted.
+        # Older folders have no digests of the sources.
         if before.get(name, value) != value:
-            # What a folder holds is noted by its digest.
+            # Folders are compared by their digests.
             is_digest = isinstance(value, str)
             was = f"another --{name}" if is_digest else f"--{name} {before[name]:g}, not {value:g}"
             raise typer.BadParameter(
@@ -111,7 +111,7 @@ def _note_options(path: Path, options: dict[str, float | str]) -> None:
 
 def find_pipeline(name: str) -> Path:
     """name (str): of a pipeline, or its folder. RETURNS (Path): its folder. RAISES
-    (typer.BadParameter): if there is none."""
+    (typer.BadParameter): if it does not exist."""
     try:
         path = spacy.load(name).path
     except (OSError, ValueError) as err:
@@ -182,7 +182,7 @@ def cut_transformer(source: Path, depth: int, output: Path) -> None:
 
 
 def pretrain_tok2vec(text: Path, minutes: float, output: Path) -> None:
-    """Write the weights of `spacy pretrain`, in a process of its own."""
+    """Write the weights of `spacy pretrain`, in a separate process."""
     folder = output.with_name(PRETRAINING)
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, str(SCRIPT), "pretrain", str(text), str(folder), str(minutes)]

@@ -42,7 +42,7 @@ LOG = "log.txt"
 
 
 def limit_threads(n_threads: int = 1) -> dict[str, str]:
-    """RETURNS (dict[str, str]): Environment of a process with so many threads."""
+    """RETURNS (dict[str, str]): environment of a process with this number of threads."""
     return {**os.environ, **QUIET, **KEPT, **dict.fromkeys(_THREADS, str(n_threads))}
 
 
@@ -109,7 +109,7 @@ class Run(NamedTuple):
 
 
 def read_result(run: Run, work: Path) -> dict[str, Any] | None:
-    """RETURNS (dict[str, Any] | None): of a run; None if there is none."""
+    """RETURNS (dict[str, Any] | None): of a run; None if it was not made."""
     path = run.find_result(work)
     return read_json_object(path) if path.exists() else None
 

@@ -82,14 +82,14 @@ def measure_all(
 
 
 def use_threads(threads: int) -> None:
-    """Multiply with NumPy and torch in so many threads."""
+    """Set the number of threads of torch, and NumPy's products for Thinc."""
     torch.set_num_threads(threads)
     set_current_ops(NumpyOps(use_blis=False))
 
 
 def write_measured(path: Path, tasks: dict[str, Any], conditions: dict[str, int]) -> dict[str, Any]:
     """Write what was measured, with the machine and the versions. RETURNS (dict[str, Any]): what
-    is written. RAISES (typer.BadParameter): if it is nothing, or leaves out what is there."""
+    is written. RAISES (typer.BadParameter): if nothing was measured, or fewer rows than before."""
     if not any({*found} - {ONNX} for found in tasks.values()):
         raise typer.BadParameter(
             f"{path.parent.parent} has no trained pipelines: those of seed 0 are kept where they "
@@ -129,7 +129,7 @@ def load_pipelines(
 
 
 def read_turns(corpus: Path, turns: int, tokens: int) -> list[list[str]]:
-    """RETURNS (list[list[str]]): For `measure_task`, so many turns of so many tokens."""
+    """RETURNS (list[list[str]]): for `measure_task`, the texts of each turn."""
     n_parts = N_CHOICE + turns
     parts = read_parts(corpus, n_parts, tokens)
     if len(parts) < n_parts:
@@ -258,7 +258,7 @@ def measure_precisions(
 
 
 def load_variants(work: Path, task: str) -> dict[str, Language]:
-    """RETURNS (dict[str, Language]): By "row precision", for what the processor multiplies."""
+    """RETURNS (dict[str, Language]): by "row precision", for precisions that the processor has."""
     pipelines: dict[str, Language] = {}
     for row in ROWS.values():
         path = Run(row, task, 0).find_model(work)

@@ -138,7 +138,7 @@ def list_variants() -> list[Any]:
 
 def summarise(suite: str, runs: list[Result], title: str) -> Result | None:
     """RETURNS (Result | None): as `elmo experiment` writes it, of the seeds that all variants (in
-    `samples`, with each share of the docs) have; None if there are none."""
+    `samples`, with each share of the docs) have; None without such seeds."""
     variants = choose_variants(suite, DEPTH)
     shares = {run["share"] for run in runs} if suite == "samples" else {1.0}
     if suite == "samples" and len(shares) < 2:

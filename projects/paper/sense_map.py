@@ -18,7 +18,7 @@ from spacy_elmo.senses.annotated import SenseSentence, read_sentences
 from spacy_elmo.senses.inventory import read_wordnet
 from spacy_elmo.utils import normalise
 
-# Of t-SNE: about so many neighbours count.
+# Perplexity of t-SNE: about the number of neighbours that count.
 _PERPLEXITY = 30.0
 
 

@@ -37,7 +37,7 @@ def main(
 
 
 def find(folder: Path, pattern: str) -> Path:
-    """RETURNS (Path): the first file. RAISES (FileNotFoundError): if there is none."""
+    """RETURNS (Path): the first file. RAISES (FileNotFoundError): if no file matches."""
     found = sorted(folder.glob(pattern))
     if not found:
         raise FileNotFoundError(f"There is no {pattern} in {folder}")

@@ -11,7 +11,7 @@ from text_folders import text_folder
 def main(
     source: Path = typer.Argument(..., help="Folder with .txt or .txt.xz"),
     output: Path = typer.Argument(..., help="Folder to write"),
-    every: int = typer.Option(200, help="One of so many lines is held out"),
+    every: int = typer.Option(200, help="One line of this number is held out"),
 ) -> None:
     """Write OUTPUT/text and OUTPUT/heldout. Lines that are equal go the same way."""
     with text_folder(output) as folder:

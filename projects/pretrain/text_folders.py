@@ -13,8 +13,8 @@ _NAMES = ("text", "heldout")
 
 @contextmanager
 def text_folder(output: Path) -> Iterator[Path]:
-    """Write a folder with text/, heldout/ and others that begin like these. It replaces the one
-    that is there: text that is left of before could be held out now.
+    """Write a folder with text/, heldout/ and others that begin like these. It replaces an
+    existing folder: older text could be held out now.
 
     YIELDS (Path): an empty folder to write to.
     RAISES (typer.BadParameter): if OUTPUT holds something else.

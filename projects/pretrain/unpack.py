@@ -14,7 +14,7 @@ def main(
     output: Path = typer.Argument(..., help="Folder to write"),
 ) -> None:
     """Write OUTPUT/text with the text of all archives, and OUTPUT/heldout. An archive such as
-    heldout-more.tar.xz goes to a folder of its own: figures are of one held-out text."""
+    heldout-more.tar.xz goes to a separate folder: figures are of one held-out text."""
     with text_folder(output) as folder:
         for archive in sorted(source.glob("*.tar.xz")):
             unpack(archive, folder)

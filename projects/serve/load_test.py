@@ -23,7 +23,7 @@ _MIB = 2**20
 _RESIDENT = "process_resident_memory_bytes"
 _HERE = Path(__file__).parent
 _BAD_BODIES = [b"", b'{"texts": ["a', b'{"texts": "a"}', b'{"texts": ["\xff"]}', b'{"texts": []}']
-# One request in so many is a bad one, while memory is measured.
+# Share of bad requests while memory is measured: one in this number.
 _BAD_SHARE = 50
 
 
@@ -127,7 +127,7 @@ def measure_words(pipeline: str, requests: int, clients: int) -> None:
 
 @contextmanager
 def start(pipeline: str, *arguments: str) -> Iterator[str]:
-    """A server in a process of its own, on a free port of the loopback address."""
+    """A server in a separate process, on a free port of the loopback address."""
     command = [sys.executable, "-m", "elmo_service", pipeline, "--port", "0", *arguments]
     command += ["--log-level", "error"]
     process = subprocess.Popen(command, cwd=_HERE, stdout=subprocess.PIPE, text=True)

@@ -269,7 +269,7 @@ class Explorer:
 
 
 def _list_mixes(nlp: Language) -> Tuple[List[Dict[str, Any]], Optional[str]]:
-    """RETURNS (Tuple): the learned mixes, and why there are none."""
+    """RETURNS (Tuple): the learned mixes, and the reason if the list is empty."""
     try:
         mixes = collect_weights(nlp)
     except ValueError as err:

@@ -48,7 +48,7 @@ def create_app(nlp: Language, limits: Limits | None = None, *, zones: bool = Tru
         docs_url=None,
         redoc_url=None,
     )
-    # Redirects, as from /tags/, would lead texts to whatever host the client has named.
+    # Redirects, as from /tags/, would lead to the host that the client has named.
     app.router.redirect_slashes = False
     app.state.batcher = batcher
     app.state.metrics = metrics

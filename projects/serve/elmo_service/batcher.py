@@ -82,7 +82,7 @@ class Batcher:
         return since is not None and time.monotonic() - since > self.limits.stuck_seconds
 
     async def submit(self, texts: list[str], reader: Reader, share: Share) -> bytes:
-        """Wait for the answer of a request. Whoever stops waiting takes the request back.
+        """Wait for the answer of a request. A caller that stops waiting withdraws the request.
 
         share (Share): holds the answer's bytes.
         RETURNS (bytes): what the reader made of the docs.

@@ -17,8 +17,8 @@ from .unread import Unread
 
 # What nginx writes to its log for it; nobody receives it.
 CLIENT_GONE = 499
-# A body is read, and forgotten, up to so many times the limit: a client that is still sending
-# would not see why it was refused.
+# A refused body is read up to this multiple of the limit: a client that is still sending would
+# not see the reason.
 DISCARDED = 10
 # Answered on every connection: the server is alive though others hold all of them.
 WATCHING = frozenset(["/live", "/ready", "/metrics"])
@@ -32,7 +32,7 @@ class Guard:
     """ASGI middleware: reads the body within the limits, and cancels the request if the client
     goes away. Counts every request, and gives each a share of the memory of answers.
 
-    paths (Collection[str]): with a metric of their own.
+    paths (Collection[str]): that have a separate metric.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class Limits:
     header_seconds (float): that a client may take to send a request's headers.
     body_seconds (float): that a client may take to send a request's body.
     write_seconds (float): that a client may take to read an answer.
-    grace_seconds (float): for what was accepted, after the signal to stop.
+    grace_seconds (float): to answer accepted requests, after the signal to stop.
     stuck_seconds (float): of one pass, after which the server is no longer live.
     """
 

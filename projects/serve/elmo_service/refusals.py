@@ -59,7 +59,7 @@ TOO_MANY = Reason(
     "{limit} connections are open already. Try again later, and send several requests over one.",
 )
 NO_HTTP = Reason("EL313", 400, "This is no request in HTTP/1.1. Send one, with a client for HTTP.")
-# A client may try again after so many seconds.
+# Seconds after which a client may try again.
 RETRY_SECONDS = 1
 
 

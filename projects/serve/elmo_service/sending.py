@@ -10,7 +10,7 @@ class Answer:
     """Sends a body in pieces.
 
     is_last (bool): the connection ends with it.
-    status (int | None): of what is sent, None before.
+    status (int | None): of the answer; None before it is sent.
     """
 
     def __init__(self, send: Send, *, is_last: bool = False) -> None:

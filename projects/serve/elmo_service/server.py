@@ -40,9 +40,9 @@ def make_server(app: FastAPI, limits: Limits, log_level: str = "info") -> "Serve
         access_log=False,
         log_level=log_level,
         server_header=False,
-        # asyncio accepts so many at once before the door sees the first.
+        # Connections that asyncio accepts at once, before the door sees the first.
         backlog=_BACKLOG,
-        # What was accepted has its answer by then: it has to be written.
+        # Accepted requests have their answers by then, which have to be written.
         timeout_graceful_shutdown=math.ceil(limits.grace_seconds),
     )
     return Server(config, app.state.batcher)
@@ -75,7 +75,7 @@ def open_socket(host: str, port: int, write_seconds: float) -> socket.socket:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     try:
         opened.bind(address)
-        # Whoever reads the address may connect before the server answers.
+        # A client that reads the address may connect before the server answers.
         opened.listen(_BACKLOG)
     except OSError:
         opened.close()

@@ -10,14 +10,14 @@ from .limits import Limits
 from .metrics import Metrics
 from .refusals import NO_ROOM, TOO_LONG, Refusal
 
-# An answer of so many bytes leaves a hole in the heap that is worth giving back.
+# Bytes of an answer whose memory is returned to the system.
 _LARGE = 1_000_000
 # One of so few is always sent: those of other clients stay so while large ones are unread.
 _SMALL = 100_000
 
 
 class Unread:
-    """Memory that answers may take, from before they are written until they are sent.
+    """Memory that answers may take, from the start of writing until they are sent.
 
     The worker thread asks for it and the event loop gives it back.
     """
@@ -67,7 +67,7 @@ class Share:
         self.is_closed = False
 
     def resize(self, n_bytes: int) -> None:
-        """n_bytes (int): of the answer, before it is written at most so many.
+        """n_bytes (int): of the answer; an upper bound until it is written.
         RAISES (Refusal): EL310 if an answer may not be so long, EL311 if there is no room."""
         limit = self._unread.limits.max_answer_bytes
         if n_bytes > limit:

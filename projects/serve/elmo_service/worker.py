@@ -42,7 +42,7 @@ class Worker:
         self.zones = zones
 
     def __call__(self, works: Sequence[Work]) -> list[bytes | Refusal]:
-        """RETURNS (list): the answer of each, or why there is none."""
+        """RETURNS (list): the answer or the refusal of each."""
         results = self.read_or_halve(works)
         # Not the length of the vocab: that never goes down, whatever a zone gives back.
         self.metrics.strings.set(len(self.nlp.vocab.strings))

@@ -177,7 +177,7 @@ def test_limits_are_finite_and_positive(seconds):
 
 
 def start(*arguments, code, **env):
-    """What a server prints that does not start."""
+    """Output of a server that does not start."""
     result = CliRunner().invoke(cli, [str(each) for each in arguments], env=env)
     assert result.exit_code == code and "Traceback" not in result.output, result.output
     return result.output
