@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,13 @@ def test_type_checkers_see_the_same_names():
 def test_other_names_are_errors():
     with pytest.raises(AttributeError, match="'spacy_elmo' has no attribute 'Bert'"):
         _ = spacy_elmo.Bert
+
+
+def test_components_import_nothing_heavy():
+    """Beside spaCy and torch: what a command alone needs is imported by that command."""
+    code = (
+        "import sys, spacy, spacy_elmo.pipeline.elmo; spacy.blank('en').add_pipe('elmo');"
+        "print(*{'pandas', 'scipy', 'sklearn', 'nltk', 'matplotlib', 'pyarrow'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

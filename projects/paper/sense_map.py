@@ -15,7 +15,7 @@ from spacy_elmo.checkpoints.loaders import load_embedder
 from spacy_elmo.experiments.results import get_effort, write_result
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.senses.annotated import SenseSentence, read_sentences
-from spacy_elmo.senses.inventory import read_wordnet
+from spacy_elmo.senses.wordnet import read_wordnet
 from spacy_elmo.utils import normalise
 
 # Perplexity of t-SNE: about the number of neighbours that count.

@@ -39,10 +39,10 @@ def train_senses(
     from ..files import atomic_folder
     from ..layers.elmo_layers import get_embedder
     from ..senses.annotated import read_sentences
-    from ..senses.inventory import read_wordnet, require_wordnet
     from ..senses.sense_model import SenseModel
     from ..senses.sense_training import require_docs
     from ..senses.sense_training import train_senses as fit
+    from ..senses.wordnet import read_wordnet, require_wordnet
     from ..text.languages import make_tokenizer
 
     start = time.perf_counter()

@@ -13,9 +13,9 @@ from spacy_elmo.language_model.softmax import make_softmax
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pipeline.elmo_lm import ElmoLM
 from spacy_elmo.senses.annotated import read_sentences
-from spacy_elmo.senses.inventory import read_wordnet
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
+from spacy_elmo.senses.wordnet import read_wordnet
 
 from ..support.faults import fail_at_size, kill_at_each_write
 from ..support.helpers import SHAPE, TEXTS, assert_close, make_nlp, vectors

@@ -12,9 +12,10 @@ from spacy.tokens import Doc
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.senses import inventory as wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
-from spacy_elmo.senses.inventory import Inventory, map_pos, read_wordnet
+from spacy_elmo.senses.inventory import Inventory, map_pos
 from spacy_elmo.senses.sense_model import Centroids, SenseModel, Sums, no_sense_of
 from spacy_elmo.senses.sense_training import train_senses
+from spacy_elmo.senses.wordnet import read_wordnet
 
 from ..support.helpers import make_nlp
 from ..support.toy_wordnet import MONEY, RIVER, TRADE, make_lines

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from spacy_elmo.senses.annotated import read_sentences
-from spacy_elmo.senses.inventory import Inventory, read_wordnet
+from spacy_elmo.senses.inventory import Inventory
 from spacy_elmo.senses.sense_training import require_docs
+from spacy_elmo.senses.wordnet import read_wordnet
 
 from ..support.toy_wordnet import make_lines
 

@@ -12,9 +12,9 @@ from thinc.api import Config
 from spacy_elmo.layers.elmo_layers import get_embedder
 from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 from spacy_elmo.senses.annotated import read_sentences
-from spacy_elmo.senses.inventory import read_wordnet
 from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
+from spacy_elmo.senses.wordnet import read_wordnet
 
 from .toy_wordnet import make_lines, write_wordnet
 
