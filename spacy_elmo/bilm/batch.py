@@ -62,17 +62,11 @@ def count_truncated(words: Iterable[str], max_chars: int) -> int:
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Sequences as the biLM reads them, without padding.
+    """Sequences as the biLM reads them, one after the other, each between its two boundaries."""
 
-    words (List[str]): Distinct words; 0 is the begin, 1 the end of a sequence.
-    word_ids (NDArray): Indices into `words`, one sequence after the other, each
-        between its two boundaries, shape (sum(lengths),), int64.
-    lengths (NDArray): Length of each sequence, boundaries counted, shape (n_seqs,), int64.
-    """
-
-    words: List[str]
-    word_ids: NDArray
-    lengths: NDArray
+    words: List[str]  # distinct; 0 is the begin, 1 the end of a sequence
+    word_ids: NDArray  # indices into `words`, shape (sum(lengths),), int64
+    lengths: NDArray  # of each sequence, boundaries counted, shape (n_seqs,), int64
 
 
 def make_batch(sequences: Sequence[Sequence[str]]) -> WordBatch:
@@ -128,20 +122,13 @@ def token_positions(lengths: NDArray) -> NDArray:
 @dataclass(frozen=True)
 class Packing:
     """Order the steps of sequences by time, longest sequence first, so that the rows
-    still running at a step are one block that shrinks: no padded work.
+    still running at a step are one block that shrinks: no padded work. The backward direction
+    starts at the end of each sequence."""
 
-    order (NDArray): Sequences from the longest to the shortest, shape (n_seqs,).
-    batch_sizes (List[int]): Sequences that run at each step, never growing.
-    forward (NDArray): Flat position read at each packed row by the forward
-        direction, shape (sum(batch_sizes),).
-    backward (NDArray): The same for the backward direction, which starts at the end of each
-        sequence.
-    """
-
-    order: NDArray
-    batch_sizes: List[int]
-    forward: NDArray
-    backward: NDArray
+    order: NDArray  # sequences from the longest to the shortest, shape (n_seqs,)
+    batch_sizes: List[int]  # sequences that run at each step, never growing
+    forward: NDArray  # flat position read at each packed row, shape (sum(batch_sizes),)
+    backward: NDArray  # the same for the backward direction
 
 
 def pack(lengths: NDArray, *, read_last: bool) -> Packing:

@@ -13,9 +13,8 @@ INPUTS = ("characters", "words", "vectors")
 N_WORD_MARKERS = 2
 # Words that every table has: the two boundaries and the unknown word.
 N_SPECIAL_WORDS = 3
-# The least and the most of each size. The upper bounds are far above any biLM (the largest
-# published one: width 1024, 4096 cells, 2048 filters that are up to 7 wide), so that a description
-# from a stranger cannot ask for much time or memory.
+# The least and the most of each size, far above the largest published biLM (width 1024, 4096 cells,
+# 2048 filters up to 7 wide): a description from a stranger cannot ask for much time or memory.
 RANGES = {
     "width": (2, 32_768),
     "depth": (1, 100),

@@ -316,10 +316,9 @@ def _step(sums: Tensor, a: Tensor, before: Tensor, cell: Tensor, clip: Optional[
 def _run_back(
     saved: _Saved, settings: _Settings, dY: Tensor, dH: Tensor, dC: Tensor
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """dY (Tensor): of the outputs, (n_rows, half). dH, dC (Tensor): of the state after the
-    last step, (n_seqs, half), (n_seqs, cell_width); they become those of the first state.
-    RETURNS the gradients of the gates' sums, (n_rows, 4 * cell_width), and of the outputs
-    before the projection's clip, (n_rows, half), None without projection."""
+    """dY is of the outputs, (n_rows, half); dH and dC, (n_seqs, half) and (n_seqs, cell_width), are
+    of the final state and become those of the first one. RETURNS the gradients of the gates' sums,
+    (n_rows, 4 * cell_width), and of the projection's outputs before their clip, (n_rows, half)."""
     C, P, sizes = saved.C, saved.P, settings.batch_sizes
     n_seqs, cell_width = saved.first_cell.shape
     Y = saved.H[n_seqs:]  # (n_rows, half)
@@ -357,10 +356,8 @@ def _step_back(
     scratch: Tensor,
     clip: Optional[float],
 ) -> None:
-    """a (Tensor): activations, (n, 4 * cell_width). cell, before (Tensor): after and before
-    the step, (n, cell_width). dm (Tensor): the gradient of m, (n, cell_width). dc (Tensor):
-    that of the cell, (n, cell_width); becomes that of `before`. d_sums (Tensor): gets that of
-    the gates' sums, (n, 4 * cell_width). scratch (Tensor): (3, n, cell_width)."""
+    """The gradient of `_step`: from dm, of m, and dc, of the cell, which becomes that of `before`,
+    all (n, cell_width), to d_sums, (n, 4 * cell_width). scratch (Tensor): (3, n, cell_width)."""
     i, f, o, j = a.chunk(4, dim=1)  # each (n, cell_width)
     d_i, d_f, d_o, d_j = d_sums.chunk(4, dim=1)  # each (n, cell_width)
     t, u, v = scratch  # each (n, cell_width)

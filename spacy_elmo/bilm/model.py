@@ -76,8 +76,8 @@ class BiLM(nn.Module):
     def encode(self, words: Tensor) -> Tensor:
         """Compute word vectors.
 
-        words (Tensor): distinct words, int64: character ids, shape (n_words, n_chars),
-            or rows of the word table, shape (n_words,).
+        words (Tensor): from `make_inputs`: character ids, shape (n_words, n_chars), or rows of
+            the word table, shape (n_words,).
         RETURNS (Tensor): shape (n_words, width // 2).
         """
         return self.char_cnn(words) if self.config.input == "characters" else self.word_table(words)

@@ -20,7 +20,7 @@ from .activation_cache import ActivationCache, KeptLayers
 from .engine import InferenceEngine
 from .packed_layers import PRECISIONS, require_precision
 from .threads import LOAD_LOCK, choose_n_threads, share_at_fork
-from .word_cache import WordCache, clear_other_rows
+from .word_cache import WordCache
 
 # Fills a biLM by `load_state_dict`, or raises and leaves it as it was.
 Loader = Callable[[BiLM], None]
@@ -137,7 +137,7 @@ class Embedder(nn.Module):
             self._get_engine()
 
     def use_activations(self, cache: Optional[ActivationCache]) -> None:
-        """Keep layers in a cache for the callers of `activations`; None for no cache."""
+        """Let `activations` keep layers in a cache, or nowhere."""
         self._activations = cache
         self._kept = None
 
@@ -271,7 +271,10 @@ class Embedder(nn.Module):
         RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
         """
         layers = self._make_layers(n_rows, self.bilm.config.n_layers)
-        clear_other_rows(layers, rows)
+        is_empty = np.ones(n_rows, dtype=bool)
+        for own in rows:
+            is_empty[own] = False
+        layers.index_fill_(0, torch.from_numpy(np.flatnonzero(is_empty)).to(layers.device), 0.0)
         n_threads = choose_n_threads(self.n_threads)
         for engine, members, batch in self._plan(sequences):
             batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
@@ -386,17 +389,15 @@ def _make_error(place: str, value: Any, expected: str) -> ValueError:
 
 def _require_state(state: Any, zeros: BiLMState, config: BiLMConfig) -> None:
     """RAISES (ValueError): EL014 if it is not a finite state of the shape of `zeros`."""
-    if not isinstance(state, BiLMState) or not all(
-        isinstance(part, Tensor) and part.is_floating_point() for part in state
+    found = f"{type(state).__name__} ({state!r:.50})"
+    if isinstance(state, BiLMState) and all(
+        isinstance(part, Tensor) and part.is_floating_point() and part.dim() == 4 for part in state
     ):
-        found = f"{type(state).__name__} ({state!r:.50})"
-    elif any(
-        part.dim() != 4 or any(part.shape[i] != zero.shape[i] for i in (0, 1, 3))
-        for part, zero in zip(state, zeros)
-    ):
-        found = f"of shape {tuple(state.hidden.shape)}, {tuple(state.cell.shape)}"
-    elif not all(is_finite(part) for part in state):
-        found = "not finite: it holds NaN or infinity"
-    else:
-        return
+        shapes = [part.shape[:2] + part.shape[3:] for part in state]
+        if shapes == [part.shape[:2] + part.shape[3:] for part in zeros]:
+            if all(is_finite(part) for part in state):
+                return
+            found = "not finite: it holds NaN or infinity"
+        else:
+            found = f"of shape {tuple(state.hidden.shape)}, {tuple(state.cell.shape)}"
     raise ValueError(Errors.EL014.format(found=found, config=config))

@@ -1,11 +1,9 @@
 """`WordCache`: a bounded store of word vectors, keyed by the word's text; copies of rows."""
 
 from itertools import islice
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .threads import CACHE_LOCK
@@ -125,15 +123,3 @@ def _make_index(rows: Rows, X: Tensor) -> Tensor:
     if isinstance(rows, Tensor):
         return rows
     return torch.tensor(rows, dtype=torch.int64, device=X.device)
-
-
-def clear_other_rows(X: Tensor, rows: Sequence[Union[Sequence[int], NDArray]]) -> None:
-    """Fill all rows of a tensor with zeros, except for some."""
-    is_other = np.ones(len(X), dtype=bool)
-    for own in rows:
-        is_other[own] = False
-    others = np.flatnonzero(is_other)
-    if X.is_cpu:
-        X.numpy()[others] = 0.0
-    else:
-        X[torch.from_numpy(others).to(X.device)] = 0.0

@@ -86,6 +86,16 @@ def test_embed_layer_is_one_of_all(embedder, n_sentences):
             embedder.embed_layer(sentences, layer)
 
 
+def test_compute_puts_layers_into_rows_and_zeros_into_others(embedder):
+    words, others = SENTENCES[0], SENTENCES[3]
+
+    layers = embedder.compute([words, [], others], [range(6, -1, -1), [], [8, 11, 10]], 12)
+
+    expected = [array.swapaxes(0, 1) for array in embedder.embed([words, others])]
+    assert_close([layers[:7].flip(0), layers[[8, 11, 10]]], expected)
+    assert (layers[[7, 9]] == 0).all()
+
+
 NO_SENTENCES = {
     "a string": ("abc", "EL013.*The argument is str .'abc'.*list of lists"),
     "an iterator": (iter([["a"]]), "EL013.*iterator"),

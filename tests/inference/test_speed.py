@@ -13,9 +13,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import speed
 from spacy_elmo.inference.speed import _compare, measure_limit, measure_speed
 
-from ..support import oracle
 from ..support.helpers import SHAPE
-from ..support.toy import make_options, make_weights
 
 SENTENCES = [["green", "eggs", "and", "ham"], [], ["ham", "!"]] * 10
 
@@ -24,41 +22,6 @@ SENTENCES = [["green", "eggs", "and", "ham"], [], ["ham", "!"]] * 10
 def bilm():
     torch.manual_seed(0)
     return BiLM(BiLMConfig(**SHAPE)).requires_grad_(False)
-
-
-class Counted(np.ndarray):
-    """Weights that count the operations of products with them."""
-
-    n_operations = 0
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if ufunc is np.matmul:
-            # Each number of a matrix is multiplied once with a vector, and added up.
-            Counted.n_operations += 2 * self.size
-        plain = [np.asarray(array) for array in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
-
-
-def count_operations(depth, cell_width, projection, n_tokens=3):
-    """Of the oracle's LSTMs for a token, as they are done."""
-    options = make_options(dim=cell_width, n_layers=depth)
-    weights = make_weights(options, project=projection)
-    weights = {name: array.view(Counted) for name, array in weights.items()}
-    Counted.n_operations = 0
-    for direction in (0, 1):
-        vectors = np.zeros((n_tokens, SHAPE["width"] // 2))
-        state = oracle.zero_state(options)[direction]
-        oracle.run_direction(options, weights, direction, vectors, state)
-    return Counted.n_operations / n_tokens
-
-
-@pytest.mark.parametrize("changes", [{}, {"depth": 3}, {"cell_width": 4, "projection": False}])
-def test_operations_are_counted(changes):
-    config = BiLMConfig(**{**SHAPE, **changes})
-
-    n_operations = count_operations(config.depth, config.cell_width, config.projection)
-
-    assert config.n_operations == n_operations
 
 
 def test_shares_are_of_the_limit_of_the_machine(bilm, monkeypatch):

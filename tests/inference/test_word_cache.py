@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo import load_embedder
-from spacy_elmo.inference.word_cache import WordCache, clear_other_rows
+from spacy_elmo.inference.word_cache import WordCache
 
 
 def make_vectors(words):
@@ -109,10 +109,3 @@ def test_words_are_encoded_side_by_side(monkeypatch):
         shapes = [v.shape for v in pool.map(engine.find_vectors, [["one"], ["two"]])]
 
     assert shapes == [(1, 128)] * 2
-
-
-@given(st.lists(st.integers(0, 9), unique=True))
-def test_other_rows_are_cleared(rows):
-    X = torch.ones(10, 2)
-    clear_other_rows(X, [rows[:3], rows[3:]])
-    assert X[:, 0].nonzero()[:, 0].tolist() == sorted(rows)
