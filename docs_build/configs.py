@@ -1,5 +1,4 @@
 """Reference of config sections, presets and error codes."""
-# ruff: noqa: E501 - rows of tables
 
 import re
 from typing import Any, Dict
@@ -14,46 +13,27 @@ from .objects import ROOT, cell, describe, make_table
 
 _CONFIG = """# Config sections
 
-Both kinds of config have spaCy's format. Every value can be overridden on the command line
-(`--training.max_steps 100`).
-
-## A training config
-
-For `python -m spacy train`. The page of [presets](presets.md) has complete ones.
-
-| section | contents | reference |
-|---|---|---|
-| `[components.elmo]` | `factory = "elmo"` and settings of the component | [elmo](components.md#elmo) |
-| `[components.elmo.model]` | the biLM's shape, whether it trains, the shared mix | [spacy-elmo.Elmo.v2](architectures.md#spacy-elmoelmov2) |
-| `[components.elmo.model.get_spans]` | how docs are cut into sequences | [span getters](loaders.md#spacy-elmowindow_spansv1) |
-| `[components.NAME.model.tok2vec]` | how a component reads ELMo | [spacy-elmo.ElmoListener.v2](architectures.md#spacy-elmoelmolistenerv2), [spacy-elmo.ElmoTok2Vec.v2](architectures.md#spacy-elmoelmotok2vecv2) |
-| `[initialize.components.elmo.loader]` | source of the weights | [loaders](loaders.md#spacy-elmobundledloaderv2) |
-| `[initialize.components.elmo.activation_cache]` | layers of a frozen biLM, kept between epochs | [cache](loaders.md#spacy-elmoactivationcachev1) |
-| `[corpora.train]`, `[corpora.dev]` | readers that give components their spans | [readers](readers.md) |
-| `[training.logger]` | learned mixes during training | [logger](scorers.md#spacy-elmoweightsloggerv1) |
-
-## A pretraining config
-
-For `python -m spacy elmo pretrain`. `python -m spacy elmo init-config pretrain.cfg --pretraining` writes one with all
-defaults, which are used for missing values, too.
+Sections of a pretraining config, for `python -m spacy elmo pretrain`. Missing values have the
+defaults. `python -m spacy elmo init-config pretrain.cfg --pretraining` writes a complete one. Every
+value can be overridden on the command line (`--training.max_steps 100`). The sections of a training
+config are on the page of [settings](settings.md).
 """
-_NLP = """| name | type | default | meaning |
-|---|---|---|---|
-| `lang` | `str` | `"en"` | language code, as of `spacy.blank` |
-| `tokenizer` | block | `spacy.Tokenizer.v1` | the tokenizer, the same as in the pipeline that will use the biLM |"""
+_NLP = """`lang` is a language code. `tokenizer` is a block, by default `spacy.Tokenizer.v1`; it has
+to be the same as in the pipeline that will use the biLM."""
 _BLOCKS = """### [training.optimizer]
 
-`name` is `"adam"`. Other values are arguments of `torch.optim.Adam`, such as `betas` or `weight_decay`.
+`name` is `"adam"`. Other values are arguments of `torch.optim.Adam`, such as `betas`.
 
 ### [training.softmax]
 
-`kind` is a [softmax](extension-points.md#spacy_elmo_softmaxes): "sampled" (the default), "full" or "adaptive". Other values
-are its parameters after `width` and `n_words`.
+`kind` is a [softmax](extension-points.md#spacy_elmo_softmaxes): "sampled" (the default), "full" or
+"adaptive". Other values are its parameters after `width` and `n_words`.
 
 ### [training.teachers]
 
-A block `[training.teachers.NAME]` for each teacher. `kind` is a [teacher](extension-points.md#spacy_elmo_teachers):
-"static_vectors" or "transformer". Other values are its settings.
+A block `[training.teachers.NAME]` for each teacher. `kind` is a
+[teacher](extension-points.md#spacy_elmo_teachers): "static_vectors" or "transformer". Other values
+are its settings.
 """
 _PRESETS = """# Presets
 
@@ -61,8 +41,8 @@ Output of `python -m spacy elmo init-config --preset NAME`, here for a tagger. C
 `python -m spacy init fill-config` before training. [Which to use](../guides/train.md)."""
 _ERRORS = """# Errors and warnings
 
-All messages by code. Names in braces are replaced by values. Warnings are Python's `UserWarning`, or lines of the
-logger `spacy_elmo`. The codes of the HTTP server are in `projects/serve/README.md`."""
+All messages by code. Names in braces are replaced by values. Warnings are Python's `UserWarning`,
+or lines of the logger `spacy_elmo`. Those of the HTTP server are in `projects/serve/README.md`."""
 
 
 def make_config_page() -> str:
@@ -75,7 +55,7 @@ def make_config_page() -> str:
         "corpus": describe(CorpusSettings, methods=False),
         "training": describe(TrainingSettings, methods=False),
     }
-    parts = [_CONFIG.strip(), *(f"### [{name}]\n\n{text}" for name, text in sections.items())]
+    parts = [_CONFIG.strip(), *(f"## [{name}]\n\n{text}" for name, text in sections.items())]
     return "\n\n".join([*parts, _BLOCKS])
 
 
