@@ -2,11 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import sys
 from contextlib import contextmanager, suppress
-from glob import escape
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator
@@ -166,8 +166,10 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     folder, previous = _resolve(folder), name_previous(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Weights are large: remove what killed processes left.
-    for left in folder.parent.glob(f".{escape(folder.name)}.*.partial"):
-        shutil.rmtree(left, ignore_errors=True)
+    partial = re.compile(rf"\.{re.escape(folder.name)}\.\d+\.partial")
+    for path in folder.parent.iterdir():
+        if partial.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     if folder.exists():
         _discard(previous, temporary)
