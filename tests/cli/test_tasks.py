@@ -130,7 +130,7 @@ def test_predicates_are_found_where_others_are_given(tmp_path):
     assert "gave; ARG0: Sam" in run("elmo", "tasks", tmp_path / "given", TEXT)
 
 
-def test_a_pipeline_that_waits_for_a_question_says_so(tmp_path):
+def test_a_pipeline_that_needs_a_question_is_an_error(tmp_path):
     nlp = make_nlp()
     for name in ("elmo_qa", "elmo_entailment"):
         nlp.add_pipe(name, config={"model": MODELS[name]})
@@ -139,7 +139,7 @@ def test_a_pipeline_that_waits_for_a_question_says_so(tmp_path):
     assert "needs a question" in printed and "--question TEXT or --hypothesis" in printed
 
 
-def test_what_cannot_be_shown_is_told(folder, tmp_path):
+def test_pipelines_without_results_are_an_error(folder, tmp_path):
     plain = spacy.blank("en")
     plain.add_pipe("sentencizer")
     plain.to_disk(tmp_path / "plain")

@@ -86,7 +86,7 @@ def test_columns_are_read_by_documents(tmp_path, name):
         ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam (2\n", "Line 3.*of 1, 2 have no end"),
     ],
 )
-def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
+def test_other_lines_are_errors(tmp_path, name, text, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, name, text)
 
@@ -108,7 +108,7 @@ def make_conllu(*rows):
     ],
     ids=["outside", "no digit", "huge", "part of speech", "circle"],
 )
-def test_a_parse_that_is_none_is_said(tmp_path, rows, problem):
+def test_impossible_parses_are_errors(tmp_path, rows, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, "ontogum", make_conllu(*rows))
 

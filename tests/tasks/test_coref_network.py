@@ -57,7 +57,7 @@ def test_mentions_end_where_sentences_do():
     assert find_facts(make_doc(6), 1, 5, 3).n_widths.tolist() == [3, 3, 2, 1]
 
 
-def test_roots_are_spacy_s():
+def test_roots_are_those_of_spacy():
     heads = [1, 4, 3, 1, 4, 4, 5, 8, 6]
     doc = make_doc(9, heads=heads, deps=["dep"] * 9)
     facts = find_facts(doc, 0, 9, 5)
@@ -160,7 +160,7 @@ def make_words(mentions):
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=9), st.data())
-def test_what_mentions_share_is_what_their_sets_share(mentions, data):
+def test_shared_words_are_those_of_sets(mentions, data):
     start, end = sorted(data.draw(st.integers(0, len(mentions))) for _ in range(2))
     found = compare_words(make_words(mentions), start, end)
     for row, own in zip(found, mentions[start:end], strict=True):

@@ -70,7 +70,7 @@ def test_settings_may_be_overridden_where_a_pipeline_is_loaded(tmp_path):
     assert pipe.cfg == {"singletons": True, "prefix": "chain", "mention_weight": 0.5}
 
 
-def test_data_and_setting_of_single_mentions_are_compared():
+def test_training_data_that_contradicts_singletons_is_a_warning():
     nlp = spacy.blank("en")
     double, single = [(0, 1), (4, 5)], [(2, 3)]
     pipe = add(nlp)
@@ -81,7 +81,7 @@ def test_data_and_setting_of_single_mentions_are_compared():
         initialize(pipe, nlp, make_doc(nlp, double))
 
 
-def test_data_whose_mentions_are_too_long_is_told():
+def test_training_data_with_long_mentions_is_a_warning():
     nlp = spacy.blank("en")
     doc = make_doc(nlp, [(0, 1), (4, 6)])
     model = {**RANKER, "tok2vec": HASHED}
@@ -92,14 +92,14 @@ def test_data_whose_mentions_are_too_long_is_told():
 
 
 @pytest.mark.parametrize("clusters", [[], [[(0, 1)]]])
-def test_it_cannot_learn_without_clusters(clusters):
+def test_training_data_without_clusters_is_an_error(clusters):
     nlp = spacy.blank("en")
     pipe = add(nlp)
     with pytest.raises(ValueError, match="EL194.*'coref_clusters_1'.*convert-data ontogum"):
         initialize(pipe, nlp, make_doc(nlp, *clusters))
 
 
-def test_docs_that_say_nothing_are_not_learned_from(nlp, pipe):
+def test_docs_without_clusters_are_not_learned_from(nlp, pipe):
     docs = [Doc(nlp.vocab, words=WORDS), Doc(nlp.vocab), make_doc(nlp, [(0, 1), (4, 5)])]
     examples = make_examples(nlp, docs)
     for eg in examples:
@@ -111,7 +111,7 @@ def test_docs_that_say_nothing_are_not_learned_from(nlp, pipe):
 
 
 @pytest.mark.parametrize("spaces", [[True] * 7, [False] * 7, [True, False] * 3 + [True]])
-def test_gold_is_found_whatever_spaces_are_between(spaces):
+def test_gold_does_not_depend_on_spaces(spaces):
     nlp = spacy.blank("en")
     pipe = add(nlp)
     gold = make_doc(nlp, [(0, 1), (4, 5)], [(2, 3), (6, 7)])
@@ -134,7 +134,7 @@ def test_no_mention_begins_or_ends_with_whitespace():
     assert np.isfinite(mask_scores(np.zeros((2, 2), dtype="float32"), blank)).sum() == 3
 
 
-def test_an_empty_group_says_that_there_is_no_chain(nlp):
+def test_an_empty_group_means_no_chain(nlp):
     said, unsaid = make_doc(nlp), Doc(nlp.vocab, words=WORDS)
     scores = nlp.evaluate(make_examples(nlp, [said, unsaid]))
     assert scores["coref_f"] == 0 == scores["coref_mentions_p"]
@@ -142,7 +142,7 @@ def test_an_empty_group_says_that_there_is_no_chain(nlp):
     assert nlp.evaluate(make_examples(nlp, [unsaid]))["coref_f"] is None
 
 
-def test_gold_mentions_of_other_tokens_are_said(nlp, pipe):
+def test_gold_mentions_of_other_tokens_are_a_warning(nlp, pipe):
     gold = Doc(nlp.vocab, words=["Sam", "'s", "Sam"], spaces=[False, True, False])
     set_gold_clusters(gold, [[(0, 1), (2, 3)]])
     example = Example(Doc(nlp.vocab, words=["Sam's", "Sam"]), gold)

@@ -49,7 +49,7 @@ def test_pairs_with_an_empty_text_are_trained_on_and_scored():
     assert nlp.evaluate(examples)["entailment_acc"] is not None
 
 
-def test_a_pipeline_without_the_component_is_said(nlp, pipe):
+def test_a_pipeline_without_the_component_is_an_error(nlp, pipe):
     name = "elmo_entailment"
     with nlp.select_pipes(disable=name), pytest.raises(ValueError, match=f"EL227.*'{name}'"):
         pipe.predict_pair(nlp, "a", "b")
@@ -62,7 +62,7 @@ def set_cats(doc):
 
 
 @pytest.mark.parametrize("first", [True, None])
-def test_labels_that_another_component_has_too_are_kept_apart(first):
+def test_labels_shared_with_another_component_are_kept_separate(first):
     nlp = make_task("elmo_entailment", n_updates=5)
     pipe = nlp.get_pipe("elmo_entailment")
     alone = pipe.predict_pair(nlp, "I like ham", "eggs")
@@ -109,14 +109,14 @@ def add(nlp, **settings):
     return nlp.add_pipe("elmo_entailment", config=config)
 
 
-def test_it_cannot_learn_without_labels():
+def test_training_data_without_labels_is_an_error():
     nlp = spacy.blank("en")
     pipe = add(nlp)
     with pytest.raises(ValueError, match="EL194.*labels: none; expected at least 2.*convert-data"):
         pipe.initialize(lambda: make_examples(nlp, [nlp.make_doc("a")]))
 
 
-def test_labels_never_seen_are_errors_in_training_and_mistakes_in_scores(nlp):
+def test_unknown_labels_are_errors_in_training_and_mistakes_in_scores(nlp):
     (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
     example.reference.cats = {"perhaps": 1.0}
     with pytest.raises(ValueError, match="EL198.* yes, no, .*'perhaps'"):
@@ -128,7 +128,7 @@ def test_labels_never_seen_are_errors_in_training_and_mistakes_in_scores(nlp):
 
 
 @pytest.mark.parametrize("cats", [{"yes": 1.0, "no": 1.0}, {"yes": 0.4, "no": 0.45}])
-def test_gold_that_is_no_one_label_is_said(nlp, cats):
+def test_gold_without_exactly_one_label_is_an_error(nlp, cats):
     (example,) = make_examples(nlp, make_gold(nlp, "elmo_entailment", 1))
     example.reference.cats = cats
     for use in (nlp.update, nlp.evaluate):
@@ -160,7 +160,7 @@ def test_a_textcat_learns_from_the_same_docs_if_both_know_their_labels(are_given
     assert set(nlp(examples[0].predicted).cats) == {"yes", "no", "positive", "negative"}
 
 
-def test_docs_that_were_stored_plainly_are_scored(nlp):
+def test_docs_without_user_data_are_scored(nlp):
     examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 6))
     expected = nlp.evaluate(examples)["entailment_acc"]
     predicted = [nlp(eg.predicted) for eg in examples]
@@ -172,7 +172,7 @@ def test_docs_that_were_stored_plainly_are_scored(nlp):
     assert score_entailment(examples)["entailment_acc"] == expected > 0
 
 
-def test_gold_without_pairs_to_predict_is_said(nlp):
+def test_gold_without_pairs_to_predict_is_an_error(nlp):
     (gold,) = make_gold(nlp, "elmo_entailment", 1)
     example = Example(nlp.make_doc(gold.text), gold)
     with pytest.raises(ValueError, match="EL199.*SpanCorpus.*premise"):

@@ -69,7 +69,7 @@ def test_what_was_learned_is_answered(nlp, pipe):
         assert one[1:4] == other[1:4] and one[4:] == pytest.approx(other[4:], abs=1e-5)
 
 
-def test_docs_say_what_was_answered(nlp, pipe):
+def test_docs_keep_their_answers(nlp, pipe):
     question, context, gold = find_learned(nlp, True)
     doc = nlp(pipe.make_pair(nlp, question, context))
     assert [span.text for span in doc.spans["answers"]] == [gold.spans["answers"][0].text]
@@ -115,7 +115,7 @@ def no_answer(nlp):
     return doc
 
 
-def test_gold_outside_of_the_context_is_said(nlp):
+def test_gold_outside_of_the_context_is_an_error(nlp):
     example = make_example(nlp, "eggs ham", "ham")
     doc = example.reference
     doc.spans["answers"] = [doc[0:1]]
@@ -129,7 +129,7 @@ def add(nlp, **settings):
     return nlp.add_pipe("elmo_qa", config={"model": {**QA, "tok2vec": HASHED}, **settings})
 
 
-def test_it_cannot_learn_without_answers():
+def test_training_data_without_answers_is_an_error():
     nlp = spacy.blank("en")
     pipe = add(nlp)
     docs = [nlp.make_doc("a"), pipe.make_pair(nlp, "a", "b"), no_answer(nlp)]
@@ -137,7 +137,7 @@ def test_it_cannot_learn_without_answers():
         pipe.initialize(lambda: make_examples(nlp, docs))
 
 
-def test_it_says_if_all_answers_are_too_long():
+def test_training_data_with_long_answers_only_is_an_error():
     nlp = spacy.blank("en")
     pipe = add(nlp, max_answer=2)
     long = make_example(nlp, "eggs ham Sam green", "ham Sam green")
@@ -145,21 +145,21 @@ def test_it_says_if_all_answers_are_too_long():
         pipe.initialize(lambda: [long])
 
 
-def test_it_says_if_no_answer_cannot_be_learned():
+def test_training_data_without_unanswerable_questions_is_a_warning():
     nlp = spacy.blank("en")
     pipe = add(nlp)
     with pytest.warns(UserWarning, match="WL040.*--negatives"):
         pipe.initialize(lambda: [make_example(nlp, "eggs ham", "ham")])
 
 
-def test_a_pipeline_without_the_component_is_said(nlp, pipe):
+def test_a_pipeline_without_the_component_is_an_error(nlp, pipe):
     with pytest.raises(ValueError, match="EL227.*'elmo_qa'.* no components"):
         pipe.answer(spacy.blank("en"), "a", "b")
     with nlp.select_pipes(disable="elmo_qa"), pytest.raises(ValueError, match="EL227.*runs elmo"):
         pipe.top_answers(nlp, "a", "b")
 
 
-def test_answers_are_those_of_the_component_that_is_asked():
+def test_an_answer_of_another_component_is_an_error():
     nlp = make_task("elmo_qa")
     pipe = nlp.get_pipe("elmo_qa")
     second = nlp.add_pipe("elmo_qa", name="second", config={"model": MODELS["elmo_qa"]})

@@ -70,7 +70,7 @@ def test_given_predicates_are_used(trained):
     assert read(nlp(doc)) == []
 
 
-def test_given_predicates_that_are_not_there_are_said(trained):
+def test_missing_predicates_are_an_error(trained):
     nlp = copy.deepcopy(trained)
     nlp.get_pipe("elmo_srl").predicates = "given"
     with pytest.raises(ValueError, match="EL202.*'Bob eats ham .'.*srl_predicates"):
@@ -78,7 +78,7 @@ def test_given_predicates_that_are_not_there_are_said(trained):
     assert read(nlp("")) == []
 
 
-def test_an_earlier_run_leaves_nothing(trained):
+def test_frames_of_an_earlier_run_are_removed(trained):
     doc = trained(TEXTS[0])
     doc.spans["sc"] = [doc[:1]]
     assert "srl_2" in doc.spans
@@ -89,14 +89,14 @@ def test_an_earlier_run_leaves_nothing(trained):
     assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
 
 
-def test_the_predicate_s_label_is_no_role(nlp):
+def test_the_label_of_the_predicate_is_not_a_role(nlp):
     srl = add_srl(nlp)
     with pytest.raises(ValueError, match="EL193.*elmo_srl"):
         srl.add_label("V")
     assert srl.labels == ()
 
 
-def test_data_without_roles_is_said(nlp):
+def test_training_data_without_roles_is_an_error(nlp):
     add_srl(nlp)
     docs = [make_doc(nlp.vocab, "Bob eats .", {"V": (1, 2)}), make_doc(nlp.vocab, "Bob .")]
     with pytest.raises(ValueError, match="EL194.*'elmo_srl'.*at least 1.*srl_N"):
@@ -116,7 +116,7 @@ def test_it_trains_on_docs_without_frames(trained, texts):
     assert (losses["elmo_srl"] > 0) == any(texts)
 
 
-def test_nothing_is_learned_from_docs_that_are_not_annotated(trained):
+def test_docs_without_annotation_are_not_learned_from(trained):
     nlp = copy.deepcopy(trained)
     docs = [nlp.make_doc("Bob eats ham .")]
     srl = nlp.get_pipe("elmo_srl")

@@ -69,7 +69,7 @@ def test_questions_become_docs(tmp_path):
         assert doc.spans["question"][0].text.endswith("?")
 
 
-def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
+def test_answers_inside_of_tokens_are_counted(tmp_path, caplog):
     wrong_place = {"answer_start": 0, "text": "Athens"}
     path = make_file(
         tmp_path,
@@ -99,7 +99,7 @@ def test_answers_that_are_no_tokens_are_counted(tmp_path, caplog):
         ({"data": ["x"]}, "no 'paragraphs'"),
     ],
 )
-def test_other_formats_are_said(tmp_path, data, problem):
+def test_other_formats_are_errors(tmp_path, data, problem):
     with pytest.raises(ValueError, match=f"EL223.*{problem}"):
         read(write(tmp_path, data))
 
@@ -161,7 +161,7 @@ def test_parts_have_whole_articles_and_all_of_them(tmp_path):
 
 
 @pytest.mark.parametrize("parts", ["8,1", "8,1,x", "-1,1,1", "0,0,0", "", "nan,1,1", "inf,1,1"])
-def test_wrong_shares_are_said(tmp_path, parts):
+def test_impossible_shares_are_errors(tmp_path, parts):
     with pytest.raises(ValueError, match="EL191.*'8,1,1'"):
         read(make_articles(tmp_path), part="dev", parts=parts)
 

@@ -119,7 +119,7 @@ def test_brackets_are_read(cells, expected):
         ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
     ],
 )
-def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
+def test_other_lines_are_errors(tmp_path, name, text, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, name, text)
 

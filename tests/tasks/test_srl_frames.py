@@ -40,7 +40,7 @@ def test_frames_survive_docbin_and_bytes(vocab, frames):
         assert [s.start for s in other.spans["srl_predicates"]] == [f["V"][0] for f in frames]
 
 
-def test_frames_that_were_there_go_and_other_groups_stay(vocab):
+def test_writing_frames_replaces_frames_only(vocab):
     doc = make_doc(vocab, TEXT, *FRAMES)
     doc.spans["srl_x"] = doc.spans["sc"] = doc.spans["srl_01"] = [doc[:2]]
     write_frames(doc, read_frames(doc)[1:])
@@ -135,7 +135,7 @@ def test_all_arguments_of_a_missed_predicate_are_missed():
     assert sorted(scores["srl_per_type"]) == ["A0", "A1"]
 
 
-def test_all_arguments_of_a_predicate_that_is_none_are_excess():
+def test_all_arguments_of_a_wrong_predicate_are_excess():
     """Ours: the script leaves them out."""
     gold, predicted = make(["V:4 A0:3"]), make(["V:1 A0:0 A1:2", "V:4 A0:3"])
     scores = score_frames([Example(predicted, gold)])

@@ -85,7 +85,7 @@ def predict(model, docs, places):
     return model.predict((docs, lambda _: places))
 
 
-def test_a_tok2vec_need_not_say_how_wide_it_is():
+def test_a_tok2vec_need_not_declare_its_width():
     def forward(model, docs, is_train):
         return [model.ops.alloc2f(len(doc), 5) for doc in docs], lambda d_rows: docs
 
@@ -189,14 +189,14 @@ def test_tags_are_bio_and_read_back(vocab):
     ]  # fmt: skip
 
 
-def test_unknown_roles_are_told_and_left_out(vocab):
+def test_unknown_roles_are_a_warning(vocab):
     gold = make_gold(vocab, 4, (1, 2), A0=(0, 1), A9=(2, 4))
     with pytest.warns(UserWarning, match="WL034.*'A9'"):
         tags = make_tags(Clause(0, 0, 4, (1, 2)), gold, NUMBERS)
     assert tags.tolist() == [3, 1, UNKNOWN, UNKNOWN]
 
 
-def test_arguments_beyond_the_clause_are_told_and_left_out(vocab):
+def test_arguments_outside_of_the_clause_are_a_warning(vocab):
     gold = make_gold(vocab, 9, (3, 4), A0=(0, 3), A1=(6, 9))
     with pytest.warns(UserWarning, match="WL034"):
         tags = make_tags(Clause(0, 2, 6, (3, 4)), gold, NUMBERS)
@@ -212,7 +212,7 @@ def test_arguments_beyond_the_clause_are_told_and_left_out(vocab):
     ],
     ids=["the longest", "over the predicate", "over the predicate and the other"],
 )
-def test_overlapping_arguments_are_told_and_resolved(vocab, arguments, kept):
+def test_overlapping_arguments_are_a_warning(vocab, arguments, kept):
     examples = make_examples([make_doc(vocab, "a b c d e f g", {"V": (1, 2), **arguments})])
     with pytest.warns(UserWarning, match="WL034"):
         (frame,) = find_gold(examples[0]).frames
@@ -236,7 +236,7 @@ def test_gold_is_in_the_tokens_of_the_predicted_doc(vocab):
     assert [(s.start, s.end, s.label_) for s in frame.arguments] == [(0, 1, "A0"), (3, 8, "A1")]
 
 
-def test_arguments_inside_of_tokens_are_told_and_not_learned(vocab):
+def test_arguments_inside_of_tokens_are_a_warning(vocab):
     roles = {"V": (1, 2), "A0": (2, 3), "A1": (3, 5), "A2": (0, 1)}
     words = ["Ann", "likes", "Bob", "'s", "book"]
     doc = Doc(vocab, words=words, spaces=[True, True, False, True, False])
@@ -277,7 +277,7 @@ def decode_by_trying(scores, clause, fixed):
 @pytest.mark.parametrize(
     "n_tokens, predicate", [(1, (0, 1)), (4, (1, 3)), (4, (3, 4)), (5, (0, 2))]
 )
-def test_it_is_the_best_of_all(n_tokens, predicate, fixed):
+def test_decoding_finds_the_best_tags(n_tokens, predicate, fixed):
     rng = np.random.default_rng(n_tokens)
     clauses = [Clause(0, 2, 2 + n_tokens, (predicate[0] + 2, predicate[1] + 2))] * 5
     scores = [3 * rng.standard_normal((n_tokens, N_TAGS)).astype("float32") for _ in clauses]

@@ -101,7 +101,7 @@ def test_a_space_of_another_kind_is_part_of_a_word(tmp_path):
         assert doc.ents[0].start == 2
 
 
-def test_numbers_in_place_of_words_are_refused(tmp_path):
+def test_numbers_instead_of_words_are_an_error(tmp_path):
     counted = "1\tRome\tB-LOC\n2\twins\tO\n\n1\tHi\tO\n"
     with pytest.raises(ValueError, match="EL197.*Line 1 .*the first column counts the words"):
         read(tmp_path, "conll2003", counted)
@@ -201,13 +201,13 @@ def test_labelled_lines_are_read(tmp_path):
         ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
     ],
 )
-def test_what_is_no_such_line_is_said(tmp_path, name, text, problem):
+def test_other_lines_are_errors(tmp_path, name, text, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, name, text)
 
 
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))
-def test_empty_files_hold_no_docs(tmp_path, name):
+def test_empty_files_have_no_docs(tmp_path, name):
     assert read(tmp_path, name, "\n \n") == []
 
 
@@ -246,7 +246,7 @@ def test_the_command_writes_docs(tmp_path):
         (["litbank_entities", "{}", "y", "--key"], "Option '--key' requires an argument"),
     ],
 )
-def test_mistakes_of_the_command_are_said(tmp_path, arguments, problem):
+def test_mistakes_on_the_command_line_are_errors(tmp_path, arguments, problem):
     path = tmp_path / "x.txt"
     path.write_text("")
     printed = run(*(a.format(path) for a in arguments), exit_code=2)

@@ -118,7 +118,7 @@ def test_docs_stay_whole(nlp, tmp_path, gold_preproc):
         assert [each.spans[name][0].text for name in NAMES] == ["Sam eats.", "Ham!"]
 
 
-def test_spans_inside_of_tokens_are_said(nlp):
+def test_spans_inside_of_tokens_are_an_error(nlp):
     reference = Doc(nlp.vocab, words=["green", "eggs"], spaces=[False, False])
     reference.spans["x"] = [Span(reference, 0, 1)]
     with pytest.raises(ValueError, match="EL196.*'green'"):
