@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.senses import inventory as wordnet
+from spacy_elmo.senses import wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
 from spacy_elmo.senses.inventory import Inventory, map_pos
 from spacy_elmo.senses.sense_model import Centroids, SenseModel, Sums, no_sense_of
