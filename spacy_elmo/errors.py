@@ -412,10 +412,6 @@ class Errors(metaclass=ErrorsWithCodes):
     # Several rooms
     EL017 = "{key} = {value!r} is not possible, only: {known}."
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
-    EL041 = (
-        "No token of the {split} docs has '{attr}', so there is nothing to learn. Give docs "
-        "that are annotated, or name another attribute, such as tag_ or pos_."
-    )
     EL053 = "There is no token '{word}' in '{text}'. Give a word as it is written there."
     EL060 = "There is no preset '{preset}', only: {presets}."
     EL061 = (

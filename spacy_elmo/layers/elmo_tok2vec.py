@@ -1,5 +1,5 @@
-"""`elmo_tok2vec`: ELMo before an encoder, behind it, or both; word features that are dropped by
-chance, and static vectors, beside it."""
+"""Parts of `ElmoTok2Vec` around ELMo: word features that are dropped by chance, static vectors, an
+encoder."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -24,57 +24,20 @@ Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
 # Attribute of a listener with its mix: "input" or "output".
 PLACE = "place"
 # In a model without an encoder, the layer whose vectors skip the encoder of the task.
-_SKIP = "past"
+SKIP = "past"
 # Attribute of word dropout: hashes of the words that it was trained on, sorted.
 _SEEN = "seen"
-
-
-def elmo_tok2vec(
-    *,
-    embed: Optional[Tok2VecModel],
-    encode: Optional[Model[List[Floats2d], List[Floats2d]]],
-    input: Optional[Tok2VecModel],
-    output: Optional[Tok2VecModel],
-    word_dropout: float = 0.0,
-    vectors: Optional[Tok2VecModel] = None,
-) -> Tok2VecModel:
-    """Join word features, static vectors, ELMo and an encoder. See `build_elmo_tok2vec_v2`."""
-    for place, listener in (("input", input), ("output", output)):
-        if listener is not None:
-            listener.attrs[PLACE] = place
-    if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
-        expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
-        raise ValueError(
-            Errors.EL015.format(key="word_dropout", value=word_dropout, expected=expected)
-        )
-    if embed is not None and word_dropout:
-        embed = drop_words(embed, word_dropout)
-    # Not for static vectors, which also exist for words that were never trained on.
-    sources = [source for source in (embed, vectors, input) if source is not None]
-    if not sources:
-        raise ValueError(Errors.EL005)
-    if encode is not None:
-        encoded = _encode(_join(*sources), encode, has_features_alone=sources == [embed])
-    else:
-        hidden = [_hide_target(source) for source in (embed, vectors) if source is not None]
-        encoded = _join(*hidden, *([] if input is None else [input]))
-    if output is not None:
-        encoded = _join(encoded, output)
-        if encode is None:
-            encoded.set_ref(_SKIP, output)
-    # A block that is returned as it is keeps its own forward.
-    is_new = all(encoded is not block for block in (embed, vectors, input))
-    return in_parts(encoded) if is_new else encoded
 
 
 def get_skip_width(tok2vec: Tok2VecModel) -> int:
     """tok2vec (Tok2VecModel): any, initialized. RETURNS (int): how many of its last numbers skip
     the encoder of the task: those of `output` without `encode`."""
-    skip = tok2vec.maybe_get_ref(_SKIP) if isinstance(tok2vec, Model) else None
+    skip = tok2vec.maybe_get_ref(SKIP) if isinstance(tok2vec, Model) else None
     return 0 if skip is None else skip.get_dim("nO")
 
 
-def _join(*sources: Tok2VecModel) -> Tok2VecModel:
+def join(*sources: Tok2VecModel) -> Tok2VecModel:
+    """Concatenate the rows of models, at least one."""
     if len(sources) == 1:
         return sources[0]
     joined: Tok2VecModel = concatenate(*sources)
@@ -84,12 +47,10 @@ def _join(*sources: Tok2VecModel) -> Tok2VecModel:
     return joined
 
 
-def _encode(
-    read: Tok2VecModel,
-    encode: Model[List[Floats2d], List[Floats2d]],
-    *,
-    has_features_alone: bool,
+def encode_rows(
+    read: Tok2VecModel, encode: Model[List[Floats2d], List[Floats2d]], *, has_features_alone: bool
 ) -> Tok2VecModel:
+    """Put an encoder behind `read`, with a map between them if they differ in width."""
     width = encode.get_dim("nO")
     # spaCy's encoders read as many numbers as they write, and so do its word features.
     between: List[Model] = (
@@ -100,7 +61,7 @@ def _encode(
     return encoded
 
 
-def _hide_target(embed: Tok2VecModel) -> Tok2VecModel:
+def hide_target(embed: Tok2VecModel) -> Tok2VecModel:
     """Initialize spaCy's embedding layers without the task's target, which they would take for
     their own."""
     dims = {"nO": embed.maybe_get_dim("nO")}

@@ -6,7 +6,6 @@ from typing import (
     Callable,
     List,
     Literal,
-    NamedTuple,
     Optional,
     Sequence,
     Sized,
@@ -356,18 +355,11 @@ def mixed_layers_forward(
 N_VALUES = 1 << 16
 
 
-class RoundedRate(NamedTuple):
-    """A dropout rate as a number of random values. n_dropped (int): how many of `N_VALUES` are
-    dropped, not all of them. scale (float): factor of the others, which keeps the mean."""
-
-    n_dropped: int
-    scale: float
-
-
-def round_rate(rate: float) -> RoundedRate:
-    """rate (float): probability in [0, 1). RETURNS (RoundedRate): rounded to a 65,536th."""
+def round_rate(rate: float) -> Tuple[int, float]:
+    """rate (float): probability in [0, 1). RETURNS (Tuple[int, float]): how many of `N_VALUES` are
+    dropped, not all of them; the factor of the others, which keeps the mean."""
     n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
-    return RoundedRate(n_dropped, N_VALUES / (N_VALUES - n_dropped))
+    return n_dropped, N_VALUES / (N_VALUES - n_dropped)
 
 
 def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:

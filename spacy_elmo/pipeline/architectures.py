@@ -15,7 +15,17 @@ from ..checkpoints.loaders import build_bundled_loader_v1
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..layers.elmo_layers import LayersSettings, elmo_layers
-from ..layers.elmo_tok2vec import Tok2VecModel, elmo_tok2vec, static_vectors
+from ..layers.elmo_tok2vec import (
+    PLACE,
+    SKIP,
+    Tok2VecModel,
+    drop_words,
+    encode_rows,
+    hide_target,
+    in_parts,
+    join,
+    static_vectors,
+)
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
@@ -149,14 +159,29 @@ def build_elmo_tok2vec_v2(
     RAISES (ValueError): EL005 if nothing comes in, EL015 for a `word_dropout` out of range or
         without `embed`.
     """
-    return elmo_tok2vec(
-        embed=embed,
-        encode=encode,
-        input=input,
-        output=output,
-        word_dropout=word_dropout,
-        vectors=vectors,
-    )
+    for place, listener in (("input", input), ("output", output)):
+        if listener is not None:
+            listener.attrs[PLACE] = place
+    if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
+        expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
+        raise ValueError(
+            Errors.EL015.format(key="word_dropout", value=word_dropout, expected=expected)
+        )
+    if embed is not None and word_dropout:
+        embed = drop_words(embed, word_dropout)
+    sources = [source for source in (embed, vectors, input) if source is not None]
+    if not sources:
+        raise ValueError(Errors.EL005)
+    if encode is not None:
+        encoded = encode_rows(join(*sources), encode, has_features_alone=sources == [embed])
+    else:
+        encoded = join(*(s if s is input else hide_target(s) for s in sources))
+    if output is not None:
+        encoded = join(encoded, output)
+        if encode is None:
+            encoded.set_ref(SKIP, output)
+    # A block that is returned as it is keeps its own forward.
+    return encoded if any(encoded is source for source in sources) else in_parts(encoded)
 
 
 def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
