@@ -250,7 +250,7 @@ def set_log_level(is_quiet: bool) -> None:
 
 
 def _is_out_of_memory(err: BaseException) -> bool:
-    # torch has a class of its own for the memory of a GPU alone.
+    # torch raises a RuntimeError for the memory of a CPU.
     return isinstance(err, MemoryError) or bool(re.search("allocate|out of memory", str(err)))
 
 

@@ -124,7 +124,7 @@ class _Texts:
         from ..text.corpus import read_sequences
 
         def read() -> Iterator[List[str]]:
-            # Opened when it is read, since a process can have only some hundred open files.
+            # Opened when it is read: a process can have few open files.
             yield from read_sequences(str(path), self._make_cutter)
 
         return Source(show_path(path.resolve()), read(), digest_file(path))

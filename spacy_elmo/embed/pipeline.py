@@ -1,9 +1,8 @@
 """Settings of a job, and the pipeline that computes its vectors."""
 
 import os
-import re
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from spacy.language import Language
 from spacy.pipeline import Sentencizer
@@ -25,8 +24,6 @@ DTYPES = ("float16", "float32")
 # Formats of shards, and the endings of their names.
 FORMATS = {"parquet": ".parquet", "arrow": ".arrow", "spacy": ".spacy"}
 MIX = "mix"
-# Also below 0: the error for layers that do not exist names those that do.
-_NUMBER = re.compile("0|-?[1-9][0-9]*")
 _SENTENCES = {"doc.sents", "token.is_sent_start"}
 
 
@@ -63,17 +60,13 @@ class EmbedSettings:
     batch_chars: int = 50_000
 
     def check(self) -> None:
-        """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values,
-        EL249 for layers that are not names, or named twice, EL161 and EL089 for a language without
-        a pipeline; as `find_tokenizer`."""
+        """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values, EL161
+        and EL089 for a language without a pipeline; as `find_tokenizer`."""
         require_known("--unit", self.unit, UNITS)
         require_known("--dtype", self.dtype, DTYPES)
         require_known("--format", self.format, tuple(FORMATS))
         require_least("shard_chars", self.shard_chars, 1)
         require_least("batch_chars", self.batch_chars, 1)
-        are_names = all(name == MIX or _NUMBER.fullmatch(name) for name in self.layers)
-        if not self.layers or not are_names or len({*self.layers}) < len(self.layers):
-            raise self._make_layer_error("that of the top LSTM layer")
         if not self.pipeline:
             make_tokenizer(*self.find_tokenizer())
 
@@ -83,14 +76,6 @@ class EmbedSettings:
         `read_settings`."""
         return find_tokenizer(self.weights, self.lang)
 
-    def check_layers(self, n_layers: int) -> None:
-        """n_layers (int): of the biLM. RAISES (ValueError): EL249 for a layer that it lacks."""
-        if not all(0 <= number < n_layers for number in self.numbers):
-            raise self._make_layer_error(str(n_layers - 1))
-
-    def _make_layer_error(self, top: str) -> ValueError:
-        return ValueError(Errors.EL249.format(value=",".join(self.layers), top=top))
-
     def resolve(self) -> "EmbedSettings":
         """RETURNS (EmbedSettings): The same, with the language, and the absolute paths of folders:
         other processes have another working directory. RAISES (ValueError): as
@@ -98,11 +83,6 @@ class EmbedSettings:
         lang = self.lang if self.pipeline else self.find_tokenizer()[0]
         pipeline = self.pipeline if is_package(self.pipeline) else _resolve(self.pipeline)
         return replace(self, lang=lang, pipeline=pipeline, weights=_resolve(self.weights))
-
-    @property
-    def numbers(self) -> Tuple[int, ...]:
-        """RETURNS (Tuple[int, ...]): Layers by number, without the mix."""
-        return tuple(int(name) for name in self.layers if name != MIX)
 
 
 def _resolve(name: str) -> str:
@@ -132,29 +112,25 @@ class EmbedPipeline(NamedTuple):
         }
 
     def describe(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): What makes the vectors, in JSON's types: hash of the biLM's
-        weights, digests of the mix, the config, the tokenizer, other components and static
+        """RETURNS (Dict[str, Any]): What decides the vectors, in JSON's types: hash of the biLM's
+        weights, names of components, and a digest of config, mix, tokenizer, components and static
         vectors."""
-        model = self.elmo.model
-        return {
-            "biLM": get_embedder(model).hash_weights().hex(),
-            "mix": digest(model.layers[1].to_bytes()),
-            "config": digest(self.nlp.config.to_str().encode("utf-8", "surrogatepass")),
-            "components": list(self.nlp.pipe_names),
-            "parts": {name: digest(content) for name, content in self._list_parts()},
-            "widths": self.widths,
-        }
-
-    def _list_parts(self) -> Iterator[Tuple[str, bytes]]:
-        """YIELDS (Tuple[str, bytes]): Name and content of tokenizer, components and vectors."""
-        for name, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
+        contents = [self.nlp.config.to_str().encode("utf-8", "surrogatepass")]
+        contents.append(self.elmo.model.layers[1].to_bytes())
+        for _, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
             if isinstance(pipe, Sentencizer):
                 # It saves a set, whose order is another one in each process.
-                yield name, f"{sorted(pipe.punct_chars)} {pipe.overwrite}".encode()
+                contents.append(f"{sorted(pipe.punct_chars)} {pipe.overwrite}".encode())
             elif pipe is not self.elmo and hasattr(pipe, "to_bytes"):
-                yield name, pipe.to_bytes(exclude=["vocab"])
+                contents.append(pipe.to_bytes(exclude=["vocab"]))
         if self.nlp.vocab.vectors.size:
-            yield "vectors", self.nlp.vocab.vectors.to_bytes()
+            contents.append(self.nlp.vocab.vectors.to_bytes())
+        return {
+            "biLM": get_embedder(self.elmo.model).hash_weights().hex(),
+            "components": list(self.nlp.pipe_names),
+            "digest": digest(b"\0".join(contents)),
+            "widths": self.widths,
+        }
 
 
 def load_embed_pipeline(settings: EmbedSettings) -> EmbedPipeline:
@@ -176,8 +152,11 @@ def load_embed_pipeline(settings: EmbedSettings) -> EmbedPipeline:
         new.load(source)
     elmo = _find_elmo(nlp, settings)
     get_embedder(elmo.model).ensure_ready()
-    settings.check_layers(elmo.n_layers)
-    elmo.store_layers = bool(settings.numbers)
+    known = [MIX, *map(str, range(elmo.n_layers))]
+    if not settings.layers or sorted({*settings.layers} & {*known}) != sorted(settings.layers):
+        value = ",".join(settings.layers)
+        raise ValueError(Errors.EL249.format(value=value, top=elmo.n_layers - 1))
+    elmo.store_layers = settings.layers != (MIX,)
     last = i = nlp.pipe_names.index(elmo.name)
     if settings.unit != "documents":
         setters = [n for n in nlp.pipe_names if _SENTENCES & {*nlp.get_pipe_meta(n).assigns}]

@@ -129,7 +129,7 @@ def test_configs_have_language_and_tokenizer_of_the_weights(tmp_path):
         run("elmo", "init-config", config, "-F", "--weights", weights, *options)
         return spacy.util.load_config(config)["nlp"]
 
-    # That of Korean would need MeCab.
+    # The default tokenizer of Korean needs MeCab.
     by_space = {"@tokenizers": "spacy.Tokenizer.v1"}
     for option in ((), ("--pretraining",)):
         nlp = write(*option, lang="ko", tokenizer=by_space)
