@@ -42,7 +42,7 @@ Output of `python -m spacy elmo init-config --preset NAME`, here for a tagger. C
 _ERRORS = """# Errors and warnings
 
 All messages by code. Names in braces are replaced by values. Warnings are Python's `UserWarning`,
-or lines of the logger `spacy_elmo`. Those of the HTTP server are in `projects/serve/README.md`."""
+or lines of the logger `spacy_elmo`. The server's codes are in `projects/serve/README.md`."""
 
 
 def make_config_page() -> str:
