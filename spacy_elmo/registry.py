@@ -16,7 +16,8 @@ models = catalogue.create("spacy_elmo", "models", entry_points=True)
 softmaxes = catalogue.create("spacy_elmo", "softmaxes", entry_points=True)
 
 # Group "spacy_elmo_teachers": callables `(context, **settings) -> Teacher` as in
-# `spacy_elmo.pretraining.teachers`, by the kind that a config gives.
+# `spacy_elmo.pretraining.teachers`, by the kind that a config gives; `Teacher` is in
+# `spacy_elmo.language_model.objective`.
 teachers = catalogue.create("spacy_elmo", "teachers", entry_points=True)
 
 # Group "spacy_elmo_corpus_readers": callables `(path, offset) -> Iterator[(text, offset)]`
