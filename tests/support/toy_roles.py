@@ -7,16 +7,15 @@ from spacy.training import Example
 
 from spacy_elmo.tasks.srl.frames import Frame, read_frames, write_frames
 
-# A plain tok2vec, and ELMo's.
-PLAIN = {
+HASHED = {
     "@architectures": "spacy.HashEmbedCNN.v2",
     "width": 16,
     "depth": 1,
-    "embed_size": 200,
-    "pretrained_vectors": None,
+    "embed_size": 100,
     "window_size": 1,
     "maxout_pieces": 2,
     "subword_features": False,
+    "pretrained_vectors": None,
 }
 LISTENER = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
@@ -26,7 +25,7 @@ LISTENER = {
 }
 
 
-def add_srl(nlp, tok2vec=PLAIN, *, width=16, depth=2, model=None, **settings):
+def add_srl(nlp, tok2vec=HASHED, *, width=16, depth=2, model=None, **settings):
     model = {
         "@architectures": "spacy-elmo.SRLTagger.v1",
         "tok2vec": tok2vec,

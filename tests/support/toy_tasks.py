@@ -15,7 +15,7 @@ from spacy_elmo.tasks.shared.corpora import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
 from .helpers import SHAPE, make_nlp
-from .toy_roles import make_corpus, read
+from .toy_roles import HASHED, make_corpus, read
 
 LISTENER = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
@@ -29,16 +29,6 @@ ENCODED = {
     "@architectures": "spacy-elmo.ElmoTok2Vec.v2",
     "input": LISTENER,
     "encode": {"@architectures": "spacy-elmo.BiLSTMEncoder.v1", "width": 12},
-}
-HASHED = {
-    "@architectures": "spacy.HashEmbedCNN.v2",
-    "width": 16,
-    "depth": 1,
-    "embed_size": 100,
-    "window_size": 1,
-    "maxout_pieces": 2,
-    "subword_features": False,
-    "pretrained_vectors": None,
 }
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v2", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
@@ -160,7 +150,7 @@ def _spaces(doc):
     return [bool(token.whitespace_) for token in doc]
 
 
-def encode_past(module, X):
+def encode_skip(module, X):
     """What `EncoderWithPast` makes of one sequence."""
     n_read = X.shape[1] - module.skip_width
     return torch.cat([module.lstm.layers[0](X[:, :n_read])[0], X[:, n_read:]], 1)

@@ -12,7 +12,7 @@ from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
 from spacy_elmo.tasks.entailment.esim import ESIM
 from spacy_elmo.tasks.shared.text_pairs import make_pair
 
-from ..support.toy_tasks import HASHED, encode_past, make_examples, make_gold, make_task
+from ..support.toy_tasks import HASHED, encode_skip, make_examples, make_gold, make_task
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def oracle(module, a, b, matches):
     if module.match is not None:
         known = [module.match.weight[own] for own in matches]
         a, b = (torch.cat([M, X], 1) for M, X in zip(known, (a, b)))
-    a, b = encode_past(module.encode, a), encode_past(module.encode, b)
+    a, b = encode_skip(module.encode, a), encode_skip(module.encode, b)
     scores = a @ b.T
     others = torch.softmax(scores, 1) @ b, torch.softmax(scores.T, 1) @ a
     pooled = []

@@ -9,8 +9,8 @@ from spacy.training import Example
 
 from ..support.helpers import make_nlp
 from ..support.toy_roles import (
+    HASHED,
     LISTENER,
-    PLAIN,
     add_srl,
     make_corpus,
     make_doc,
@@ -31,7 +31,7 @@ def make_trained(tok2vec, n_updates=60):
 
 @pytest.fixture(scope="module")
 def trained():
-    return make_trained(PLAIN)
+    return make_trained(HASHED)
 
 
 @pytest.fixture

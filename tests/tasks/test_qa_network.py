@@ -13,7 +13,7 @@ from spacy_elmo.tasks.qa.network import (
     rank_spans,
 )
 
-from ..support.toy_tasks import encode_past
+from ..support.toy_tasks import encode_skip
 
 WINDOWS = [(2, 7), (5, 10), (8, 11)]
 MOST = 3
@@ -37,7 +37,7 @@ def oracle(module, Q, C, matches=()):
         M = module.match.weight[list(matches)]
         Q, C = torch.cat([M[: len(Q)], Q], 1), torch.cat([M[len(Q) :], C], 1)
         more = [M[-len(C) :]]
-    Q, C = encode_past(module.encode, Q), encode_past(module.encode, C)
+    Q, C = encode_skip(module.encode, Q), encode_skip(module.encode, C)
     S = similarity(module.attend.similarity, C, Q)
     of_q = torch.softmax(S, 1) @ Q
     of_c = torch.softmax(S.max(1).values, 0) @ C

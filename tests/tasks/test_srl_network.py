@@ -23,7 +23,7 @@ from spacy_elmo.tasks.srl.tags import (
 )
 
 from ..support.helpers import assert_close
-from ..support.toy_roles import PLAIN, make_doc, make_examples, make_frame
+from ..support.toy_roles import HASHED, make_doc, make_examples, make_frame
 
 VOCAB = spacy.blank("en").vocab
 
@@ -67,7 +67,7 @@ def make_docs(texts=SENTENCES):
 def make_model(seed=0, **settings):
     fix_random_seed(seed)
     settings = {"width": 6, "depth": 3, "dropout": 0.0, **settings}
-    tok2vec = spacy.registry.resolve({"model": PLAIN})["model"]
+    tok2vec = spacy.registry.resolve({"model": HASHED})["model"]
     model = build_srl_tagger_v1(tok2vec, **settings)
     model.initialize(X=make_docs(), Y=np.zeros((1, N_TAGS), "float32"))
     output = model.layers[3]

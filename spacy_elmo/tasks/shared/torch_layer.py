@@ -200,11 +200,7 @@ def _serialize(module: SizedModule) -> bytes:
 
 def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> SizedModule:
     message = unpack(data, _SOURCE)
-    widths = message.get("widths") if isinstance(message, dict) else None
-    if not isinstance(widths, list) or [type(width) for width in widths] != [int, int]:
-        error = "they hold no weights of a torch layer"
-        raise ValueError(Errors.EL116.format(source=_SOURCE, error=error))
-    state = parse_tensors(message["state"], _SOURCE)
+    widths, state = message["widths"], parse_tensors(message["state"], _SOURCE)
     if state:
         # Compare shapes before memory is allocated.
         with torch.device("meta"):
