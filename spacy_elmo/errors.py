@@ -72,7 +72,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "give the folder of the model."
     )
     # Files and text
-    EL012 = "{key} = {value} is too small, expected at least {least}."
+    EL012 = "{key} = {value!r} is not possible, expected {expected}."
     EL080 = "There is no text in '{path}'. Give a file, a folder or a glob of files: {known}."
     EL081 = "The format of '{path}' is not known, only: {known}, each also as .gz, .xz or .zst."
     EL089 = (
@@ -267,7 +267,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "The model of the component has no weights. Train it with `nlp.initialize(...)`, or load a "
         "trained pipeline with `spacy.load(...)`."
     )
-    EL191 = "{key} = {value} is not possible, expected {expected}."
     EL193 = "{label!r} cannot be a label of the component '{name}': {problem}. Rename it."
     EL194 = (
         "The component '{name}' cannot learn from its training data ({problem}). It needs {needed}."
@@ -410,7 +409,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "path where you may write. Then start the same command again."
     )
     # Several rooms
-    EL017 = "{key} = {value!r} is not possible, only: {known}."
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
     EL053 = "There is no token '{word}' in '{text}'. Give a word as it is written there."
     EL060 = "There is no preset '{preset}', only: {presets}."

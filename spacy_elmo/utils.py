@@ -38,26 +38,28 @@ _CONFIGS = Path(str(package_files("spacy_elmo"))) / "configs"
 def require_least(key: str, value: float, least: float) -> None:
     """RAISES (ValueError): EL012 if the value of a setting is less than `least`."""
     if value < least:
-        raise ValueError(Errors.EL012.format(key=key, value=value, least=least))
+        raise ValueError(Errors.EL012.format(key=key, value=value, expected=f"at least {least}"))
 
 
 def require_valid(is_valid: bool, key: str, value: object, expected: str) -> None:
-    """Check a setting. expected (str): a clause for the message. RAISES (ValueError): EL191."""
+    """Check a setting. expected (str): a clause for the message. RAISES (ValueError): EL012."""
     if not is_valid:
-        raise ValueError(Errors.EL191.format(key=key, value=value, expected=expected))
+        raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
 
 
 def require_layer(layer: int, n_layers: int) -> None:
-    """RAISES (ValueError): EL017 unless -n_layers <= layer < n_layers."""
+    """RAISES (ValueError): EL012 unless -n_layers <= layer < n_layers."""
     if not -n_layers <= layer < n_layers:
         known = ", ".join(str(i) for i in range(-1, n_layers))
-        raise ValueError(Errors.EL017.format(key="layer", value=layer, known=known))
+        expected = f"one of: {known}"
+        raise ValueError(Errors.EL012.format(key="layer", value=layer, expected=expected))
 
 
 def require_known(key: str, value: str, known: Sequence[str]) -> None:
-    """RAISES (ValueError): EL017 if the value of a setting is not one of `known`."""
+    """RAISES (ValueError): EL012 if the value of a setting is not one of `known`."""
     if value not in known:
-        raise ValueError(Errors.EL017.format(key=key, value=value, known=", ".join(known)))
+        expected = f"one of: {', '.join(known)}"
+        raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
 
 
 # Untrusted values and names in messages: short, on one line, printable

@@ -60,7 +60,7 @@ class EmbedSettings:
     batch_chars: int = 50_000
 
     def check(self) -> None:
-        """RAISES (ValueError): EL012 for a number that is too small, EL017 for other values, EL161
+        """RAISES (ValueError): EL012 for impossible values, EL161
         and EL089 for a language without a pipeline; as `find_tokenizer`."""
         require_known("--unit", self.unit, UNITS)
         require_known("--dtype", self.dtype, DTYPES)

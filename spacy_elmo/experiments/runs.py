@@ -142,8 +142,8 @@ def run_all(
         read_docs(path)
     for run in runs:
         if not 0 <= run.seed < 2**32:
-            known = f"0 to {2**32 - 1}"
-            raise ValueError(Errors.EL017.format(key="seed", value=run.seed, known=known))
+            expected = f"an integer from 0 to {2**32 - 1}"
+            raise ValueError(Errors.EL012.format(key="seed", value=run.seed, expected=expected))
     described = settings.describe()
     configs = [make_run_config(run, settings) for run in runs]
     output.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def choose_variants(suite: str, depth: int) -> List[Variant]:
     suite (str): one of `SUITES`.
     depth (int): LSTM layers of the biLM.
     RETURNS (List[Variant]): the one without ELMo first.
-    RAISES (ValueError): EL017 for an unknown suite.
+    RAISES (ValueError): EL012 for an unknown suite.
     """
     require_known("suite", suite, SUITES)
     plain = Variant("plain", "without ELMo", (), {})

@@ -235,6 +235,6 @@ def build_activation_cache_v1(
     megabytes (int): most that is kept of a biLM.
     dtype (str): "float32", or "float16": half the space, and layers rounded to 11 bits.
     RETURNS (ActivationCache): the cache.
-    RAISES (ValueError): EL012 for a negative size, EL017 for another type.
+    RAISES (ValueError): EL012 for a negative size or another type.
     """
     return ActivationCache(None if path is None else Path(path), megabytes, dtype)

@@ -42,7 +42,7 @@ class Embedder(nn.Module):
         "fp16" or "int8".
     n_threads (int): used at a time on a CPU; 0 for as many as torch uses, and one in a
         child process.
-    RAISES (ValueError): EL012 if a number is out of its range, EL017 for another
+    RAISES (ValueError): EL012 if a number is out of its range, or for another
         precision. A precision that the device lacks raises EL016 at
         the first use.
     """
@@ -187,7 +187,7 @@ class Embedder(nn.Module):
         sentences (Sequence[Sequence[str]]): words of each sentence.
         layer (int): from 0, the word layer, or from the top, -1.
         RETURNS (List[NDArray]): for each sentence float32, shape (n_tokens, width).
-        RAISES (ValueError): as `embed`, EL017 if there is no such layer.
+        RAISES (ValueError): as `embed`, EL012 if there is no such layer.
         EXAMPLE:
             >>> from spacy_elmo import load_embedder
             >>> load_embedder().embed_layer([["green", "eggs"]], 0)[0].shape

@@ -95,7 +95,7 @@ def build_elmo_v2(
         such as those of `nlp.pipe(n_process=2)`.
     RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
         `output = "all"`, n_layers times as wide.
-    RAISES (ValueError): EL010 to EL017 for a value out of range.
+    RAISES (ValueError): EL010 to EL012 for a value out of range.
     """
     return _make_elmo(locals(), MIX_LEARN_RATE_FACTOR)
 

@@ -213,7 +213,7 @@ class SearchIndex:
         tokenizer (Optional[Dict[str, Any]]): block of a tokenizer, noted; None for spaCy's rules.
         RETURNS (SearchIndex): the index, which is written by the first `add`.
         RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
-            damaged, EL141 if the folder has other files, EL017 for a layer, weighting, backend or
+            damaged, EL141 if the folder has other files, EL012 for a layer, weighting, backend or
             language that is not possible, EL038 if there is no faiss.
         """
         n_layers = embedder.bilm.config.n_layers
@@ -222,8 +222,8 @@ class SearchIndex:
         require_known("backend", backend, BACKENDS)
         require_backend(backend)
         if not _LANG.fullmatch(lang):
-            known = "letters, digits, - and _, such as en"
-            raise ValueError(Errors.EL017.format(key="lang", value=lang, known=known))
+            expected = "letters, digits, - and _, such as en"
+            raise ValueError(Errors.EL012.format(key="lang", value=lang, expected=expected))
         # A name stays one: where its package lies may change.
         path = weights if not weights or find_name(weights) else str(Path(weights).resolve())
         block = TOKENIZER if tokenizer is None else tokenizer

@@ -55,7 +55,7 @@ def build_textcat_bcn_v1(
     nO (Optional[int]): number of labels; null to have the component set it.
     RETURNS (Model[List[Doc], Floats2d]): docs -> shape (n_docs, n_labels): probabilities that sum
         to 1, or one probability each.
-    RAISES (ValueError): EL012 without pieces, EL191 for an odd width or a `dropout` out of range.
+    RAISES (ValueError): EL012 without pieces, for an odd width or a `dropout` out of range.
     """
     require_even("width", width)
     require_least("maxout_pieces", maxout_pieces, 1)

@@ -71,7 +71,7 @@ class Cutter:
     cut (str): how the other chunks are cut: "sentences", "lines" (each text as it is) or
         "windows".
     seed (int): of the choice.
-    RAISES (ValueError): EL012 or EL017 for an impossible setting.
+    RAISES (ValueError): EL012 for an impossible setting.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def test_the_command_says_what_is_wrong(text, weights, tmp_path):
 
     assert "EL094" in run("elmo", "benchmark", empty, weights, exit_code=1)
     wrong = ["--precisions", "int4"]
-    assert "EL017" in run("elmo", "benchmark", text, weights, *wrong, exit_code=1)
+    assert "EL012" in run("elmo", "benchmark", text, weights, *wrong, exit_code=1)
     assert "EL030" in run("elmo", "benchmark", text, tmp_path / "none", exit_code=1)
     run("elmo", "benchmark", text, weights, "--batch-sizes", "1,x", exit_code=2)
     assert "EL080" in run("elmo", "benchmark", tmp_path / "none.txt", weights, exit_code=1)

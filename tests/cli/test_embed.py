@@ -57,7 +57,7 @@ def test_mistakes_are_told(weights, text, tmp_path, monkeypatch):
         assert "EL249" in run(*command, "--layers", layers, exit_code=1)
     for option in ("--unit", "--dtype", "--format", "--input-format"):
         printed = " ".join(run(*command, option, "words", exit_code=1).split())
-        assert f"[EL017] {option} = 'words' is not possible, only: " in printed
+        assert f"[EL012] {option} = 'words' is not possible, only: " in printed
     assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
     assert not (tmp_path / "x").exists()
     assert "cannot be read or written" in " ".join(

@@ -38,7 +38,7 @@ def test_mistakes_are_reported_before_anything_is_trained(tagged_corpus, tmp_pat
     assert "EL064" in run("elmo", "experiment", "best", tagged_corpus, out, exit_code=1)
     assert "EL066" in run("elmo", "experiment", "gain", tmp_path, out, exit_code=1)
     assert "EL061" in run(*command, "--component", "eggs", exit_code=1)
-    assert "EL017" in run(*command, "--seeds", "0,-1", exit_code=1)
+    assert "EL012" in run(*command, "--seeds", "0,-1", exit_code=1)
     run(*command, "--seeds", "a", exit_code=2)
     run("elmo", "experiment", "samples", tagged_corpus, out, "--shares", "0,50", exit_code=2)
     command[2] = "vectors"

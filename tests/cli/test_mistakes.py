@@ -160,7 +160,7 @@ MISTAKES = [
     ("evaluate {model} {text_txt} --vocab {words_txt}", "EL103"),
     ("evaluate {model} {text_txt} --vocab {folder}", "EL100"),
     ("evaluate {model} {text_txt} --vocab {text_txt}", "EL071"),
-    ("evaluate {model} {text_txt} --cut x", "EL017"),
+    ("evaluate {model} {text_txt} --cut x", "EL012"),
     ("evaluate {model} {text_txt} --max-tokens 1", 2),
     ("evaluate {model} {text_txt} --lang zzz", "EL161"),
     ("evaluate {model} {text_txt} --output {folder}", 2),
@@ -174,7 +174,7 @@ MISTAKES = [
         (f"neighbors 'I like ham .' --token ham --corpus {{text_txt}} {option}", code)
         for option, code in {
             "--limit 1000000000000000000000000": 2,
-            "--layer 9": "EL017",
+            "--layer 9": "EL012",
             "--lang zzz": "EL161",
             "--vectors {bad_nlp}": "EL087",
             "--output {out}.xyz": "A picture cannot",
@@ -195,8 +195,8 @@ MISTAKES = [
     *[
         (f"benchmark {{text_txt}} {{model}} --output {{out}}.png {option}", code)
         for option, code in {
-            "--precisions ''": "EL017",
-            "--precisions fp8": "EL017",
+            "--precisions ''": "EL012",
+            "--precisions fp8": "EL012",
             "--batch-sizes ''": 2,
             "--lang zzz": "EL161",
             "--json {text_txt}/x": "EL145",

@@ -89,7 +89,7 @@ def test_evaluate_reports_how_the_text_was_cut(model, texts, tmp_path):
     assert found["lines"]["n_sequences"] == 40 and found["some"]["n_sequences"] == 5
     assert found["stream"]["state"] == "carried" and found["some"]["state"] == "zero"
     assert len({result["geometric_mean"] for result in found.values()}) == 4
-    assert "[EL017]" in run(
+    assert "[EL012]" in run(
         "elmo", "evaluate", model / "model-last", texts / "dev", "--cut", "x", exit_code=1
     )
 

@@ -528,7 +528,7 @@ def test_mistakes_are_told_before_the_work(pipeline, texts, tmp_path, monkeypatc
         (tmp_path / "nothing", {}, "EL171"),
         (pipeline, {"layers": ("mix", "3")}, "EL249.*'mix,3'.*from 0.* to 2, each once"),
         (pipeline, {"layers": ("-1",)}, "EL249"),
-        (pipeline, {"unit": "words"}, "EL017.*--unit"),
+        (pipeline, {"unit": "words"}, "EL012.*--unit"),
         ("", {"lang": "qq"}, "EL161.*'qq'.*'xx'"),
     ):
         with pytest.raises(ValueError, match=message):

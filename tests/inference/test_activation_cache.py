@@ -272,7 +272,7 @@ def test_several_processes_write_the_same_file(tmp_path):
 
 
 def test_impossible_caches_are_refused():
-    with pytest.raises(ValueError, match="EL017.*int8"):
+    with pytest.raises(ValueError, match="EL012.*int8"):
         build_activation_cache_v1(dtype="int8")
     with pytest.raises(ValueError, match="EL012.*megabytes"):
         build_activation_cache_v1(megabytes=-1)

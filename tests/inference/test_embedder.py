@@ -82,7 +82,7 @@ def test_embed_layer_is_one_of_all(embedder, n_sentences):
         for found, layers in zip(embedder.embed_layer(sentences, layer), arrays, strict=True):
             assert_close([found], [layers[layer]])
     for layer in (3, -4):
-        with pytest.raises(ValueError, match="EL017.*layer"):
+        with pytest.raises(ValueError, match="EL012.*layer"):
             embedder.embed_layer(sentences, layer)
 
 
@@ -125,7 +125,7 @@ def test_impossible_settings_are_refused():
     for settings in ({"batch_tokens": 0}, {"word_cache": -1}, {"n_threads": -1}):
         with pytest.raises(ValueError, match=f"EL012.*{next(iter(settings))}"):
             Embedder(make_bilm(), **settings)
-    with pytest.raises(ValueError, match="EL017.*precision = 'int4'.*fp32, bf16"):
+    with pytest.raises(ValueError, match="EL012.*precision = 'int4'.*fp32, bf16"):
         Embedder(make_bilm(), precision="int4")
 
 

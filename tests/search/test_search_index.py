@@ -120,7 +120,7 @@ def test_layers_are_named_one_way(embedder, tmp_path):
     create(tmp_path / "x", embedder, layer=-1).add("a", SENTENCES)
 
     assert create(tmp_path / "x", embedder, layer=2).meta.layer == 2
-    with pytest.raises(ValueError, match="EL017.*layer = 3"):
+    with pytest.raises(ValueError, match="EL012.*layer = 3"):
         create(tmp_path / "y", embedder, layer=3)
 
 
@@ -221,7 +221,7 @@ def test_an_index_with_other_content_is_refused(tmp_path, changes):
     create(tmp_path / "x", ToyEmbedder(), weighting="sif").add("a", SENTENCES)
     meta = json.loads((tmp_path / "x/index.json").read_text())
     (tmp_path / "x/index.json").write_text(json.dumps({**meta, **changes}))
-    with pytest.raises(ValueError, match="EL140|EL017"):
+    with pytest.raises(ValueError, match="EL140|EL012"):
         SearchIndex.open(tmp_path / "x", ToyEmbedder())
 
 
@@ -256,7 +256,7 @@ def test_mistakes_are_told(embedder, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="EL043"):
         SearchIndex.open(tmp_path, embedder)
     for changes in ({"weighting": "best"}, {"backend": "x"}, {"lang": "../en"}):
-        with pytest.raises(ValueError, match=f"EL017.*{next(iter(changes))}"):
+        with pytest.raises(ValueError, match=f"EL012.*{next(iter(changes))}"):
             create(tmp_path / "x", embedder, **changes)
     index = create(tmp_path / "x", embedder, weights=str(tmp_path / "gone"))
     with pytest.raises(ValueError, match="EL094"):

@@ -162,7 +162,7 @@ def test_parts_have_whole_articles_and_all_of_them(tmp_path):
 
 @pytest.mark.parametrize("parts", ["8,1", "8,1,x", "-1,1,1", "0,0,0", "", "nan,1,1", "inf,1,1"])
 def test_impossible_shares_are_errors(tmp_path, parts):
-    with pytest.raises(ValueError, match="EL191.*'8,1,1'"):
+    with pytest.raises(ValueError, match="EL012.*'8,1,1'"):
         read(make_articles(tmp_path), part="dev", parts=parts)
 
 

@@ -151,13 +151,13 @@ def test_a_component_that_was_never_trained_is_an_error(name):
 @pytest.mark.parametrize(
     "build, settings, code",
     [
-        (build_coref_span_ranker_v1, {"width": 5}, "EL191.*width = 5"),
+        (build_coref_span_ranker_v1, {"width": 5}, "EL012.*width = 5"),
         (build_coref_span_ranker_v1, {"max_span": 0}, "EL012.*max_span"),
         (build_coref_span_ranker_v1, {"max_train_sentences": 0}, "EL012"),
-        (build_coref_span_ranker_v1, {"share": 1.5}, "EL191.*share = 1.5"),
-        (build_entailment_esim_v1, {"width": 5}, "EL191.*even number"),
-        (build_entailment_esim_v1, {"dropout": 1}, "EL191.*dropout = 1 .*probability"),
-        (build_qa_bidaf_v1, {"width": 5}, "EL191"),
+        (build_coref_span_ranker_v1, {"share": 1.5}, "EL012.*share = 1.5"),
+        (build_entailment_esim_v1, {"width": 5}, "EL012.*even number"),
+        (build_entailment_esim_v1, {"dropout": 1}, "EL012.*dropout = 1 .*probability"),
+        (build_qa_bidaf_v1, {"width": 5}, "EL012"),
         (build_srl_tagger_v1, {"max_tokens": 1}, "EL012"),
         (build_textcat_bcn_v1, {"maxout_pieces": 0, "exclusive_classes": True}, "EL012"),
         (build_bilstm_encoder_v1, {"width": 6, "depth": 0}, "EL012"),
@@ -173,12 +173,12 @@ def test_impossible_settings_of_models_are_refused(build, settings, code):
 @pytest.mark.parametrize(
     "name, settings, code",
     [
-        ("elmo_coref", {"prefix": ""}, "EL191.*prefix"),
-        ("elmo_coref", {"mention_weight": -1}, "EL191.*mention_weight = -1"),
-        ("elmo_qa", {"window": 10, "stride": 5, "max_answer": 7}, "EL191.*stride = 5.*1 to 4"),
+        ("elmo_coref", {"prefix": ""}, "EL012.*prefix"),
+        ("elmo_coref", {"mention_weight": -1}, "EL012.*mention_weight = -1"),
+        ("elmo_qa", {"window": 10, "stride": 5, "max_answer": 7}, "EL012.*stride = 5.*1 to 4"),
         ("elmo_qa", {"max_answer": 0}, "EL012"),
-        ("elmo_qa", {"threshold": 1.5}, "EL191.*threshold = 1.5"),
-        ("elmo_srl", {"threshold": 7}, "EL191.*threshold = 7"),
+        ("elmo_qa", {"threshold": 1.5}, "EL012.*threshold = 1.5"),
+        ("elmo_srl", {"threshold": 7}, "EL012.*threshold = 7"),
     ],
 )
 def test_impossible_settings_of_components_are_refused(name, settings, code):

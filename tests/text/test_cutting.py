@@ -148,7 +148,7 @@ def test_sequences_are_sentences_lines_or_windows():
     assert cut(cut="windows", max_tokens=6) == ["I like eggs .", "You do not .", "Ham !"]
     with pytest.raises(ValueError, match="EL012.*max_tokens"):
         Cutter(make, max_tokens=0)
-    with pytest.raises(ValueError, match="EL017"):
+    with pytest.raises(ValueError, match="EL012"):
         Cutter(make, cut="paragraphs")
 
 

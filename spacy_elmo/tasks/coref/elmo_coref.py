@@ -71,7 +71,7 @@ class ElmoCoref(TaskPipe):
     mention_weight (float): in training, of the loss of single mentions relative to that of their
         antecedents; at least 0.
     scorer (Optional[Callable]): scores examples; None for no scores.
-    RAISES (ValueError): EL191 for an empty prefix, or a negative weight.
+    RAISES (ValueError): EL012 for an empty prefix, or a negative weight.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ def build_coref_span_ranker_v1(
     word_match (bool): whether the network gets if two mentions share some or all of their words,
         without stop words.
     RETURNS (CorefModel): docs -> scores.
-    RAISES (ValueError): EL012 for a number below its least, EL191 for other values out of range.
+    RAISES (ValueError): EL012 for values out of range.
     """
     shape = RankerShape(
         width, depth, max_span, share, n_antecedents, word_match, max_train_sentences

@@ -45,7 +45,7 @@ def build_entailment_esim_v1(
         (Weissenborn et al. 2017, section 3.1).
     RETURNS (EntailmentModel): docs -> probabilities of shape (n_docs, n_labels); of docs without
         a pair, those of two texts without tokens.
-    RAISES (ValueError): EL191 for an odd width, or a `dropout` out of range.
+    RAISES (ValueError): EL012 for an odd width, or a `dropout` out of range.
     """
     require_even("width", width)
     attrs = {"dropout": Dropout(dropout)}

@@ -100,7 +100,7 @@ class ElmoQA(TaskPipe):
     n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
     threshold (float): probability of no answer, 0 to 1, above which no span is set.
     scorer (Optional[Callable]): scores examples; None for no scores.
-    RAISES (ValueError): EL012 and EL191 for values out of range.
+    RAISES (ValueError): EL012 for values out of range.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class ElmoQA(TaskPipe):
     ) -> List[Answer]:
         """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
         (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
-        context is short. RAISES (ValueError): EL191 for more than `n_best`."""
+        context is short. RAISES (ValueError): EL012 for more than `n_best`."""
         n = self.n_best if n is None else n
         expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
         require_valid(1 <= n <= self.n_best, "n", n, expected)

@@ -235,7 +235,7 @@ def build_qa_bidaf_v1(
     word_match (bool): whether the network gets which words are in both question and context, as in
         FastQA (Weissenborn et al. 2017, section 3.1).
     RETURNS (QAModel): readings of docs -> scores of starts and ends.
-    RAISES (ValueError): EL191 for an odd width, or a `dropout` out of range.
+    RAISES (ValueError): EL012 for an odd width, or a `dropout` out of range.
     """
     require_even("width", width)
     build = partial(BiDAF, width=width, self_attention=self_attention, word_match=word_match)

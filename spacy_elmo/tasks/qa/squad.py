@@ -65,7 +65,7 @@ def read_squad(
         their article, too, which has no answer.
     YIELDS (Doc): for each question a doc with the span groups "question" and "context", and
         "answers" where the file has them.
-    RAISES (ValueError): EL223 for another format, EL017 and EL191 for impossible options.
+    RAISES (ValueError): EL223 for another format, EL012 for impossible options.
     """
     paragraphs = choose_part(read_paragraphs(path), part, parts)
     if without:

@@ -33,7 +33,7 @@ def build_bilstm_encoder_v1(width: int, depth: int = 1, dropout: float = 0.0) ->
     dropout (float): probability in [0, 1) that a number of a layer's output is dropped in
         training. Not driven by [training] dropout.
     RETURNS (EncoderModel): for `encode` of spacy-elmo.ElmoTok2Vec.v2 or spacy.Tok2Vec.v2.
-    RAISES (ValueError): EL191 for an odd width or a `dropout` out of range, EL012 without layers.
+    RAISES (ValueError): EL012 for an odd width, a `dropout` out of range, or no layers.
     """
     return bilstm(width, depth, dropout)
 
@@ -66,7 +66,7 @@ def bilstm_forward(
 
 
 def require_even(key: str, value: int) -> None:
-    """RAISES (ValueError): EL191 unless two directions can share a width."""
+    """RAISES (ValueError): EL012 unless two directions can share a width."""
     expected = "an even number, at least 2: each direction of the LSTM has half of it"
     require_valid(value >= 2 and value % 2 == 0, key, value, expected)
 

@@ -104,7 +104,7 @@ class ElmoSRL(LabelledPipe):
             earlier component or by the caller.
         threshold (float): probability in [0, 1] from which a token is a predicate.
         scorer (Optional[Callable]): scores examples; None for no scores.
-        RAISES (ValueError): EL017 for other `predicates`, EL191 for a `threshold` out of range.
+        RAISES (ValueError): EL012 for other `predicates`, or a `threshold` out of range.
         """
         super().__init__(vocab, model, name, scorer=scorer)
         require_known("predicates", predicates, ("predicted", "given"))

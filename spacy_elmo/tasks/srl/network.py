@@ -92,7 +92,7 @@ def build_srl_tagger_v1(
         sentence starts, are cut into windows; at least 2.
     batch_tokens (int): tokens of all clauses that are predicted at a time, at least 1.
     RETURNS (SRLModel): docs and a function that chooses predicates -> scores.
-    RAISES (ValueError): EL012 or EL191 for a value out of range.
+    RAISES (ValueError): EL012 for a value out of range.
     """
     for key, value in (("width", width), ("depth", depth), ("batch_tokens", batch_tokens)):
         require_least(key, value, 1)
