@@ -1,6 +1,5 @@
 """`python -m spacy elmo index`: make or extend an index for semantic search."""
 
-import os
 from functools import cache, partial
 from glob import has_magic
 from itertools import takewhile
@@ -108,14 +107,15 @@ class _Texts:
         # One for all files: a tokenizer takes longer to make than a small file to read.
         self._make_cutter = cache(cutter_maker(self.lang, self.tokenizer))
         self._names = {show_path(path.resolve()) for path in self.paths}
-        self._folders = {Path(show_path(folder)) for folder in _find_folders(text)}
+        # The folder, or what comes before the first wildcard.
+        root = Path(*takewhile(lambda part: not has_magic(part), Path(text).parts))
+        self._root = Path(show_path((Path(text) if Path(text).exists() else root).resolve()))
 
     def is_gone(self, name: str) -> bool:
-        """name (str): of a source in the index. RETURNS (bool): Whether its file was one of TEXT,
-        and is not there any more."""
-        if name in self._names or self._folders.isdisjoint(Path(name).parents):
-            return False
-        return not Path(name).exists()
+        """name (str): of a source in the index. RETURNS (bool): Whether it was a file of TEXT, and
+        does not exist any more."""
+        is_below = self._root in Path(name).parents
+        return is_below and name not in self._names and not Path(name).exists()
 
     def make(self, path: Path, meta: "IndexMeta") -> "Source":
         """RETURNS (Source): Of a file."""
@@ -128,21 +128,6 @@ class _Texts:
             yield from read_sequences(str(path), self._make_cutter)
 
         return Source(show_path(path.resolve()), read(), digest_file(path))
-
-
-def _find_folders(text: str) -> List[Path]:
-    """RETURNS (List[Path]): The folders below which the files of TEXT are: the folder and those
-    that are linked from there, or what comes before the first wildcard."""
-    if not Path(text).exists():
-        # Not searched for links: a glob may begin at the root of a disk.
-        return [Path(*takewhile(lambda part: not has_magic(part), Path(text).parts)).resolve()]
-    linked = [
-        Path(folder, name).resolve()
-        for folder, names, _ in os.walk(text)
-        for name in names
-        if Path(folder, name).is_symlink()
-    ]
-    return [Path(text).resolve(), *linked]
 
 
 class _Vectors:
