@@ -203,12 +203,6 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_needs_no_argument(tmp_path):
-    output = run("elmo", "demo", "--output", tmp_path / "bank.png")
-    assert "He sat by the bank of the river." in output
-    assert (tmp_path / "bank.png").stat().st_size > 10_000
-
-
 def test_demo_names_what_is_missing(tmp_path, toy_folder):
     assert "[EL030]" in run("elmo", "demo", tmp_path / "nowhere", exit_code=1)
     picture = tmp_path / "picture.png"

@@ -9,7 +9,6 @@ import sys
 import pytest
 import spacy
 from spacy.cli._util import app
-from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.files import LOCK_FILE
@@ -45,18 +44,11 @@ def places(tmp_path_factory, texts):
     for name in ("nlp", "bad_nlp"):
         spacy.blank("en").to_disk(folder / name)
     (folder / "bad_nlp" / "vocab" / "strings.json").write_bytes(b"{")
-    for name in ("tagged", "broken"):
-        (folder / name).mkdir()
-        for split in ("train", "dev"):
-            doc = Doc(spacy.blank("en").vocab, words=["ham", "eggs"], tags=["A", "B"])
-            DocBin(docs=[doc] * 3).to_disk(folder / name / f"{split}.spacy")
-    (folder / "broken" / "dev.spacy").write_bytes(b"abc")
     # meta.json of a stranger's.
     for name, content in {
         "meta_list": "[]",
         "meta_cut": '{"evaluation": {"max_tokens": "x"}}',
         "meta_misc": '{"tokenizer": {"@misc": "x"}}',
-        "meta_cut_off": "{",
     }.items():
         (folder / name).mkdir()
         for path in (folder / "run" / "model-last").iterdir():
