@@ -76,18 +76,17 @@ class Embedder(nn.Module):
         # From a forward pass with gradients to `weights_updated`, the weights may change at any
         # moment: nothing that depends on them is kept.
         self._is_training = False
-        # What the next use loads; None if the weights are loaded.
-        self.pending_loader: Optional[Loader] = None
+        # Used by the next call; None if the weights are loaded.
+        self.pending_loader = loader
         self._version = bilm.version
-        if loader is not None:
-            self.set_loader(loader)
         share_at_fork(self)
 
     @property
     def word_cache(self) -> WordCache:
         """RETURNS (WordCache): Vectors of the words read last; none are kept while the
         weights change."""
-        return WordCache(0) if self._engine is None else self._engine.word_cache
+        engine = self._engine
+        return WordCache(0) if engine is None else engine.word_cache
 
     @property
     def is_ready(self) -> bool:
