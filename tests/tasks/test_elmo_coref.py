@@ -153,23 +153,6 @@ def test_gold_mentions_of_other_tokens_are_a_warning(nlp, pipe):
     assert score_coref([example])["coref_mentions_r"] == 0.5
 
 
-def test_a_parse_helps_to_find_heads():
-    """The component learns from a parse if the docs have one, and needs none."""
-    nlp = spacy.blank("en")
-    pipe = add(nlp)
-    gold = make_gold(nlp, "elmo_coref")
-    examples = make_examples(nlp, gold)
-    for eg in examples:
-        for token in eg.predicted:
-            token.head, token.dep_ = eg.predicted[0], "dep"
-    optimizer = nlp.initialize(lambda: examples)
-    for _ in range(3):
-        pipe.update(examples, sgd=optimizer)
-    (shim,) = (s for node in pipe.model.walk() for s in node.shims)
-    assert shim._model.body.spans.root_bonus.abs() > 0
-    assert nlp(Doc(nlp.vocab, words=WORDS)) is not None
-
-
 def test_chains_are_drawn_in_colours(nlp):
     words = [*WORDS, "<b>"]
     doc = make_doc(nlp, [(0, 1), (4, 5)], [(2, 3), (6, 7)], words=words)

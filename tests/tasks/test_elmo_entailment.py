@@ -10,7 +10,6 @@ from spacy.training import Example
 
 from spacy_elmo.tasks.entailment.elmo_entailment import score_entailment
 from spacy_elmo.tasks.entailment.esim import ESIM
-from spacy_elmo.tasks.shared.text_pairs import make_pair
 
 from ..support.toy_tasks import HASHED, encode_skip, make_examples, make_gold, make_task
 
@@ -35,18 +34,6 @@ def test_pairs_get_probabilities(nlp, pipe):
     pairs = [("I like ham", "eggs"), ("ham", "green")]
     found = list(pipe.predict_pairs(nlp, pairs, batch_size=1))
     assert found[0] == pytest.approx(doc.cats, abs=1e-5) and len(found) == 2
-
-
-def test_pairs_with_an_empty_text_are_trained_on_and_scored():
-    nlp = spacy.blank("en")
-    add(nlp)
-    gold = [make_pair(nlp, *texts, ("premise", "hypothesis")) for texts in (("a", ""), ("", "b"))]
-    for doc, label in zip(gold, ("yes", "no")):
-        doc.cats = {"yes": float(label == "yes"), "no": float(label == "no")}
-    examples = [Example(doc.copy(), doc) for doc in gold]
-    nlp.initialize(lambda: examples)
-    assert nlp.update(examples)["elmo_entailment"] > 0
-    assert nlp.evaluate(examples)["entailment_acc"] is not None
 
 
 def test_a_pipeline_without_the_component_is_an_error(nlp, pipe):

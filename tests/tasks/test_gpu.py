@@ -6,27 +6,15 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import prefer_gpu, require_cpu
 
-from spacy_elmo.layers import torch_shim
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
 from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
 from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
-from spacy_elmo.tasks.shared.bilstm import bilstm
 
 from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output
 
 MIXED = "elmo_coref with a mix"
 NAMES = [*MODELS, MIXED]
-
-
-def test_the_network_lies_where_thinc_says(monkeypatch):
-    monkeypatch.setattr(torch_shim, "get_torch_default_device", lambda: torch.device("meta"))
-
-    model = bilstm(8)
-    model.set_dim("nI", 3)
-    model.initialize()
-
-    assert {p.device.type for p in model.shims[0]._model.parameters()} == {"meta"}
 
 
 @pytest.mark.gpu

@@ -194,15 +194,6 @@ def test_questions_are_asked_of_other_paragraphs(tmp_path):
     assert [doc.text for doc in docs] == [doc.text for doc in read(path, negatives=1.0)]
 
 
-def test_the_nearest_paragraph_is_asked(tmp_path):
-    contexts = ["Sam likes ham .", "Nobody likes green eggs .", "A cat sleeps ."]
-    paragraphs = [{"context": context, "qas": []} for context in contexts]
-    paragraphs[0]["qas"] = [ask("Who likes eggs?", "Sam", context=contexts[0])]
-    path = write(tmp_path, {"data": [{"title": "x", "paragraphs": paragraphs}]})
-    docs = read(path, negatives=1.0)
-    assert [doc.spans["context"][0].text for doc in docs] == contexts[:2]
-
-
 # ---- scores
 
 

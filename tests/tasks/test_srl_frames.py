@@ -3,13 +3,12 @@
 import pytest
 import spacy
 from spacy import displacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_elmo.tasks.srl.frames import (
     Frame,
     describe_frame,
-    is_annotated,
     read_frames,
     score_frames,
     write_frames,
@@ -27,17 +26,6 @@ FRAMES = [
 @pytest.fixture
 def vocab():
     return spacy.blank("en").vocab
-
-
-@pytest.mark.parametrize("frames", [FRAMES, []], ids=["two", "none"])
-def test_frames_survive_docbin_and_bytes(vocab, frames):
-    doc = make_doc(vocab, TEXT, *frames)
-    (kept,) = DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(vocab)
-
-    for other in (kept, Doc(vocab).from_bytes(doc.to_bytes())):
-        assert read(other) == frames
-        assert is_annotated(other)
-        assert [s.start for s in other.spans["srl_predicates"]] == [f["V"][0] for f in frames]
 
 
 def test_writing_frames_replaces_frames_only(vocab):

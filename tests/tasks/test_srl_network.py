@@ -285,15 +285,3 @@ def test_decoding_finds_the_best_tags(n_tokens, predicate, fixed):
 
     for each, clause, tags in zip(scores, clauses, decoded):
         assert tuple(tags) == decode_by_trying(each, clause, fixed)
-
-
-def test_clauses_of_several_lengths_keep_their_order():
-    rng = np.random.default_rng(0)
-    clauses = [Clause(0, 0, n, (n - 1, n)) for n in (3, 1, 3, 2)]
-    scores = [rng.standard_normal((c.n_tokens, N_TAGS)).astype("float32") for c in clauses]
-    together = decode_roles(scores, clauses, fixed=False)
-
-    assert [len(tags) for tags in together] == [3, 1, 3, 2]
-    for i in range(len(clauses)):
-        assert decode_roles(scores[i : i + 1], clauses[i : i + 1], fixed=False) == [together[i]]
-    assert decode_roles([], [], fixed=True) == []

@@ -172,7 +172,7 @@ class ElmoCoref(TaskPipe):
         ]
 
     def set_annotations(self, docs: Iterable[Doc], clusters: List[List[Cluster]]) -> None:
-        """Set the span groups from what `predict` returned."""
+        """Set the span groups from the result of `predict`."""
         for doc, own in zip(docs, clusters):
             set_clusters(doc, own, self.cfg["prefix"])
 

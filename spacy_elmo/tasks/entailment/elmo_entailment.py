@@ -113,7 +113,7 @@ class ElmoEntailment(LabelledPipe):
         return scores
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
-        """Set `cats` and `doc._.entailment` from what `predict` returned."""
+        """Set `cats` and `doc._.entailment` from the result of `predict`."""
         for doc, row in zip(docs, scores):
             if get_pair(doc, PAIR_NAMES) is not None:
                 cats = dict(zip(self.labels, (float(score) for score in row)))

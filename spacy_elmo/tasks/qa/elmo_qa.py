@@ -251,7 +251,7 @@ class ElmoQA(TaskPipe):
         return make_table(scores.windows, rows, is_word, self.max_answer)
 
     def set_annotations(self, docs: Iterable[Doc], rankings: List[Optional[Ranking]]) -> None:
-        """Set the span groups "answers" from what `predict` returned."""
+        """Set the span groups "answers" from the result of `predict`."""
         for doc, ranking in zip(docs, rankings):
             if ranking is not None:
                 set_answers(doc, ranking, self.threshold, self.name)

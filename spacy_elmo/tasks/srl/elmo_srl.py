@@ -160,7 +160,7 @@ class ElmoSRL(LabelledPipe):
         ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: Prediction) -> None:
-        """Replace the span groups `srl_N` and `srl_predicates` by what `predict` returned."""
+        """Replace the span groups `srl_N` and `srl_predicates` by the result of `predict`."""
         for doc, clauses in zip(docs, scores):
             write_frames(doc, [self._make_frame(doc, *each) for each in clauses])
 
