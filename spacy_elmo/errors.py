@@ -254,10 +254,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "There are no static vectors to learn from in '{path}': {problem}. Give the folder of a "
         "pipeline in which each word has its vector, as `python -m spacy init vectors` writes it."
     )
-    EL183 = (
-        "Learning from a transformer needs the package transformers. Install it with "
-        '`pip install "spacy-elmo[teachers]"`.'
-    )
     EL184 = (
         "There is no transformer to learn from in '{path}': {problem}. Give the folder of a "
         "Hugging Face encoder with config.json, model.safetensors and tokenizer.json."

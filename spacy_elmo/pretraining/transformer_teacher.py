@@ -124,14 +124,16 @@ def load_encoder(path: str, layer: int) -> TransformerEncoder:
     path (str): folder of a Hugging Face encoder with a fast tokenizer and safetensors.
     layer (int): the last layer to compute, the first is 1.
     RETURNS (TransformerEncoder): the encoder.
-    RAISES (ValueError): EL181 for a layer that it does not have, EL183 without the package
+    RAISES (ValueError): EL181 for a layer that it does not have, EL038 without the package
         transformers, EL184 if the folder cannot be used.
     """
     try:
         from transformers import AutoConfig, AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError as err:
-        raise ValueError(Errors.EL183) from err
+        purpose = "Learning from a transformer"
+        text = Errors.EL038.format(purpose=purpose, package="transformers", extra="teachers")
+        raise ValueError(text) from err
     require_number(_KIND, "layer", layer, whole=True)
     if not path or not Path(path).is_dir():
         raise ValueError(Errors.EL184.format(path=path, problem="there is no such folder"))
@@ -200,7 +202,7 @@ class TransformerTeacher(Teacher):
     share (float): share of the sequences that are read, drawn anew for each step. Their loss
         is scaled up.
     RAISES (ValueError): EL181 for a wrong setting, or if the biLM does not read whole
-        sequences; EL183 and EL184 if the transformer cannot be read.
+        sequences; EL038 and EL184 if the transformer cannot be read.
     """
 
     def __init__(

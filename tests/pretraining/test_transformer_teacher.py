@@ -225,5 +225,5 @@ def test_a_folder_without_a_transformer_is_refused(tmp_path):
 
 def test_without_the_package_the_extra_is_named(bert, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ValueError, match=r"EL183.*spacy-elmo\[teachers\]"):
+    with pytest.raises(ValueError, match=r"EL038.*spacy-elmo\[teachers\]"):
         make_teacher(bert)
