@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
-from thinc.api import ArgsKwargs, Model, PyTorchWrapper_v3, torch2xp, xp2torch
+from thinc.api import ArgsKwargs, Model, Optimizer, PyTorchWrapper_v3, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d
 
 from ..bilm.batch import WordBatch
@@ -55,7 +55,7 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
         convert_outputs=convert_outputs,
         device=choose_device(),
     )
-    torch_layer.shims[0] = TorchShim(
+    torch_layer.shims[0] = EmbedderShim(
         embedder, serialize_model=serialize_embedder, deserialize_model=deserialize_embedder
     )
     return Model(
@@ -66,6 +66,17 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
         dims={"nO": config.n_layers * config.width},
         attrs={"settings": settings},
     )
+
+
+class EmbedderShim(TorchShim):
+    """Thinc's shim of an embedder, which has to know when its weights change."""
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        super().finish_update(optimizer)
+        self._model.weights_updated()
+
+    def note_changed_weights(self) -> None:
+        self._model.bilm.version += 1
 
 
 def elmo_layers_forward(

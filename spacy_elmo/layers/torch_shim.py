@@ -65,11 +65,18 @@ class TorchShim(PyTorchShim):
         backup = {name: own[name].data for name in names}
         for name in names:
             own[name].data = xp2torch(params[self.id, name], device=own[name].device)
+        if names:
+            self.note_changed_weights()
         try:
             yield
         finally:
             for name, data in backup.items():
                 own[name].data = data
+            if names:
+                self.note_changed_weights()
+
+    def note_changed_weights(self) -> None:
+        """Called after weights were replaced; for modules that cache what they compute."""
 
 
 def choose_device() -> torch.device:

@@ -285,7 +285,6 @@ class Elmo(SavedPipe, Tok2Vec):
         # Thinc's torch bridge does not pass a learning rate scale.
         scaled = cast(Optimizer, partial(sgd, lr_scale=self.learn_rate_factor))
         layers_model.finish_update(scaled)
-        get_embedder(self.model).weights_updated()
         mix_model.finish_update(sgd)
 
     def _backprop_sent(self) -> None:

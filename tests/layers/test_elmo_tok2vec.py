@@ -1,5 +1,4 @@
-"""What stands beside ELMo in a tok2vec: word features that are dropped, static vectors; and
-prediction in parts."""
+"""Parts of a tok2vec around ELMo: word dropout, static vectors, and prediction in parts."""
 
 import pickle
 

@@ -259,7 +259,7 @@ def test_long_words_are_told_before_training():
 
     with pytest.warns(UserWarning, match="WL003.*2 distinct words are cut to 12 bytes"):
         nlp.initialize(lambda: examples)
-    # And not again, in the middle of what training prints.
+    # Only once.
     nlp.update(examples, sgd=False)
     nlp(Doc(nlp.vocab, words=["z" * 40]))
 

@@ -112,7 +112,7 @@ SETTINGS = {"parser": {"min_action_freq": 1}, "trainable_lemmatizer": {"min_tree
 
 
 def add_task(nlp, component, block, name=None):
-    """Add a component with a block in the place of its tok2vec."""
+    """Add a component with a block as its tok2vec."""
     model = nlp.get_factory_meta(component).default_config["model"]
     config = {**SETTINGS.get(component, {}), "model": {**model, "tok2vec": block}}
     return nlp.add_pipe(component, name=name or component, config=config)
@@ -424,7 +424,7 @@ def test_copies_made_in_training_have_gradients_of_their_own(make_copy, kind):
     weights = get_embedder(nlp.get_pipe("elmo").model).bilm.parameters()
     assert bilm_bytes(nlp) == before
     assert all(weight.grad is None or not weight.grad.any() for weight in weights)
-    # What was pending is still there.
+    # The original still has its gradients.
     nlp.get_pipe("elmo").finish_update(optimizer)
     assert bilm_bytes(nlp) != before
 

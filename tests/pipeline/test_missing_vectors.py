@@ -1,4 +1,4 @@
-"""Listeners whose component "elmo" has not run say so, once, with the line that mends it."""
+"""Listeners warn once if their component "elmo" has not run, with the line that repairs it."""
 
 import pickle
 
@@ -72,7 +72,7 @@ def test_a_listener_without_its_elmo_says_so_once(trained, tmp_path, way):
     assert "[WL016] A component listens to 'elmo'" in messages[0]
     assert 'nlp.enable_pipe("elmo")' in messages[0] and "vectors it has: none" in messages[0]
     assert tell(nlp, TEXT)[0] == []
-    # What it says is so.
+    # Every token looks the same.
     assert all(len({token.tag_ for token in doc}) <= 1 for doc in docs)
 
 
@@ -140,7 +140,7 @@ def test_shape_inference_is_no_mistake(component, kind):
 
     assert [m for m in messages if "WL01" in m] == []
     nlp.initialize(lambda: examples)
-    # A doc like those of shape inference is told of.
+    # Docs like those of shape inference cause a warning.
     nlp.disable_pipe("elmo")
     assert ["WL016" in message for message in tell(nlp, TEXT)[0]] == [True]
 

@@ -1,4 +1,4 @@
-"""Weights of one language in a pipeline of another: said once, where it is known."""
+"""One warning for weights of another language than the docs."""
 
 import pytest
 import spacy
