@@ -86,8 +86,10 @@ def escape(text: str) -> str:
 
 def show_type(annotation: Any) -> str:
     """RETURNS (str): an annotation without module names."""
-    if annotation is _MISSING or isinstance(annotation, str):
-        return "" if annotation is _MISSING else annotation
+    if annotation is _MISSING:
+        return ""
+    if isinstance(annotation, str):
+        return annotation
     text = inspect.formatannotation(annotation).replace("typing.", "")
     return re.sub(r"~?\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])", "", text)
 
@@ -99,7 +101,7 @@ def show_default(value: Any) -> str:
     if "factory" in repr(value):  # a dataclass's default that is made each time
         return ""
     if isinstance(value, bool) or value is None:
-        return code({None: "null"}.get(value, str(value).lower()))  # type: ignore[call-overload]
+        return code("null" if value is None else str(value).lower())
     if isinstance(value, str):
         return code(f'"{value}"')
     if isinstance(value, dict):

@@ -128,7 +128,7 @@ def _describe(kind: str, name: str, thing: Any, level: int) -> List[str]:
         meta = Language.get_factory_meta(name)
         facts = {"assigns": meta.assigns, "requires": meta.requires, "scores": meta.scores}
         lines = [f"- {key}: {', '.join(map(code, each))}" for key, each in facts.items() if each]
-        block = {"components": {name: {"factory": name, **meta.default_config}}}
+        block = {"components": {name: {"factory": name, **(meta.default_config or {})}}}
         config = Config(block).to_str(interpolate=False).strip()
         cls = _get_component_class(thing)
         return [
