@@ -229,11 +229,11 @@ class SearchIndex:
         block = TOKENIZER if tokenizer is None else tokenizer
         identity = embedder.hash_weights().hex()
         meta = IndexMeta(layer % n_layers, weighting, backend, lang, block, path, identity)
-        _require_no_others(folder)
         if (find_folder(folder) / _META).exists():
             index = cls.open(folder, embedder)
             _require_same(folder, index.meta, meta)
             return index
+        _require_no_others(folder)
         return cls(folder, embedder, meta)
 
     @classmethod

@@ -206,6 +206,14 @@ def test_other_files_are_left_alone(embedder, tmp_path):
     assert len(SearchIndex.open(tmp_path / "x", embedder).search(["ham"], n=99)) == 5
 
 
+def test_an_index_of_an_older_format_is_to_be_made_anew(embedder, tmp_path):
+    (tmp_path / "words-0123.jsonl").write_text('["ham"]\n')
+    (tmp_path / "index.json").write_text('{"digest": "0", "version": 3, "layer": 1}')
+    for function in (create, SearchIndex.open):
+        with pytest.raises(ValueError, match="EL140.*another version.*make it again"):
+            function(tmp_path, embedder)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
