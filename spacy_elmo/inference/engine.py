@@ -334,12 +334,11 @@ class InferenceStack:
         is_single = bool(self.single) and batch_sizes[0] == 1
         first, *others = self.single if is_single else self.layers
         if isinstance(first, PackedLSTM):
+            padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
             if _are_repeated(vectors, ids, first.cell_width):
-                X, final = first.read_words(vectors, ids, batch_sizes, states[0])
+                X, final = first(vectors, batch_sizes, states[0], padded)
             else:
-                X = vectors.new_zeros(len(ids) + N_PADDING, vectors.size(1))
-                X[: len(ids)] = take_rows(vectors, ids)
-                X, final = first(X, batch_sizes, states[0])
+                X, final = first(take_rows(vectors, padded), batch_sizes, states[0])
         else:
             X, final = first(take_rows(vectors, ids), batch_sizes, states[0])
         yield X, final

@@ -267,44 +267,21 @@ class PackedLSTM:
         self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
         self.tile_rows = max(_LEAST_TILE_ROWS, _TILE_NUMBERS // (4 * n))
 
-    def read_words(
-        self, vectors: Tensor, ids: Tensor, batch_sizes: List[int], state: LayerState
-    ) -> Tuple[Tensor, LayerState]:
-        """As `__call__`, for vectors of distinct words and the ids of the packed words: the input's
-        part of the gates is computed once for each distinct word."""
-        n_words = round_rows(len(vectors), self.least_rows)
-        gates = self.input(_pad_rows(vectors, n_words))
-        padded = torch.cat([ids, ids.new_zeros(N_PADDING)])
-
-        def read_gates(start: int, n_rows: int) -> Tensor:
-            return gates.index_select(0, padded[start : start + n_rows])
-
-        return self._run(read_gates, len(padded), batch_sizes, state)
-
     def __call__(
-        self, X: Tensor, batch_sizes: List[int], state: LayerState
+        self, X: Tensor, batch_sizes: List[int], state: LayerState, ids: Optional[Tensor] = None
     ) -> Tuple[Tensor, LayerState]:
-        """X (Tensor): packed inputs, shape (sum(batch_sizes) + N_PADDING, width // 2).
+        """X (Tensor): packed inputs, shape (sum(batch_sizes) + N_PADDING, width // 2); with ids,
+            vectors of distinct words, whose part of the gates is computed once for each.
         batch_sizes (List[int]): rows of each step, never growing.
         state (LayerState): before the first step, longest sequence first.
-        RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and the
-            state after each sequence's last step.
+        ids (Optional[Tensor]): rows of X to read, shape (sum(batch_sizes) + N_PADDING,).
+        RETURNS (Tuple[Tensor, LayerState]): packed outputs, shape (sum(batch_sizes) + N_PADDING,
+            width // 2), and the state after each sequence's last step.
         """
-
-        def read_gates(start: int, n_rows: int) -> Tensor:
-            return self.input(X[start : start + n_rows])
-
-        return self._run(read_gates, len(X), batch_sizes, state)
-
-    def _run(
-        self,
-        read_gates: Callable[[int, int], Tensor],
-        n_rows: int,
-        batch_sizes: List[int],
-        state: LayerState,
-    ) -> Tuple[Tensor, LayerState]:
-        """read_gates (Callable[[int, int], Tensor]): the input's part of the gates of some packed
-        rows, by the first row and their number. n_rows (int): of the result."""
+        word_gates = None
+        if ids is not None:
+            word_gates = self.input(_pad_rows(X, round_rows(len(X), self.least_rows)))
+        n_rows = len(X) if ids is None else len(ids)
         n_seqs = batch_sizes[0]
         n_state_rows = round_rows(n_seqs, self.least_rows)
         hidden = _pad_rows(state[0], n_state_rows)  # (n_state_rows, width // 2)
@@ -314,8 +291,12 @@ class PackedLSTM:
         last_hidden, last_cell = torch.empty_like(state[0]), torch.empty_like(state[1])
         n_running, start = n_seqs, 0
         for sizes in _tiles(batch_sizes, self.tile_rows):
+            end = start + round_rows(_count_read(sizes, self.least_rows))
             # (rows of the tile, 4 * cell_width)
-            tile = read_gates(start, round_rows(_count_read(sizes, self.least_rows)))
+            if word_gates is None or ids is None:
+                tile = self.input(X[start:end])
+            else:
+                tile = word_gates.index_select(0, ids[start:end])
             first = 0
             for n in sizes:
                 if n < n_running:
