@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
+import spacy
+import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
+from spacy_elmo.layers import torch_shim
 from spacy_elmo.layers.elmo_layers import get_embedder
 
 from ..support.helpers import TEXTS, assert_close, make_nlp
+from ..support.toy_tasks import make_task
 
 
 def make(**model):
@@ -142,3 +146,19 @@ def test_the_optimizer_knows_copies_apart():
 
     both = Adam(0.1)
     assert_close(train([both, both]), train([Adam(0.1), Adam(0.1)]))
+
+
+def test_a_mac_with_a_gpu_computes_on_its_processor(monkeypatch, tmp_path):
+    """There `spacy.prefer_gpu()` has Thinc say "mps"; here torch has no such device."""
+    monkeypatch.setattr(torch_shim, "get_torch_default_device", lambda: torch.device("mps"))
+
+    nlp = make_task("elmo_qa")
+    expected = nlp(TEXTS[0]).tensor
+    nlp.to_disk(tmp_path)
+    read = spacy.load(tmp_path)
+
+    for pipeline in (nlp, read):
+        assert get_embedder(pipeline.get_pipe("elmo").model).bilm.device.type == "cpu"
+        (shim,) = pipeline.get_pipe("elmo_qa").model.layers[1].shims
+        assert shim.device.type == "cpu"
+    assert_close(read(TEXTS[0]).tensor, expected)

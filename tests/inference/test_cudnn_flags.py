@@ -1,36 +1,16 @@
-"""Where modules lie: on the processor unless Thinc has a GPU of NVIDIA's."""
+"""Flags of torch that the LSTM on a GPU sets for a moment."""
 
 import threading
 
 import pytest
-import spacy
 import torch
 from torch.backends import cudnn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.inference.packed_layers import TorchLSTM
-from spacy_elmo.layers import torch_shim
-from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import SHAPE, TEXTS, assert_close
-from ..support.toy_tasks import make_task
-
-
-def test_a_mac_with_a_gpu_computes_on_its_processor(monkeypatch, tmp_path):
-    """There `spacy.prefer_gpu()` has Thinc say "mps"; here torch has no such device."""
-    monkeypatch.setattr(torch_shim, "get_torch_default_device", lambda: torch.device("mps"))
-
-    nlp = make_task("elmo_qa")
-    expected = nlp(TEXTS[0]).tensor
-    nlp.to_disk(tmp_path)
-    read = spacy.load(tmp_path)
-
-    for pipeline in (nlp, read):
-        assert get_embedder(pipeline.get_pipe("elmo").model).bilm.device.type == "cpu"
-        (shim,) = pipeline.get_pipe("elmo_qa").model.layers[1].shims
-        assert shim.device.type == "cpu"
-    assert_close(read(TEXTS[0]).tensor, expected)
+from ..support.helpers import SHAPE
 
 
 @pytest.fixture
