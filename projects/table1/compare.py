@@ -1,11 +1,11 @@
 """Run `python -m spacy elmo experiment` for the tasks of table 1 or table 3."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
+
+from spacy_elmo.cli import elmo_cli
 
 CONFIGS = Path(__file__).parent
 
@@ -74,7 +74,7 @@ def main(
         if table == "table3":
             task = task._replace(steps=1000, patience=600, frequency=200)
         suite = {"table1": "vectors", "table3": "placement"}[table]
-        command = [sys.executable, "-m", "spacy", "elmo", "experiment", suite]
+        command = ["experiment", suite]
         command += [str(work / "corpus" / task.corpus), str(work / "results" / f"{table}_{name}")]
         options = {
             "component": task.component,
@@ -91,7 +91,7 @@ def main(
         if table == "table1":
             options["vectors"] = vectors
         command += [f"--{option}={value}" for option, value in options.items()]
-        subprocess.run(command, check=True)
+        elmo_cli(command, standalone_mode=False)
 
 
 if __name__ == "__main__":

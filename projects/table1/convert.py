@@ -1,11 +1,11 @@
 """Convert the data of table 1's tasks, by `python -m spacy elmo convert-data`."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
+
+from spacy_elmo.cli import elmo_cli
 
 
 class Source(NamedTuple):
@@ -60,13 +60,13 @@ def main(
     for name, sources in SOURCES.items():
         for source in sources:
             for split, file in source.files.items():
-                command = [sys.executable, "-m", "spacy", "elmo", "convert-data", source.format]
-                command += [str(find(data / file)), str(output / name / f"{split}.spacy")]
+                command = ["convert-data", source.format, str(find(data / file))]
+                command += [str(output / name / f"{split}.spacy")]
                 if source.parts:
                     command += ["--part", source.parts[split]]
                 if source.negatives:
                     command += ["--negatives", str(source.negatives)]
-                subprocess.run(command, check=True)
+                elmo_cli(command, standalone_mode=False)
 
 
 def find(path: Path) -> Path:
