@@ -336,7 +336,7 @@ def plot_layers(
     """Draw the score of each layer, a dot for each seed and a diamond for the mean, and baselines
     as lines."""
     figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
+    axes: Any = figure.add_subplot()
     for place, values in enumerate(scores.values()):
         axes.scatter(place, mean(values), color=COLORS[0], marker="D", s=60)
         axes.scatter([place] * len(values), values, color=COLORS[0], s=12)
@@ -355,7 +355,7 @@ def plot_layers(
 def plot_senses(result: Result, path: Path) -> None:
     """Draw contexts of a word by their vectors, a colour and a shape for each sense."""
     figure = Figure(figsize=(9, 5.6), layout="constrained")
-    axes = figure.add_subplot()
+    axes: Any = figure.add_subplot()
     for i, sense in enumerate(result["senses"]):
         points = [p for p, k in zip(result["points"], result["sense_of_point"]) if k == i]
         gloss = shorten(sense["gloss"], 60, placeholder=" …").replace("$", r"\$")

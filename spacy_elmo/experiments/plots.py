@@ -245,13 +245,14 @@ def plot_contexts(result: Dict[str, Any], path: Path) -> None:
     label = np.array([measure_text("0" * len(str(len(listed))), _SIZE) + 3, _SIZE + 1])
     places = place_labels(np.stack([p for *_, p in listed]), label)
     for i, ((style, token, is_query, point), place) in enumerate(zip(listed, places)):
-        font = {"fontsize": _SIZE, "fontweight": "bold" if is_query else "normal"}
-        text = {"va": "center_baseline", "parse_math": False, **font}
+        weight = "bold" if is_query else "normal"
+        text: Dict[str, Any] = {"va": "center_baseline", "parse_math": False}
+        text.update(fontsize=_SIZE, fontweight=weight)
         if np.abs(place - point).max() > 2 * _SIZE:
             color = COLORS[style % len(COLORS)]
             field.plot(*zip(point, place), color=color, linewidth=0.7, zorder=0)
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-        field.text(*place, f"{i + 1}", ha="center", bbox=ground, **text)
+        field.text(place[0], place[1], f"{i + 1}", ha="center", bbox=ground, **text)
         y = below - _MARGIN - (i + 0.5) * _LINE
         _draw_mark(legend, (8.0, y), style, is_query)
         legend.text(36.0, y, f"{i + 1}", ha="right", **text)
