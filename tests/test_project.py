@@ -27,6 +27,8 @@ from .support.toy_task_data import write_task_data
 from .support.toy_wordnet import write_wordnet
 
 ROOT = Path(__file__).parent.parent
+# Commands warn about toy data, and run in this process.
+pytestmark = pytest.mark.filterwarnings("ignore")
 PROJECTS = sorted((ROOT / "projects").glob("*/project.yml"))
 CONLLU = (
     "# text = x\n1-2\tdont\t_\t_\t_\n1\tdo\tdo\tAUX\tVBP\n2\tnt\tnot\tPART\tRB\n\n"
