@@ -129,7 +129,8 @@ def run_script(path, *arguments):
         patch.setattr(sys, "argv", [path, *arguments])
         patch.syspath_prepend(Path(path).resolve().parent)
         try:
-            runpy.run_path(path, run_name="__main__")
+            # Processes that it starts read it by its whole path.
+            runpy.run_path(str(Path(path).resolve()), run_name="__main__")
         except SystemExit as end:
             assert not end.code, (path, arguments)
 
@@ -157,6 +158,10 @@ SEMCOR = """<contextfile><context filename=br-a01><p pnum=1>
 <wf cmd=ignore pos=NN>New_York</wf>
 <wf cmd=done pos=NN lemma=bank wnsn=2 lexsn=1:00:01::;1:00:00::>bank</wf>
 <punc>&amp;</punc>
+</s>
+<s snum=3>
+<wf cmd=ignore pos=NN>play</wf>
+<wf cmd=ignore pos=NN>stick</wf>
 </s>
 </p></context></contextfile>
 """

@@ -187,7 +187,7 @@ def add_source(base):
 def test_weights_of_a_config_are_replaced_only_if_others_are_named(change, problem):
     base = make_base()
     change(base)
-    with pytest.raises(ValueError, match=f"EL316.*{problem}.*--weights"):
+    with pytest.raises(ValueError, match=f"EL230.*{problem}.*--weights"):
         make_variant(ELMO, "tagger", base=base)
 
     loader = {**LOADER, "path": "other"}
@@ -203,18 +203,18 @@ def test_mistakes_in_a_config_are_named(tmp_path):
     for block in ({"embed": None}, {"@architectures": "spacy.Tok2Vec.v2"}):
         with pytest.raises(ValueError, match=r"EL230.*components\.tagger\.model"):
             make_variant(plain, "tagger", base=make_base(**block))
-    with pytest.raises(ValueError, match="EL231.*'static vectors'.*--vectors"):
+    with pytest.raises(ValueError, match="'static vectors'.*--vectors"):
         make_variant(static, "tagger")
     base = make_base()
     base["components"]["second"] = dict(base["components"]["elmo"])
-    with pytest.raises(ValueError, match="EL316.*'second'"):
+    with pytest.raises(ValueError, match="EL230.*'second'"):
         make_variant(ELMO, "tagger", base=base)
-    with pytest.raises(ValueError, match="EL232.*nowhere"):
+    with pytest.raises(ValueError, match="nowhere.*not a training config"):
         load_base("nowhere.cfg")
     (tmp_path / "x.cfg").write_text("[nlp]\n[nlp]\n")
-    with pytest.raises(ValueError, match="EL232.*x.cfg"):
+    with pytest.raises(ValueError, match="x.cfg.*not a training config"):
         load_base(str(tmp_path / "x.cfg"))
-    with pytest.raises(ValueError, match="EL064.*samples"):
+    with pytest.raises(ValueError, match="suite = 'best'.*samples"):
         choose_variants("best", 2)
     with pytest.raises(ValueError, match="EL061.*eggs"):
         get_score("eggs")
