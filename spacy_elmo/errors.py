@@ -47,10 +47,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these "
         "two files, or a saved pipeline with an elmo."
     )
-    EL033 = (
-        "The weights in '{path}' cannot be read: {error}. The file is damaged, cut off, or "
-        "in another format; get it again."
-    )
     EL034 = (
         "'{path}' exists and is not a checkpoint of ours, so it is not replaced. Give another "
         "path or remove it."
@@ -62,10 +58,6 @@ class Errors(metaclass=ErrorsWithCodes):
     EL039 = (
         "The AllenNLP format cannot hold these weights: {problem}. It holds biLMs that read "
         "characters and have at least as many cells as outputs, and one softmax row for each word."
-    )
-    EL113 = (
-        "'{path}' cannot be written: {error}. The previous content is kept. Free some disk "
-        "space, or give another path."
     )
     EL189 = (
         "The installed model '{name}' cannot be loaded: {problem}. Install its package again, or "
@@ -128,7 +120,6 @@ class Errors(metaclass=ErrorsWithCodes):
         'and scalar_mix. Set `@architectures = "spacy-elmo.Elmo.v2"` in '
         "[components.{name}.model]."
     )
-    EL015 = "{key} = {value} is not possible, expected {expected}."
     EL018 = (
         "The layers of '{name}' change while it trains, so they cannot be kept: remove "
         "[initialize.components.{name}.activation_cache], or set `frozen = true` in "
@@ -246,14 +237,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "{differences}. Set the found values in [bilm]."
     )
     EL098 = "'{path}' is not a pretraining config: {error}. Its sections are {known}."
-    EL169 = (
-        "The evaluation settings in '{path}' are not usable: {key} = {value}, expected {expected}."
-    )
     EL181 = "[training.teachers] has an impossible teacher of the kind '{kind}': {problem}."
-    EL182 = (
-        "There are no static vectors to learn from in '{path}': {problem}. Give the folder of a "
-        "pipeline in which each word has its vector, as `python -m spacy init vectors` writes it."
-    )
     EL184 = (
         "There is no transformer to learn from in '{path}': {problem}. Give the folder of a "
         "Hugging Face encoder with config.json, model.safetensors and tokenizer.json."
@@ -271,7 +255,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "The doc '{text}' is not a pair of texts: spans in its groups: {counts}, expected one in "
         "each. Make pairs with `make_pair(nlp, first, second)` of the component."
     )
-    EL196 = "The gold spans of the doc '{text}' do not fit its tokens: {problem}. {fix}."
+    EL196 = "The gold spans of the doc '{text}' cannot be used: {problem}. {fix}."
     EL198 = (
         "The labels of the component '{name}' are {labels}, but {problem}. Initialize a new "
         "component with data that has all labels, or list them in "
@@ -292,10 +276,6 @@ class Errors(metaclass=ErrorsWithCodes):
         'doc.spans["{group}"], which may be empty; in a corpus, by spacy-elmo.SpanCorpus.v1 with '
         'groups = ["{group}"]. Or set predicates = "predicted".'
     )
-    EL221 = (
-        "The gold answer '{answer}' is outside of the context of the doc '{text}'. The spans of "
-        "the group 'answers' have to be inside of the span of 'context'."
-    )
     EL223 = (
         "'{path}' is not in SQuAD's format: {problem}. Expected JSON such as "
         '{{"data": [{{"title": "", "paragraphs": [{{"context": "", "qas": [...]}}]}}]}}.'
@@ -312,23 +292,10 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Embed, search, senses
     EL043 = "There is no index in '{path}'. Make one with `python -m spacy elmo index TEXT {path}`."
-    EL044 = (
-        "The index in '{path}' was made with {key} = {before!r}, not {now!r}; vectors of "
-        "different kinds cannot be compared. Give another folder, or the same settings."
-    )
     EL058 = (
         "The training data has too few docs ({n_docs}), or too few senses in them; at least 10 are "
         'needed, since a tenth of them chooses the layer. Say in "id" which doc a sentence is of, '
         'or leave "id" out.'
-    )
-    EL068 = (
-        "WordNet in '{path}' cannot be read: {error}. Give its folder dict, with data.noun and the "
-        "other files."
-    )
-    EL069 = (
-        "Line {line} of '{path}' is not a sense-annotated sentence: {error}. Expected a JSON "
-        'object with "tokens" and "instances", such as "instances": [[0, "bank", "NN", '
-        '["bank%1:17:01::"]]].'
     )
     EL117 = (
         "The senses were trained on layer {layer} of width {expected}; the component upstream has "
@@ -358,11 +325,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
         "layer to {top}, each once, such as `--layers mix,0`."
     )
-    EL250 = "The Parquet file '{path}' cannot be read: {problem}."
-    EL251 = (
-        "A process that computed vectors was killed, perhaps because the memory was full. Use "
-        "fewer processes or lower `--batch-chars`, and add `--resume`."
-    )
+    EL251 = "A process was killed, perhaps because the memory was full. Finished work is kept. {remedy}."
     EL297 = (
         "The pipeline failed with each of {n} records: {error}. Repair the pipeline or its device, "
         "and add `--resume`."
@@ -370,17 +333,12 @@ class Errors(metaclass=ErrorsWithCodes):
     # Experiments and explore
     EL057 = "No other sentence of the corpus has {word}. Give more text{hint}."
     EL065 = (
-        "'{path}' was made with {key} = {before!r}, not {now!r}; runs are only compared under the "
-        "same settings. Give the same settings, or a folder for each corpus and each choice of "
-        "settings."
+        "'{path}' was made with {key} = {before!r}, not {now!r}; results of different settings are "
+        "not mixed. Give the same settings, or another folder."
     )
     EL066 = (
         "'{path}' cannot be read: {error}. Give a folder with train.spacy and dev.spacy, such as "
         "`python -m spacy convert` makes; a test.spacy is used if there is one."
-    )
-    EL146 = (
-        "The process of a run was killed, or the machine has too little memory. Finished runs are "
-        "kept: start the same command again, if need be with fewer `--n-jobs`."
     )
     EL230 = (
         "The config cannot be compared with and without ELMo: {problem}. Give a config whose "
@@ -401,8 +359,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Command line
     EL145 = (
-        "'{path}' cannot be written: {error}. If the disk is full, free some space; else give a "
-        "path where you may write. Then start the same command again."
+        "'{path}' cannot be written: {error}. The previous content is kept. If the disk is full, free "
+        "some space; otherwise give a path where you may write."
     )
     # Several rooms
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
@@ -417,7 +375,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "There are no static vectors in '{path}': {problem}. Give the folder of a pipeline "
         "with vectors, as `python -m spacy init vectors` writes it."
     )
-    EL094 = "There is no text in {path}: all files are empty. Check its paths."
+    EL094 = "There is no text in {path}. Check that it is the right source and not empty."
     EL112 = (
         "The softmax in '{path}' cannot be made: {problem}. If its kind comes from another "
         "package, install that; if not, get the file again."
@@ -427,7 +385,6 @@ class Errors(metaclass=ErrorsWithCodes):
         "component or config. Load them with the config that they were saved with, without "
         "overriding shapes, or write and send them again."
     )
-    EL157 = "The standard input has no text. Pipe one into it, or give a path instead of '-'."
 
 
 class Warnings(metaclass=ErrorsWithCodes):

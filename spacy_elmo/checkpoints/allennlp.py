@@ -104,7 +104,7 @@ def _read_table_words(folder: Path) -> List[str]:
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape of a pair of files, and compare it with the weights. RAISES (ValueError): as
-    `read_options`; EL038 without h5py, EL033 if the weights cannot be read, EL020 and EL021 if they
+    `read_options`; EL038 without h5py, EL103 if the weights cannot be read, EL020 and EL021 if they
     are of another shape."""
     options_path, weights_path = _find_pair(files)
     config = read_options(options_path)
@@ -196,12 +196,12 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _read_error(path: Path, error: str) -> ValueError:
-    return ValueError(Errors.EL033.format(path=path, error=error))
+    return ValueError(Errors.EL103.format(path=path, error=error))
 
 
 def _find(path: Path, file: Any, name: str) -> Optional[Any]:
     """Look up a dataset by name, "a/b". RETURNS (Optional[h5py.Dataset]): None if it is missing.
-    RAISES (ValueError): EL033 if it refers to another file, or a group above it is a link."""
+    RAISES (ValueError): EL103 if it refers to another file, or a group above it is a link."""
     entry = file
     for part in name.split("/"):
         with _translate_errors(path):
@@ -280,7 +280,7 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
     folder (Path): where; must not exist.
     softmax (Optional[SoftmaxWeights]): "full" or "sampled".
     RAISES (ValueError): EL034 if the folder exists, EL038 without h5py, EL039 if the
-        format cannot hold the biLM or the softmax, EL106 for NaN or infinite weights, EL113 if the
+        format cannot hold the biLM or the softmax, EL106 for NaN or infinite weights, EL145 if the
         folder cannot be written.
     """
     if h5py is None:

@@ -161,7 +161,7 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
 
 def read_bilm(files: CheckpointFiles) -> BiLM:
     """Make a biLM from a checkpoint of any known format. RAISES (ValueError): EL020 and EL021 if
-    the weights do not fit the shape, EL030 to EL033 and EL100 to EL106 if they cannot be read."""
+    the weights do not fit the shape, EL030 to EL103 and EL100 to EL106 if they cannot be read."""
     reader = find_reader(files)
     config = reader.read_config(files)
     state = reader.read_state(files, config)

@@ -59,7 +59,7 @@ def is_native(folder: Path) -> bool:
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape, and compare it with the shapes of the weights. RAISES (ValueError): EL032 if
-    config.json does not describe a shape, EL033 if the weights cannot be read, EL020 and EL021 if
+    config.json does not describe a shape, EL103 if the weights cannot be read, EL020 and EL021 if
     they are of another shape, EL100 to EL104 if a file is missing or damaged."""
     folder, path = files.folder, files.folder / WEIGHTS_FILE
     check_digests(folder, [CONFIG_FILE])
@@ -83,7 +83,7 @@ def _read_shape(path: Path) -> BiLMConfig:
 
 
 def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights, float32. RAISES (ValueError): EL033, EL104 and EL106 if they are
+    """Read the weights, float32. RAISES (ValueError): EL103, EL104 and EL106 if they are
     damaged."""
     path = files.folder / WEIGHTS_FILE
     check_digests(files.folder, [WEIGHTS_FILE])
@@ -142,7 +142,7 @@ def write_native(
     write_more (Optional[Callable[[Path], None]]): writes further files into the folder
         before it is renamed.
     RAISES (ValueError): EL034 if the folder exists and is something else, EL106 for NaN or
-        infinite weights, EL113 if the folder cannot be written. The old folder is kept then.
+        infinite weights, EL145 if the folder cannot be written. The old folder is kept then.
     """
     with checkpoint_folder(folder, is_native) as temporary:
         srsly.write_json(temporary / CONFIG_FILE, bilm.config.to_dict())
@@ -167,7 +167,7 @@ def write_native(
 def checkpoint_folder(folder: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
     """Write a folder atomically, with the digests of its files. An existing folder, and
     NAME.previous, which would be deleted, are replaced if `may_replace` allows it. RAISES
-    (ValueError): EL034 if not, EL113 if the folder cannot be written; the old one is kept then."""
+    (ValueError): EL034 if not, EL145 if the folder cannot be written; the old one is kept then."""
     try:
         for path in (folder, name_previous(folder)):
             if path.exists() and not may_replace(path):
@@ -176,7 +176,7 @@ def checkpoint_folder(folder: Path, may_replace: Callable[[Path], bool]) -> Iter
             yield temporary
             write_digests(temporary)
     except OSError as err:
-        raise ValueError(Errors.EL113.format(path=folder, error=err.strerror or err)) from err
+        raise ValueError(Errors.EL145.format(path=folder, error=err.strerror or err)) from err
 
 
 native_reader = CheckpointReader(

@@ -45,7 +45,7 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
 
 def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
     """Read the weights, float32. RAISES (ValueError): EL116 for a file without weights of an
-    "elmo", EL033, EL100 and EL103 if it cannot be read."""
+    "elmo", EL103, EL100 and EL103 if it cannot be read."""
     state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
 

@@ -31,7 +31,7 @@ _MAX_INT8 = 127
 
 def read_headers(path: Path) -> Dict[str, TensorHeader]:
     """Read shapes and types of the tensors in a file, but no numbers. RAISES (ValueError): EL100 if
-    there is no file, EL033 if it cannot be read."""
+    there is no file, EL103 if it cannot be read."""
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
         names: List[str] = file.keys()
@@ -74,7 +74,7 @@ def read_tensors(path: Path) -> StateDict:
 
 def parse_tensors(content: bytes, source: str) -> StateDict:
     """Read the tensors of a file's content, with the types that they have; numbers are not checked.
-    RAISES (ValueError): EL033 if they cannot be read."""
+    RAISES (ValueError): EL103 if they cannot be read."""
     with _translate_errors(source):
         return safetensors.torch.load(content)
 
@@ -85,7 +85,7 @@ def _translate_errors(source: str) -> Iterator[None]:
     try:
         yield
     except Exception as err:
-        raise ValueError(Errors.EL033.format(path=source, error=show_reason(err))) from err
+        raise ValueError(Errors.EL103.format(path=source, error=show_reason(err))) from err
 
 
 def write_tensors(
@@ -152,7 +152,7 @@ def round_rows(state: Mapping[str, Tensor]) -> StateDict:
 
 
 def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[str, TensorHeader]:
-    """Compute the headers of the tensors of `restore_rows`. RAISES (ValueError): EL033 for an
+    """Compute the headers of the tensors of `restore_rows`. RAISES (ValueError): EL103 for an
     int8 matrix without a scale for each row, or a scale without a matrix."""
     restored: Dict[str, TensorHeader] = {}
     for name, header in headers.items():
@@ -163,7 +163,7 @@ def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[st
             restored[name] = TensorHeader(header.shape)
         elif header.dtype == "int8" or name.endswith(_SUFFIX):
             error = f"'{matrix}' has 8 bits a number, but not one float32 scale for each row"
-            raise ValueError(Errors.EL033.format(path=source, error=error))
+            raise ValueError(Errors.EL103.format(path=source, error=error))
         else:
             restored[name] = header
     return restored
@@ -180,7 +180,7 @@ def _is_rounded(headers: Mapping[str, TensorHeader], name: str) -> bool:
 
 
 def restore_rows(state: Mapping[str, Tensor], source: str) -> StateDict:
-    """Multiply rounded matrices by their scales. RAISES (ValueError): EL033 as
+    """Multiply rounded matrices by their scales. RAISES (ValueError): EL103 as
     `restore_headers`."""
     restored: StateDict = {}
     for name in restore_headers(get_headers(state), source):

@@ -31,6 +31,7 @@ from .rows import Block, make_block, open_shard
 
 # Characters of a rejected record that are kept with its reason.
 _N_KEPT = 1000
+KILLED = "Use fewer processes or lower `--batch-chars`, and add `--resume`"
 # Settings that say where the pipeline lies. What it is, its description says.
 _PLACES = ("pipeline", "weights")
 
@@ -411,7 +412,7 @@ def run_local(
                 yield from (future.result() for future in finished)
         yield from (future.result() for future in waiting)
     except BrokenProcessPool as err:
-        raise ValueError(Errors.EL251) from err
+        raise ValueError(Errors.EL251.format(remedy=KILLED)) from err
     finally:
         theirs.close()
         pool.shutdown(cancel_futures=True)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Generator, Iterator, Optional, Union
 
 from ..errors import Errors
 from ..utils import show_reason
-from .job import JOB, Result, ShardWorker
+from .job import JOB, KILLED, Result, ShardWorker
 from .pipeline import EmbedSettings
 from .readers import Task
 
@@ -81,7 +81,7 @@ def _get_next(pool: Any) -> Result:
     try:
         result = pool.get_next_unordered()
     except RayError as err:
-        raise ValueError(Errors.EL251) from err
+        raise ValueError(Errors.EL251.format(remedy=KILLED)) from err
     if isinstance(result, Exception):
         raise result
     return result

@@ -119,7 +119,7 @@ def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
 
     files (List[Path]): of a job.
     settings (EmbedSettings): of the job.
-    RAISES (ValueError): EL250 for Parquet without fitting columns, EL038 if a package is
+    RAISES (ValueError): EL103 for Parquet without fitting columns, EL038 if a package is
         missing, EL103 for text whose lines end with carriage returns alone.
     RAISES (OSError): if a file cannot be opened.
     """
@@ -339,11 +339,11 @@ def _to_python(scalar: Any) -> Any:
 
 
 def _check_parquet(path: Path, settings: EmbedSettings) -> None:
-    """RAISES (ValueError): EL038 without pyarrow, EL250 if there is no column of texts, or the file
+    """RAISES (ValueError): EL038 without pyarrow, EL103 if there is no column of texts, or the file
     is compressed once more. A damaged file passes."""
     if path.suffix in COMPRESSIONS:
         problem = f"it is compressed as a whole; decompress it to '{path.stem}'"
-        raise ValueError(Errors.EL250.format(path=path, problem=problem))
+        raise ValueError(Errors.EL103.format(path=path, error=problem))
     require_arrow(path)
     path.open("rb").close()
     try:
@@ -358,7 +358,7 @@ def _check_parquet(path: Path, settings: EmbedSettings) -> None:
         problem = (
             f"expected a column '{settings.text_key}' of strings (`--text-key`), found: {known}"
         )
-        raise ValueError(Errors.EL250.format(path=path, problem=problem))
+        raise ValueError(Errors.EL103.format(path=path, error=problem))
 
 
 def _is_string(kind: Any) -> bool:

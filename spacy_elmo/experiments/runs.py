@@ -133,7 +133,7 @@ def run_all(
     verbose (bool): whether to print the dev score of each evaluation to standard error.
     YIELDS (Dict[str, Any]): result of each run, existing ones first.
     RAISES (ValueError): EL065 if the folder has runs with other settings, EL066 for a corpus that
-        cannot be read, EL146 if a process was killed; as `make_run_config`.
+        cannot be read, EL251 if a process was killed; as `make_run_config`.
     """
     get_score(settings.component)
     require_language(settings.lang)
@@ -188,7 +188,11 @@ def _run_parallel(jobs: List[Tuple[Any, ...]], n_jobs: int) -> Iterator[Result]:
             for future in as_completed(futures):
                 yield future.result()
         except BrokenProcessPool as err:
-            raise ValueError(Errors.EL146) from err
+            raise ValueError(
+                Errors.EL251.format(
+                    remedy="Start the command again, with fewer `--n-jobs` if needed"
+                )
+            ) from err
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
@@ -156,7 +155,7 @@ def read_settings(checkpoint: Path) -> Dict[str, Any]:
     checkpoint (Path): a folder; its meta.json may come from a stranger.
     RETURNS (Dict[str, Any]): "cut", "max_tokens", "limit", "stream", "lang" and "tokenizer";
         the usual values where meta.json does not have them.
-    RAISES (ValueError): EL169 for impossible values.
+    RAISES (ValueError): EL012 for impossible values.
     """
     meta = read_meta(checkpoint)
     block = meta.get("evaluation") or {}
@@ -174,8 +173,8 @@ def read_settings(checkpoint: Path) -> Dict[str, Any]:
     for key, (default, is_possible, expected) in checks.items():
         value = values.get(key)
         if value is not None and not is_possible(value):
-            path, shown = checkpoint / META_FILE, shorten(repr(value), 100)
-            text = Errors.EL169.format(path=path, key=key, value=shown, expected=expected)
+            setting = f"'{checkpoint / META_FILE}': {key}"
+            text = Errors.EL012.format(key=setting, value=value, expected=expected)
             raise ValueError(text)
         # {} is the tokenizer of the language.
         settings[key] = default if value is None else value
@@ -230,7 +229,7 @@ def evaluate_checkpoint(
         checkpoint's meta.json, or English.
     RETURNS (Dict[str, Any]): the figures, and how they were made.
     RAISES (ValueError): EL012 for a number out of its range, EL074 and EL075 for softmax and
-        words, EL080 and EL081 for the text, EL030 to EL038 for the checkpoint, EL169 for its
+        words, EL080 and EL081 for the text, EL030 to EL038 for the checkpoint, EL012 for its
         meta.json.
     """
     files = CheckpointFiles.of(checkpoint)

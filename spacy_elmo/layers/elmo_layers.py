@@ -221,7 +221,7 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
     data (bytes): what `serialize_embedder` returned.
     device (torch.device): not used: Thinc's current device, which threads do not share.
     RETURNS (Embedder): the same embedder.
-    RAISES (ValueError): EL033 if the data cannot be read; EL020 and EL021 if they are of
+    RAISES (ValueError): EL103 if the data cannot be read; EL020 and EL021 if they are of
         another shape than the config, EL106 for invalid numbers.
     """
     state = parse_tensors(data, "the saved pipeline")
@@ -238,7 +238,7 @@ def load_model(model: Model, data: bytes, source: str) -> None:
     data (bytes): from `model.to_bytes()`.
     source (str): where it comes from, for errors.
     RAISES (ValueError): EL116 if the message cannot be read or has another structure, EL020,
-        EL021 and EL033 if the weights do not fit.
+        EL021 and EL103 if the weights do not fit.
     """
     message, nodes, mix = unpack(data, source), list(model.walk()), model.layers[1]
     try:

@@ -70,7 +70,7 @@ class MixSettings:
     learn_rate_factor: float = 1.0
 
     def validate(self, n_layers: int) -> None:
-        """RAISES (ValueError): EL015 if a value does not fit `n_layers` layers."""
+        """RAISES (ValueError): EL012 if a value does not fit `n_layers` layers."""
         output, initial, depth = self.output, self.initial_weights, n_layers - 1
         is_layer = isinstance(output, int) and 0 <= output < n_layers
         outputs = f'"mix", "average", "top", "all", or a layer from 0 (words) to {depth}'
@@ -84,7 +84,7 @@ class MixSettings:
             ("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)"),
         ):
             if not is_valid:
-                raise ValueError(Errors.EL015.format(key=key, value=value, expected=expected))
+                raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
 
     @property
     def is_wide(self) -> bool:
@@ -105,7 +105,7 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
     settings (MixSettings): what to do.
     RETURNS (MixModel): rows of n_layers * width -> rows of width, or as wide as they were
         with `output = "all"`.
-    RAISES (ValueError): EL015 if a setting does not fit.
+    RAISES (ValueError): EL012 if a setting does not fit.
     """
     settings.validate(n_layers)
     ops = get_current_ops()

@@ -121,7 +121,7 @@ def build_elmo_listener_v2(
         mix, see `MixSettings`.
     RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width); with
         `output = "all"`, n_layers times as wide.
-    RAISES (ValueError): EL002 for upstream "*", EL015 for a value out of range.
+    RAISES (ValueError): EL002 for upstream "*", EL012 for a value out of range.
     """
     return _make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
 
@@ -156,7 +156,7 @@ def build_elmo_tok2vec_v2(
         the features of `embed`: they also exist for words that were never trained on.
     RETURNS (Tok2VecModel): docs -> arrays as wide as encoder (without one, as `embed`, `vectors`
         and `input`) and `output` together.
-    RAISES (ValueError): EL005 if nothing comes in, EL015 for a `word_dropout` out of range or
+    RAISES (ValueError): EL005 if nothing comes in, EL012 for a `word_dropout` out of range or
         without `embed`.
     """
     for place, listener in (("input", input), ("output", output)):
@@ -165,7 +165,7 @@ def build_elmo_tok2vec_v2(
     if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
         expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
         raise ValueError(
-            Errors.EL015.format(key="word_dropout", value=word_dropout, expected=expected)
+            Errors.EL012.format(key="word_dropout", value=word_dropout, expected=expected)
         )
     if embed is not None and word_dropout:
         embed = drop_words(embed, word_dropout)

@@ -123,18 +123,18 @@ class VectorTable(NamedTuple):
 
 
 def read_vector_table(path: str) -> VectorTable:
-    """Read the vectors of a pipeline's folder, or of the vocab folder in it (EL182 without any)."""
+    """Read the vectors of a pipeline's folder, or of the vocab folder in it (EL087 without any)."""
     folder = Path(path or "") / "vocab"
     folder = folder if folder.is_dir() else folder.parent
     if not path or not (folder / "vectors").is_file():
-        raise ValueError(Errors.EL182.format(path=path, problem="it has no file 'vectors'"))
+        raise ValueError(Errors.EL087.format(path=path, problem="it has no file 'vectors'"))
     try:
         vectors = Vectors().from_disk(folder)
         if vectors.mode != Mode.default or not len(vectors.key2row):
             raise ValueError(f"words: {len(vectors.key2row)}, mode: '{vectors.mode}'")
         return _make_table(vectors)
     except Exception as err:  # NumPy, msgpack and spaCy each have their own
-        raise ValueError(Errors.EL182.format(path=path, problem=err)) from err
+        raise ValueError(Errors.EL087.format(path=path, problem=err)) from err
 
 
 def _make_table(vectors: Vectors) -> VectorTable:
@@ -174,7 +174,7 @@ class StaticVectorsTeacher(Teacher):
     context (TeacherContext): the run.
     path (str): a pipeline's folder with static vectors, or its vocab folder.
     weight (float): weight of this loss relative to the language model's.
-    RAISES (ValueError): EL182 if there are no usable vectors, EL181 for a wrong setting.
+    RAISES (ValueError): EL087 if there are no usable vectors, EL181 for a wrong setting.
     """
 
     def __init__(self, context: TeacherContext, *, path: str = "", weight: float = 1.0) -> None:

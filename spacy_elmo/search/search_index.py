@@ -212,7 +212,7 @@ class SearchIndex:
         weights (str): folder of the biLM, noted; "" for the bundled one.
         tokenizer (Optional[Dict[str, Any]]): block of a tokenizer, noted; None for spaCy's rules.
         RETURNS (SearchIndex): the index, which is written by the first `add`.
-        RAISES (ValueError): EL044 if the folder has an index of another kind, EL140 if it is
+        RAISES (ValueError): EL065 if the folder has an index of another kind, EL140 if it is
             damaged, EL141 if the folder has other files, EL012 for a layer, weighting, backend or
             language that is not possible, EL038 if there is no faiss.
         """
@@ -239,7 +239,7 @@ class SearchIndex:
     @classmethod
     def open(cls, folder: Path, embedder: Embedder) -> "SearchIndex":
         """folder (Path): of an index. embedder (Embedder): the one that it was made with.
-        RETURNS (SearchIndex): open. RAISES (ValueError): EL043 without an index, EL044
+        RETURNS (SearchIndex): open. RAISES (ValueError): EL043 without an index, EL065
         for another embedder, EL140 if it is damaged."""
         index = cls(folder, embedder, _read_meta(folder))
         index._content = _load(folder, embedder)
@@ -493,7 +493,7 @@ def _read_meta(folder: Path) -> IndexMeta:
 
 
 def _load(folder: Path, embedder: Embedder) -> _Content:
-    """RAISES (ValueError): EL044 for another embedder, EL140 if the index is damaged."""
+    """RAISES (ValueError): EL065 for another embedder, EL140 if the index is damaged."""
     meta = _read_meta(folder)
     path = find_folder(folder)
     _require_same(folder, meta, replace(meta, biLM=embedder.hash_weights().hex()))
@@ -530,11 +530,11 @@ def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:
 
 
 def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
-    """RAISES (ValueError): EL044 if the vectors of two indexes cannot be compared."""
+    """RAISES (ValueError): EL065 if the vectors of two indexes cannot be compared."""
     for key in ("biLM", "layer", "weighting", "backend", "lang", "tokenizer"):
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:
-            raise ValueError(Errors.EL044.format(path=folder, key=key, before=before, now=now))
+            raise ValueError(Errors.EL065.format(path=folder, key=key, before=before, now=now))
 
 
 def _require_no_others(folder: Path) -> None:

@@ -8,6 +8,11 @@ from ..errors import Errors
 from ..text.formats import read_lines
 from .inventory import map_pos
 
+_EXPECTED = (
+    'expected a JSON object with "tokens" and "instances", such as '
+    '"instances": [[0, "bank", "NN", ["bank%1:17:01::"]]]'
+)
+
 
 class Instance(NamedTuple):
     """Words with a sense. start, end (int): their places in the sentence. lemma (str), pos
@@ -36,7 +41,7 @@ def read_sentences(path: Path) -> Iterator[SenseSentence]:
         "id", whose part before the first dot is the doc. Underscores join the words of a
         token.
     YIELDS (SenseSentence): with the tokens cut into words.
-    RAISES (ValueError): EL069 for another line, and as `read_lines`.
+    RAISES (ValueError): EL197 for another line, and as `read_lines`.
     """
     is_empty = True
     for number, line in read_lines(path):
@@ -45,11 +50,15 @@ def read_sentences(path: Path) -> Iterator[SenseSentence]:
         try:
             sentence = _make_sentence(_parse(line), number)
         except (ValueError, RecursionError) as err:
-            raise ValueError(Errors.EL069.format(path=path, line=number, error=err)) from err
+            raise ValueError(
+                Errors.EL197.format(path=path, line=number, problem=f"{err}; {_EXPECTED}")
+            ) from err
         is_empty = False
         yield sentence
     if is_empty:
-        raise ValueError(Errors.EL069.format(path=path, line=1, error="the file is empty"))
+        raise ValueError(
+            Errors.EL197.format(path=path, line=1, problem=f"the file is empty; {_EXPECTED}")
+        )
 
 
 def _parse(line: str) -> Dict[str, Any]:

@@ -24,12 +24,16 @@ _N_LEXICOGRAPHER_FILES = 45
 
 
 def require_wordnet(folder: Path) -> None:
-    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL038 without nltk, EL068 if
+    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL038 without nltk, EL103 if
     the folder has no WordNet."""
     if nltk is None:
         raise ValueError(Errors.EL038.format(purpose="WordNet", package="nltk", extra="senses"))
     if not (folder / "data.noun").is_file():
-        raise ValueError(Errors.EL068.format(path=folder, error="it has no data.noun"))
+        raise ValueError(
+            Errors.EL103.format(
+                path=folder, error="it has no data.noun; give the folder dict of WordNet"
+            )
+        )
 
 
 def read_wordnet(folder: Path) -> Inventory:
@@ -37,7 +41,7 @@ def read_wordnet(folder: Path) -> Inventory:
 
     folder (Path): with data.noun, index.noun and so on.
     RETURNS (Inventory): all lemmas, senses, glosses and irregular forms.
-    RAISES (ValueError): EL038 without nltk, EL068 if the folder has no WordNet or a damaged one.
+    RAISES (ValueError): EL038 without nltk, EL103 if the folder has no WordNet or a damaged one.
     """
     require_wordnet(folder)
     # Newer versions of nltk only open files in known folders.
@@ -49,7 +53,7 @@ def read_wordnet(folder: Path) -> Inventory:
                 return _make_inventory(_Reader(str(folder.resolve()), streams))
     except Exception as err:  # nltk's reader raises errors of all kinds
         error = f"{type(err).__name__}: {err}"
-        raise ValueError(Errors.EL068.format(path=folder, error=error)) from err
+        raise ValueError(Errors.EL103.format(path=folder, error=error)) from err
     finally:
         nltk.data.path.remove(str(folder.resolve()))
 

@@ -288,7 +288,7 @@ def spool_path(folder: Path) -> Path:
 
 def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     """Save the standard input as stdin.txt in a folder, so that training can start over and
-    resume. If it exists, nothing is read, with a warning WL011. RAISES (ValueError): EL157 if no
+    resume. If it exists, nothing is read, with a warning WL011. RAISES (ValueError): EL094 if no
     text comes, EL155 if it is not in UTF-8; nothing is saved then."""
     path = spool_path(folder)
     if path.exists():
@@ -298,13 +298,13 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     # None if it was closed before Python began.
     stdin = stdin or getattr(sys.stdin, "buffer", None)
     if stdin is None:
-        raise ValueError(Errors.EL157)
+        raise ValueError(Errors.EL094.format(path="the standard input"))
     with atomic_file(path) as partial, partial.open("wb") as file:
         shutil.copyfileobj(stdin, file)
     try:
         # All of it, to find bytes that are not UTF-8.
         if not sum(bool(text.strip()) for text, _ in read_text(path, 0)):
-            raise ValueError(Errors.EL157)
+            raise ValueError(Errors.EL094.format(path="the standard input"))
     except ValueError:
         path.unlink()
         raise
@@ -312,7 +312,7 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
 
 
 def read_stdin() -> str:
-    """RETURNS (str): All of the standard input, decoded as UTF-8. RAISES (ValueError): EL157 if
+    """RETURNS (str): All of the standard input, decoded as UTF-8. RAISES (ValueError): EL094 if
     it is empty, EL155 if it is not in UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         path = spool_stdin(Path(folder))

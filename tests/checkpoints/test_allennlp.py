@@ -157,7 +157,7 @@ BAD_WEIGHTS = {
     "records": (BIAS, data(np.zeros(N_BIAS, [("a", "f4"), ("b", "i2")])), f"EL021.*{BIAS}"),
     "nan": (BIAS, data(np.r_[np.zeros(N_BIAS - 1), np.nan]), rf"EL106.*{BIAS}.*\[23\]"),
     "too large": (BIAS, data(np.r_[np.zeros(N_BIAS - 1), 1e300]), rf"EL106.*{BIAS}.*\[23\]"),
-    "unwritten": (BIAS, lambda f, n: f.create_dataset(n, (N_BIAS,), "f4"), "EL033.*never written"),
+    "unwritten": (BIAS, lambda f, n: f.create_dataset(n, (N_BIAS,), "f4"), "EL103.*never written"),
 }
 
 
@@ -193,7 +193,7 @@ def test_numbers_of_other_files_are_refused(toy_folder, tmp_path, make):
     other.write_bytes(np.full(N_BIAS, 0.25, "float32").tobytes())
     replace(toy_folder / "weights.hdf5", BIAS, lambda file, name: make(file, name, other))
     for load in (load_embedder, read_config):
-        with pytest.raises(ValueError, match=rf"EL033.*weights\.hdf5.*{BIAS}' (is|are)"):
+        with pytest.raises(ValueError, match=rf"EL103.*weights\.hdf5.*{BIAS}' (is|are)"):
             load(toy_folder)
 
 
@@ -202,7 +202,7 @@ def test_a_group_that_is_a_link_is_refused(toy_folder, tmp_path):
     with h5py.File(toy_folder / "weights.hdf5", "a") as file:
         del file["RNN_0"]
         file["RNN_0"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "/RNN_0")
-    with pytest.raises(ValueError, match="EL033.*RNN_0.*a link"):
+    with pytest.raises(ValueError, match="EL103.*RNN_0.*a link"):
         load_embedder(toy_folder)
 
 
@@ -216,7 +216,7 @@ def test_a_small_file_of_a_large_shape_is_refused(tmp_path, settings):
             created = file.create_dataset(name, dataset.shape, "float32", **settings)
             if settings:
                 created[(0,) * len(dataset.shape)] = 1.0
-    with pytest.raises(ValueError, match="EL033.*(never written|bytes of numbers in a file)"):
+    with pytest.raises(ValueError, match="EL103.*(never written|bytes of numbers in a file)"):
         load_embedder(tmp_path)
 
 
@@ -241,7 +241,7 @@ def test_other_storage_is_read(toy_folder, settings):
 def test_a_damaged_file_is_refused(toy_folder, content):
     path = toy_folder / "weights.hdf5"
     path.write_bytes(path.read_bytes()[:3000] if content is None else content)
-    with pytest.raises(ValueError, match=r"EL033.*weights\.hdf5"):
+    with pytest.raises(ValueError, match=r"EL103.*weights\.hdf5"):
         load_embedder(toy_folder)
 
 
@@ -383,5 +383,5 @@ def test_a_softmax_of_another_file_is_refused(toy_folder, tmp_path, make):
     assert find_reader(files).read_softmax(files).state["weight"].shape == (24, 4)
     (tmp_path / "secret").write_bytes(bytes(4 * 24))
     replace(path, "softmax/b", lambda file, name: make(file, name, tmp_path / "secret"))
-    with pytest.raises(ValueError, match="EL033.*softmax/b.*another file"):
+    with pytest.raises(ValueError, match="EL103.*softmax/b.*another file"):
         find_reader(files).read_softmax(files)

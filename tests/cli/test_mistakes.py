@@ -159,8 +159,8 @@ MISTAKES = [
     ("evaluate {model} {text_txt} --output {text_txt}/x", "EL145"),
     ("evaluate {model} {text_txt} --output /dev/full", "exact perplexity.*written: No space"),
     ("evaluate {meta_list} {text_txt}", "EL103"),
-    ("evaluate {meta_cut} {text_txt}", "EL169.*max_tokens = 'x'"),
-    ("evaluate {meta_misc} {text_txt}", "EL169.*tokenizer"),
+    ("evaluate {meta_cut} {text_txt}", "EL012.*max_tokens = 'x'"),
+    ("evaluate {meta_misc} {text_txt}", "EL012.*tokenizer"),
     # neighbors
     *[
         (f"neighbors 'I like ham .' --token ham --corpus {{text_txt}} {option}", code)

@@ -25,7 +25,7 @@ def test_what_is_missing_is_said(weights, tmp_path):
     printed = run("elmo", "index", tmp_path / "x.txt", index, "--weights", weights)
     assert "x.txt: 1 sentence\n" in printed
     assert re.search(r"1 sentence of 1 source\b", printed)
-    assert "EL044" in run(
+    assert "EL065" in run(
         "elmo", "index", tmp_path / "x.txt", index, "--weights", weights, "--layer", 1, exit_code=1
     )
     assert "query has no words" in run("elmo", "search", index, " ", exit_code=1)

@@ -9,7 +9,7 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.senses import inventory as wordnet
+from spacy_elmo.senses import wordnet
 
 from ..support.helpers import hash_of
 from ..support.toy_wordnet import RIVER
@@ -51,12 +51,12 @@ def test_mistakes_are_told_before_the_work(wordnet_folder, sense_corpus, tmp_pat
         return run(*command, exit_code=exit_code)
 
     lines = sense_corpus.read_text().splitlines(keepends=True)
-    for text, code in (("", "EL069"), ("\n", "EL069"), (lines[0], "EL058")):
+    for text, code in (("", "EL197"), ("\n", "EL197"), (lines[0], "EL058")):
         (tmp_path / "bad.jsonl").write_text(text)
         assert code in train(corpus=tmp_path / "bad.jsonl")
     (tmp_path / "bad.jsonl").write_text("".join([*lines, "{}"]))
-    assert "EL069" in train(corpus=tmp_path / "bad.jsonl")
-    assert "EL069" in train("--test", tmp_path / "bad.jsonl")
+    assert "EL197" in train(corpus=tmp_path / "bad.jsonl")
+    assert "EL197" in train("--test", tmp_path / "bad.jsonl")
     assert "EL161" in train("--lang", "zzz")
     assert "EL030" in train("--weights", tmp_path / "nowhere")
     assert "EL145" in train("--json", "/proc/x.json")

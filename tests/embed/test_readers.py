@@ -186,7 +186,7 @@ def test_ids_of_other_types_are_exact(tmp_path, ids, expected):
 def test_columns_of_other_types_are_refused(tmp_path, value):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"text": [value], "id": [1]}), path)
-    with pytest.raises(ValueError, match="EL250.*column 'text' of strings.*id .int64."):
+    with pytest.raises(ValueError, match="EL103.*column 'text' of strings.*id .int64."):
         check_inputs([path], EmbedSettings())
     pq.write_table(pa.table({"text": ["x"], "id": [[value]]}), path)
     (record,) = read(path)
@@ -196,9 +196,9 @@ def test_columns_of_other_types_are_refused(tmp_path, value):
 def test_wrong_files_are_told_before_the_work(tmp_path):
     path = tmp_path / "x.parquet.gz"
     path.write_bytes(gzip.compress(write(tmp_path / "x.parquet").read_bytes()))
-    with pytest.raises(ValueError, match="EL250.*decompress it to 'x.parquet'"):
+    with pytest.raises(ValueError, match="EL103.*decompress it to 'x.parquet'"):
         check_inputs([path], EmbedSettings())
-    with pytest.raises(ValueError, match="EL250.*column 'body'.*id .*text"):
+    with pytest.raises(ValueError, match="EL103.*column 'body'.*id .*text"):
         check_inputs([tmp_path / "x.parquet"], EmbedSettings(text_key="body"))
     (tmp_path / "mac.txt").write_bytes(b"One line.\rTwo lines.\r")
     with pytest.raises(ValueError, match="EL103.*mac.txt"):

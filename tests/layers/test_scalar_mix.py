@@ -251,16 +251,16 @@ def test_another_number_of_layers_is_refused(n_layers, is_train):
 
 
 BAD = {
-    "output": ({"output": "bottom"}, "EL015.*output = bottom"),
-    "layer above": ({"output": 3}, "EL015.*output = 3"),
-    "layer below": ({"output": -1}, "EL015.*output = -1"),
-    "weights": ({"initial_weights": [1.0]}, "EL015.*initial_weights.*3 numbers"),
+    "output": ({"output": "bottom"}, "EL012.*output = 'bottom'"),
+    "layer above": ({"output": 3}, "EL012.*output = 3"),
+    "layer below": ({"output": -1}, "EL012.*output = -1"),
+    "weights": ({"initial_weights": [1.0]}, "EL012.*initial_weights.*3 numbers"),
     "weights of a fixed output": (
         {"output": "top", "initial_weights": [1.0, 2.0, 3.0]},
-        'EL015.*initial_weights.*output = "mix"',
+        'EL012.*initial_weights.*output = "mix"',
     ),
-    "pull": ({"mix_l2": -1.0}, "EL015.*mix_l2 = -1"),
-    "dropout": ({"mix_dropout": 1.0}, "EL015.*mix_dropout = 1"),
+    "pull": ({"mix_l2": -1.0}, "EL012.*mix_l2 = -1"),
+    "dropout": ({"mix_dropout": 1.0}, "EL012.*mix_dropout = 1"),
 }
 
 

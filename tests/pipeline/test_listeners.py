@@ -311,7 +311,7 @@ def test_without_elmo_it_is_what_to_compare_with(encode, with_vectors):
     "block", [{"word_dropout": 1.0}, {"word_dropout": -0.1}, {"word_dropout": 0.5, "embed": None}]
 )
 def test_impossible_word_dropout_is_refused(block):
-    with pytest.raises(ValueError, match=f"EL015.*word_dropout = {block['word_dropout']}"):
+    with pytest.raises(ValueError, match=f"EL012.*word_dropout = {block['word_dropout']}"):
         spacy.registry.resolve({"tok2vec": tok2vec(**block)})
 
 

@@ -201,9 +201,9 @@ def test_resuming_without_a_teacher_or_with_another_one_is_refused(tmp_path, tex
         ({"words": {"kind": "static_vectors", "wieght": 2}}, "EL181.*wieght"),
         ({"words": {"kind": "static_vectors", "weight": 0}}, "EL181.*weight = 0"),
         ({"words": {"kind": "static_vectors", "weight": "1"}}, "EL181.*weight = '1'"),
-        ({"words": {"kind": "static_vectors"}}, "EL182.*no file"),
-        ({"words": {"kind": "static_vectors", "path": "{empty}"}}, "EL182.*words: 0"),
-        ({"words": {"kind": "static_vectors", "path": "{damaged}"}}, "EL182.*damaged"),
+        ({"words": {"kind": "static_vectors"}}, "EL087.*no file"),
+        ({"words": {"kind": "static_vectors", "path": "{empty}"}}, "EL087.*words: 0"),
+        ({"words": {"kind": "static_vectors", "path": "{damaged}"}}, "EL087.*damaged"),
     ],
 )
 def test_wrong_teachers_are_refused_before_the_text_is_read(tmp_path, texts, teachers, message):
@@ -232,7 +232,7 @@ def test_damaged_vectors_are_refused(tmp_path, key2row, number):
     with (tmp_path / "vocab" / "vectors").open("wb") as file:
         np.save(file, np.full((1, 2), number, dtype="float32"))
 
-    with pytest.raises(ValueError, match="EL182"):
+    with pytest.raises(ValueError, match="EL087"):
         read_vector_table(str(tmp_path))
 
 

@@ -169,7 +169,7 @@ def test_another_process_may_add_meanwhile(embedder, tmp_path):
     assert {hit.source for hit in reader.search(["ham"], n=99)} == {"a"}
     different = create(tmp_path / "y", embedder)
     create(tmp_path / "y", embedder, layer=0).add("a", SENTENCES)
-    with pytest.raises(ValueError, match="EL044.*layer"):
+    with pytest.raises(ValueError, match="EL065.*layer"):
         different.add("b", [["tea"]])
 
 
@@ -280,9 +280,9 @@ def test_mistakes_are_told(embedder, tmp_path, monkeypatch):
         index.search([])
     with pytest.raises(ValueError, match="EL012.*n = 0"):
         index.search(["ham"], 0)
-    with pytest.raises(ValueError, match="EL044.*layer = 1, not 0"):
+    with pytest.raises(ValueError, match="EL065.*layer = 1, not 0"):
         create(tmp_path / "x", embedder, layer=0)
-    with pytest.raises(ValueError, match="EL044.*biLM"):
+    with pytest.raises(ValueError, match="EL065.*biLM"):
         SearchIndex.open(tmp_path / "x", Embedder(BiLM(BiLMConfig(**SHAPE))))
     with pytest.raises(ValueError, match="weights in '.*gone'.*--weights"):
         open_index(tmp_path / "x")

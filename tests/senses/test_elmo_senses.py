@@ -48,7 +48,7 @@ def test_parts_of_speech_are_mapped(pos, tag, expected):
 
 
 def test_a_missing_wordnet_is_said(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="EL068"):
+    with pytest.raises(ValueError, match="EL103"):
         read_wordnet(tmp_path)
     monkeypatch.setattr(wordnet, "nltk", None)
     with pytest.raises(ValueError, match="EL038.*nltk"):

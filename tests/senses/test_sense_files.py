@@ -38,7 +38,7 @@ LINE = {"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", ["bank%1:00:0
 def test_sentences_are_what_they_should_be(tmp_path, changes, problem):
     path = tmp_path / "x.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, **changes})}\n")
-    with pytest.raises(ValueError, match=f"EL069|{problem}") as info:
+    with pytest.raises(ValueError, match=f"EL197|{problem}") as info:
         list(read_sentences(path))
     assert "Line 2" in str(info.value) and problem in str(info.value)
 
@@ -46,9 +46,9 @@ def test_sentences_are_what_they_should_be(tmp_path, changes, problem):
 @pytest.mark.parametrize(
     "content, problem",
     [
-        (b"[]", "EL069.*Line 1 "),
-        (b"7", "EL069.*Line 1 "),
-        (b"[" * 100_000, "EL069.*Line 1 "),
+        (b"[]", "EL197.*Line 1 "),
+        (b"7", "EL197.*Line 1 "),
+        (b"[" * 100_000, "EL197.*Line 1 "),
         (json.dumps(LINE).encode("utf-16"), "EL155.*UTF-16"),
         (b'{"tokens": ["\xe9"], "instances": []}', "EL155.*cp1252"),
         (b"\0", "EL155"),
@@ -89,11 +89,11 @@ def test_a_damaged_wordnet_is_told(wordnet_folder):
             try:
                 assert isinstance(read_wordnet(wordnet_folder), Inventory)
             except ValueError as err:
-                assert "[EL068]" in str(err)
+                assert "[EL103]" in str(err)
         path.write_bytes(content)
 
 
 def test_a_wordnet_that_lacks_a_file_is_told(wordnet_folder):
     (wordnet_folder / "index.verb").unlink()
-    with pytest.raises(ValueError, match="EL068.*dict"):
+    with pytest.raises(ValueError, match="EL103.*dict"):
         read_wordnet(wordnet_folder)

@@ -119,9 +119,9 @@ def test_gold_outside_of_the_context_is_an_error(nlp):
     example = make_example(nlp, "eggs ham", "ham")
     doc = example.reference
     doc.spans["answers"] = [doc[0:1]]
-    with pytest.raises(ValueError, match="EL221.*'Sam'.*outside of the context"):
+    with pytest.raises(ValueError, match="EL196.*'Sam'.*outside of the context"):
         nlp.update([example])
-    with pytest.raises(ValueError, match="EL221"):
+    with pytest.raises(ValueError, match="EL196"):
         nlp.evaluate([example])
 
 

@@ -146,7 +146,7 @@ def test_lines_that_end_with_returns_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, code", [(b"", "EL157"), (b"\n \n", "EL157"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
+    "content, code", [(b"", "EL094"), (b"\n \n", "EL094"), (b"caf\xe9\n", r"EL155.*stdin\.txt")]
 )
 def test_a_standard_input_without_text_is_refused(tmp_path, content, code):
     with pytest.raises(ValueError, match=code):

@@ -117,7 +117,7 @@ def get_gold(example: Example) -> Optional[Gold]:
 
     example (Example): any.
     RETURNS (Optional[Gold]): None if the reference has no pair, or no span group "answers".
-    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL221 for an answer
+    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL196 for an answer
         outside of the context.
     """
     reference = example.reference
@@ -130,7 +130,11 @@ def get_gold(example: Example) -> Optional[Gold]:
     spans = list(group)
     for span in spans:
         if not pair.second.start <= span.start < span.end <= pair.second.end:
-            text = Errors.EL221.format(answer=span.text[:50], text=reference.text[:50])
+            text = Errors.EL196.format(
+                text=reference.text[:50],
+                problem=f"the answer '{span.text[:50]}' is outside of the context",
+                fix="Put the spans of the group 'answers' inside the span of 'context'",
+            )
             raise ValueError(text)
     texts: Any = group.attrs.get(_TEXTS)
     aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
@@ -167,7 +171,7 @@ def score_qa(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     RETURNS (Dict[str, Any]): `qa_em` and `qa_f1` over all questions; `qa_has_answer_em`,
         `qa_has_answer_f1` and `qa_no_answer_acc` over those with and without an answer. From 0 to
         1; None if nothing counts.
-    RAISES (ValueError): EL199 if docs to be predicted lack their pairs, EL221 for a gold answer
+    RAISES (ValueError): EL199 if docs to be predicted lack their pairs, EL196 for a gold answer
         outside of its context.
     """
     # Exact match and F1 of questions with an answer, and whether others are right.
