@@ -325,7 +325,10 @@ class Errors(metaclass=ErrorsWithCodes):
         "layers = '{value}' are not possible. Give some of: mix, and numbers from 0 for the word "
         "layer to {top}, each once, such as `--layers mix,0`."
     )
-    EL251 = "A process was killed, perhaps because the memory was full. Finished work is kept. {remedy}."
+    EL251 = (
+        "A process was killed, perhaps because the memory was full. Finished work is kept. "
+        "{remedy}."
+    )
     EL297 = (
         "The pipeline failed with each of {n} records: {error}. Repair the pipeline or its device, "
         "and add `--resume`."
@@ -359,8 +362,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     # Command line
     EL145 = (
-        "'{path}' cannot be written: {error}. The previous content is kept. If the disk is full, free "
-        "some space; otherwise give a path where you may write."
+        "'{path}' cannot be written: {error}. The previous content is kept. If the disk is full, "
+        "free some space; otherwise give a path where you may write."
     )
     # Several rooms
     EL032 = "'{path}' does not describe the shape of a biLM: {error}. Is it the right file?"
