@@ -19,6 +19,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    Generator,
     Iterator,
     List,
     Mapping,
@@ -123,7 +124,7 @@ def run_all(
     n_jobs: int = 1,
     gpu_id: int = NO_GPU,
     verbose: bool = False,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Train and evaluate the runs that have no result yet. Settings are checked before the first.
 
     output (Path): folder, in which each run writes a file NAME.json.
