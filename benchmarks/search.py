@@ -133,7 +133,7 @@ def rank_elmo(
         words, counts = np.unique(
             [word.lower() for sentence in sentences for word in sentence], return_counts=True
         )
-        encoder.counts = dict(zip(words.tolist(), counts.tolist()))
+        encoder = replace(encoder, counts=dict(zip(words.tolist(), counts.tolist())))
     transform = fit_transform(encoder.average(sentences), weighting)
     encoder = replace(encoder, transform=transform)
     Q, X = encoder.encode(data.questions), encoder.encode(sentences)
