@@ -36,13 +36,8 @@ from .sentence_encoder import (
     search_vectors,
 )
 
-_META, _SENTENCES, _OFFSETS, _VECTORS = (
-    "index.json",
-    "sentences.jsonl",
-    "offsets.bin",
-    "vectors.bin",
-)
-_TRANSFORM, _COUNTS = "transform.bin", "counts.json"
+_META, _SENTENCES, _OFFSETS = "index.json", "sentences.jsonl", "offsets.bin"
+_VECTORS, _TRANSFORM, _COUNTS = "vectors.bin", "transform.bin", "counts.json"
 _FILES = {_META, _SENTENCES, _OFFSETS, _VECTORS, _TRANSFORM, _COUNTS}
 _VERSION = 4
 _LANG = re.compile("[A-Za-z][A-Za-z0-9_-]*")
@@ -64,13 +59,8 @@ class Hit(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A text to add to an index.
-
-    name (str): of the source. sentences (Iterable[List[str]]): words of each, read once; empty
-    ones are left out. origin (Optional[str]): digest of its file, see `SearchIndex.has`.
-    averages (Optional[Callable[[], NDArray]]): the means of the words' vectors, by the embedder
-    and layer of the index, float32, shape (n_sentences, width); they are computed if it is None.
-    """
+    """A text to add, and the digest of its file. `averages`, if given, reads the means of the
+    words' vectors by the embedder and layer of the index, shape (n_sentences, width)."""
 
     name: str
     sentences: Iterable[List[str]]
@@ -91,14 +81,9 @@ class Part:
 class IndexMeta:
     """How an index was made, and what it contains.
 
-    layer (int): of the biLM, from 0.
-    weighting (str): one of `WEIGHTINGS`.
-    backend (str): one of `BACKENDS`.
-    lang (str), tokenizer (Dict[str, Any]): of texts and queries, see `make_tokenizer`.
     weights (str): folder of the biLM, where it was; "" for the bundled one.
     biLM (str): hash of its weights.
     n_fitted (int): sentences that the encoder was fitted to; 0 if there are too few.
-    parts (Tuple[Part, ...]): the sources.
     """
 
     layer: int
@@ -113,11 +98,10 @@ class IndexMeta:
 
     @property
     def n_sentences(self) -> int:
-        """RETURNS (int): Of all sources."""
         return sum(part.n_sentences for part in self.parts)
 
     def list_rows(self) -> Iterator[Tuple[Part, int, int]]:
-        """YIELDS (Tuple[Part, int, int]): Sources, and the rows where each begins and ends."""
+        """Sources, and the rows where each begins and ends."""
         start = 0
         for part in self.parts:
             yield part, start, start + part.n_sentences
@@ -127,9 +111,8 @@ class IndexMeta:
 class _Content(NamedTuple):
     """The files of an index, mapped. A search uses one of these from start to end.
 
-    meta (IndexMeta): of index.json. encoder (SentenceEncoder): that made the vectors.
-    text (NDArray): bytes of sentences.jsonl. offsets (NDArray): shape (n_sentences + 1,).
-    vectors (NDArray): shape (n_sentences, width).
+    text: bytes of sentences.jsonl. offsets: shape (n_sentences + 1,). vectors: shape (n_sentences,
+    width).
     """
 
     meta: IndexMeta
@@ -139,7 +122,7 @@ class _Content(NamedTuple):
     vectors: NDArray
 
     def read(self, start: int, end: int) -> Iterator[List[str]]:
-        """YIELDS (List[str]): Words of sentences. RAISES (ValueError): EL140 for other content."""
+        """Read words of sentences."""
         for row in range(start, end):
             line = bytes(self.text[self.offsets[row] : self.offsets[row + 1]])
             try:
@@ -339,15 +322,8 @@ class SearchIndex:
 def open_index(
     folder: Path, weights: str = "", *, embedder: Optional[Embedder] = None
 ) -> SearchIndex:
-    """Open an index, and load its biLM.
-
-    folder (Path): of the index.
-    weights (str): folder or name of the biLM; "" for where it was when the index was made.
-    embedder (Optional[Embedder]): used instead of loading one, if it has the same weights.
-    RETURNS (SearchIndex): open.
-    RAISES (ValueError): if the biLM is not where it was; as `SearchIndex.open` and
-        `load_embedder`.
-    """
+    """Open an index, and load its biLM: by default from where it was when the index was made. A
+    given embedder is used instead, if it has the same weights."""
     meta = _read_meta(folder)
     if embedder is not None and embedder.hash_weights().hex() == meta.biLM:
         return SearchIndex.open(folder, embedder)
@@ -360,7 +336,7 @@ def open_index(
 
 
 def is_index_folder(folder: Path) -> bool:
-    """folder (Path): any. RETURNS (bool): Whether it is that of an index."""
+    """Whether a folder is that of an index."""
     return all((folder / name).is_file() for name in (_META, _VECTORS))
 
 
@@ -373,8 +349,8 @@ def _write(
     sources: Iterable[Tuple[Source, Optional[NDArray]]],
     on_encoded: Callable[[int], Any],
 ) -> Dict[str, int]:
-    """Write the folder of an index: the sources, with the vectors of those that it had before.
-    RETURNS (Dict[str, int]): Name of each source -> its sentences."""
+    """Write an index: the sources, with the vectors of those that it had before. Returns the
+    number of sentences of each."""
     counts: Dict[str, int] = {}
     offsets = array("q", [0])
     parts: List[Part] = []
@@ -420,7 +396,7 @@ def _write(
 
 
 def _count_wanted(meta: IndexMeta, width: int) -> float:
-    """RETURNS (float): Sentences from which on the encoder is fitted (again)."""
+    """Sentences from which on the encoder is fitted (again)."""
     needed = count_needed(meta.weighting, width)
     if needed == 0 or meta.n_fitted >= _N_FITTED:
         return float("inf")
@@ -449,7 +425,7 @@ def _average(
     end: int,
     known: Optional[Callable[[], NDArray]],
 ) -> Iterator[NDArray]:
-    """YIELDS (NDArray): Averages of sentences, some at a time, shape (n, width)."""
+    """Averages of sentences, some at a time, shape (n, width)."""
     # Known averages have equal weights.
     if known is not None and encoder.counts is None and end > start:
         yield known()[: end - start]
@@ -462,7 +438,6 @@ def _average(
 
 
 def _read_meta(folder: Path) -> IndexMeta:
-    """RAISES (ValueError): EL043 if there is no index, EL140 if it is damaged or older."""
     path = find_folder(folder) / _META
     if not path.exists():
         raise ValueError(Errors.EL043.format(path=folder))
@@ -493,7 +468,6 @@ def _read_meta(folder: Path) -> IndexMeta:
 
 
 def _load(folder: Path, embedder: Embedder) -> _Content:
-    """RAISES (ValueError): EL065 for another embedder, EL140 if the index is damaged."""
     meta = _read_meta(folder)
     path = find_folder(folder)
     _require_same(folder, meta, replace(meta, biLM=embedder.hash_weights().hex()))
@@ -522,7 +496,7 @@ def _load(folder: Path, embedder: Embedder) -> _Content:
 
 
 def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:
-    """Map a file of this shape. RAISES (ValueError): if it has another size."""
+    """Map a file, if it has the size of this shape."""
     size, expected = path.stat().st_size, int(np.prod(shape)) * np.dtype(dtype).itemsize
     if size != expected:
         raise ValueError(f"{path.name} has {size} bytes, expected {expected}")
@@ -530,7 +504,7 @@ def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:
 
 
 def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
-    """RAISES (ValueError): EL065 if the vectors of two indexes cannot be compared."""
+    """Check that the vectors of two indexes can be compared."""
     for key in ("biLM", "layer", "weighting", "backend", "lang", "tokenizer"):
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:
@@ -538,7 +512,7 @@ def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
 
 
 def _require_no_others(folder: Path) -> None:
-    """RAISES (ValueError): EL141 if there are other files, which would be removed."""
+    """Refuse other files, which would be removed."""
     names = {folder.name} if folder.exists() else set()
     if folder.is_dir():
         names = {path.name for path in folder.iterdir() if path.name[0] != "."} - _FILES

@@ -27,19 +27,16 @@ _RIDGE = 0.02
 
 
 class Transform(NamedTuple):
-    """centre (NDArray): to subtract, shape (width,). matrix (NDArray): to multiply with,
-    shape (width, width)."""
+    """Subtracts the centre, and multiplies with the matrix."""
 
-    centre: NDArray
-    matrix: NDArray
+    centre: NDArray  # (width,)
+    matrix: NDArray  # (width, width)
 
 
 @dataclass(frozen=True)
 class SentenceEncoder:
     """Average the vectors of a sentence's words, and normalise.
 
-    embedder (Embedder): makes the vectors.
-    layer (int): of the biLM; 0 is the word layer, -1 the top one.
     counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse frequency: a
         word weighs a / (a + p); None for equal weights.
     transform (Optional[Transform]): applied to the averages.
@@ -51,63 +48,47 @@ class SentenceEncoder:
     transform: Optional[Transform] = None
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> NDArray:
-        """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): float32,
-        shape (n_sentences, width), of length 1, or 0 for no words."""
+        """Vectors of length 1, or 0 for no words, shape (n_sentences, width)."""
         X = self.finish(self.average(sentences))
         # Whitening moves a vector of zeros.
         X[[not words for words in sentences]] = 0.0
         return X
 
     def average(self, sentences: Sequence[Sequence[str]]) -> NDArray:
-        """sentences (Sequence[Sequence[str]]): words of each. RETURNS (NDArray): weighted
-        means of their vectors, float32, shape (n_sentences, width); 0 for no words."""
+        """Weighted means of the words' vectors, shape (n_sentences, width); 0 for no words."""
         total = sum(self.counts.values()) if self.counts else 1
         X = np.zeros((len(sentences), self.embedder.bilm.config.width), dtype="float32")
         vectors = self.embedder.embed_layer(sentences, self.layer)
         for row, words, W in zip(X, sentences, vectors):
             if words:
-                weights = [self._weigh(word, total) for word in words]
+                weights = None
+                if self.counts is not None:
+                    shares = (self.counts.get(word.lower(), 0) / total for word in words)
+                    weights = [_A / (_A + share) for share in shares]
                 row[:] = np.average(W, axis=0, weights=weights)
         return X
 
     def finish(self, X: NDArray) -> NDArray:
-        """X (NDArray): averages, shape (n, width). RETURNS (NDArray): transformed, float32, of
-        length 1."""
+        """Transform averages, shape (n, width), and normalise."""
         if self.transform is not None:
             X = (X - self.transform.centre) @ self.transform.matrix
         return normalise(X).astype("float32")
 
-    def _weigh(self, word: str, total: int) -> float:
-        if self.counts is None:
-            return 1.0
-        return _A / (_A + self.counts.get(word.lower(), 0) / total)
-
     def find_token(self, words: List[str], vector: NDArray) -> int:
-        """Find the word of a sentence that is most similar to a query.
-
-        words (List[str]): of the sentence, at least one.
-        vector (NDArray): of a query, shape (width,).
-        RETURNS (int): its position.
-        """
+        """Position of the word that is most similar to a query, shape (width,)."""
         (W,) = self.embedder.embed_layer([words], self.layer)
         return int(np.argmax(self.finish(W) @ vector))
 
 
 def count_needed(weighting: str, width: int) -> int:
-    """weighting (str): one of `WEIGHTINGS`. width (int): of the averages. RETURNS (int): the
-    sentences that `fit_transform` needs at least; 0 if there is nothing to fit."""
+    """Sentences that `fit_transform` needs at least; 0 if there is nothing to fit."""
     return {"mean": 0, "sif": 2, "whitened": width}[weighting]
 
 
 def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
-    """Fit the transform that makes averages comparable.
-
-    X (NDArray): averages of sentences, shape (n, width).
-    weighting (str): one of `WEIGHTINGS`. "sif" takes their common direction out (the first
-        right singular vector), "whitened" gives all directions the same variance.
-    RETURNS (Optional[Transform]): in float64, the matrix of shape (width, width); None for
-        "mean", and for fewer than `count_needed`.
-    """
+    """Fit the transform that makes averages, shape (n, width), comparable: "sif" takes their
+    common direction out (the first right singular vector), "whitened" gives all directions the
+    same variance. None for "mean", and for fewer than `count_needed`."""
     width = X.shape[1]
     if weighting == "mean" or len(X) < count_needed(weighting, width):
         return None
@@ -125,15 +106,8 @@ def fit_transform(X: NDArray, weighting: str) -> Optional[Transform]:
 def search_vectors(
     X: NDArray, query: NDArray, n: int, *, backend: str = "numpy"
 ) -> List[Tuple[int, float]]:
-    """Compare a query with all rows.
-
-    X (NDArray): float32, shape (n_rows, width); mapped from a file it needs no memory.
-    query (NDArray): shape (width,).
-    n (int): how many to find.
-    backend (str): one of `BACKENDS`.
-    RETURNS (List[Tuple[int, float]]): rows and products, the largest first.
-    RAISES (ValueError): EL038 if there is no faiss.
-    """
+    """Find the n rows of X, shape (n_rows, width), with the largest products with a query. X may
+    be mapped from a file: it is read in parts."""
     require_backend(backend)
     search = _search_faiss if backend == "faiss" else _search_numpy
     best: List[Tuple[float, int]] = []
@@ -158,7 +132,7 @@ def _search_faiss(X: NDArray, query: NDArray, n: int) -> Tuple[NDArray, NDArray]
 
 
 def require_backend(backend: str) -> None:
-    """backend (str): one of `BACKENDS`. RAISES (ValueError): EL038 if there is no faiss."""
+    """Check that the package of a backend is there."""
     if backend == "faiss" and faiss is None:
         what = "The backend 'faiss'"
         raise ValueError(Errors.EL038.format(purpose=what, package="faiss-cpu", extra="search"))
