@@ -11,17 +11,15 @@ from spacy.cli._util import app
 from .benchmark import benchmark
 from .convert import convert
 from .convert_data import ConvertDataCommand, convert_data
-from .debug_corpus import debug_corpus
 from .demo import demo
 from .embed import embed
 from .evaluate import evaluate
 from .experiment import experiment
 from .explore import explore
-from .index import index
+from .index import index, search
 from .init_config import init_config
 from .neighbors import neighbors
-from .pretrain import pretrain
-from .search import search
+from .pretrain import debug_corpus, pretrain
 from .tasks import tasks
 from .train_senses import train_senses
 from .weights import weights

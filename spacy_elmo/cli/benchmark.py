@@ -5,25 +5,15 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from .common import (
-    JSON,
-    LANG,
-    MOST_THREADS,
-    QUIET,
-    Console,
-    exit_on_error,
-    read_numbers,
-    require_output,
-)
+from .common import Console, exit_on_error, read_numbers, require_output
+from .options import JSON, LANG, MODEL, MOST_THREADS, QUIET
 
 _MOST_SENTENCES = 1_000_000
 
 
 def benchmark(
     text: str = typer.Argument(..., help="Text with a sentence in each line: a file or folder"),
-    weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights, or a model's name", show_default="the bundled model"
-    ),
+    weights: Optional[Path] = MODEL,
     precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
     batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),
     threads: int = typer.Option(
@@ -95,21 +85,11 @@ def _show(result: Dict[str, Any], console: Console) -> None:
         ("peak memory", f"{result['memory'] / 2**20:,.0f} MiB"),
     ]
     rates = [
-        (
-            row["precision"],
-            row["batch_size"],
-            f"{row['tokens_per_second']:,.0f}",
-            f"{row['share']:.2f}",
-        )
-        for row in result["rows"]
+        (r["precision"], r["batch_size"], f"{r['tokens_per_second']:,.0f}", f"{r['share']:.2f}")
+        for r in result["rows"]
     ]
     errors = [
-        (
-            name,
-            f"{result['cold'][name]:,.0f}",
-            f"{error['largest']:.1e}",
-            f"{error['cosine']:.5f}",
-        )
+        (name, f"{result['cold'][name]:,.0f}", f"{error['largest']:.1e}", f"{error['cosine']:.5f}")
         for name, error in result["errors"].items()
     ]
     console.show_table(facts, ("this machine", ""))

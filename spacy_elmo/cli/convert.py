@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import typer
 
-from .common import QUIET, exit_on_error, format_table
+from .common import exit_on_error, format_table
+from .options import QUIET, optional
 
 if TYPE_CHECKING:
     from ..checkpoints.formats import CheckpointFiles
@@ -22,9 +23,7 @@ class Format(str, Enum):
 def convert(
     source: Path = typer.Argument(..., help="Folder with weights, a model's name, or options.json"),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
-    weights: Optional[Path] = typer.Option(
-        None, help="HDF5 file, if SOURCE is options.json", show_default="none"
-    ),
+    weights: Optional[Path] = optional("HDF5 file, if SOURCE is options.json"),
     to: Format = typer.Option(
         Format.native, help="Format to write: ours, or options.json and HDF5 for other libraries"
     ),
@@ -36,9 +35,7 @@ def convert(
         False, "--round-softmax", help="Store the softmax in 8 bits a number, a scale for each word"
     ),
     softmax: bool = typer.Option(True, help="Keep the softmax, if there is one"),
-    meta: Optional[Path] = typer.Option(
-        None, help="JSON file to add to meta.json", show_default="none"
-    ),
+    meta: Optional[Path] = optional("JSON file to add to meta.json"),
     force: bool = typer.Option(False, "--force", "-F", help="Replace weights in OUTPUT"),
     quiet: bool = QUIET,
 ) -> None:

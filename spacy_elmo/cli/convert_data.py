@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from ..utils import count_things
-from .common import LANG, QUIET, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import LANG, QUIET
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -95,7 +96,7 @@ def convert_data(
 
 
 def get_readers() -> Dict[str, Callable]:
-    """RETURNS (Dict[str, Callable]): Readers of all packages by the name of their format."""
+    """Readers of all packages by the name of their format."""
     from ..registry import task_readers
 
     return dict(sorted(task_readers.get_all().items()))

@@ -1,11 +1,12 @@
 """`python -m spacy elmo demo`: one word in several sentences, side by side."""
 
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
 import typer
 
-from .common import QUIET, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import MODEL, QUIET, optional
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
@@ -19,39 +20,36 @@ The village stands on the south bank of the river."""
 
 
 def demo(
-    weights: Optional[Path] = typer.Argument(
-        None, help="Folder with weights, or a model's name", show_default="the bundled model"
-    ),
+    weights: Optional[Path] = MODEL,
     word: str = typer.Option("bank", help="The word to look at"),
-    texts: Optional[str] = typer.Option(
-        None, help="File with a sentence in each line", show_default="six about banks"
-    ),
+    texts: Optional[str] = optional("File with a sentence in each line", "six about banks"),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
     dark: bool = typer.Option(False, "--dark", help="Draw light letters on a dark ground"),
     quiet: bool = QUIET,
 ) -> None:
     """Show that a word's vector depends on its sentence: run a pipeline with the
     component elmo over sentences, and compare the word in each with each."""
-    from ..checkpoints.loaders import pipe_config
     from ..drawing import require_drawable
     from ..experiments.contexts import compare_word
     from ..experiments.plots import plot_similarities
     from ..language_model.evaluation import find_tokenizer
-    from ..pipeline.saving import make_blank
+    from ..pipeline.saving import make_elmo_pipeline
 
     with exit_on_error(quiet) as console:
         require_output(output)
         require_drawable(output)
         lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
-        nlp = make_blank(*find_tokenizer(str(weights or "")))
-        shape = pipe_config(weights) if weights else {}
-        nlp.add_pipe("elmo", config={**shape, "store_layers": True})
-        if weights:
-            nlp.get_pipe("elmo").load(weights)  # type: ignore[attr-defined]
+        path = str(weights or "")
+        nlp = make_elmo_pipeline(path, *find_tokenizer(path), store_layers=True)
         docs = list(nlp.pipe(lines))
         cosines = compare_word(docs, word)
         console.show_title(f"Cosine of '{word}' in the top layer")
-        console.show_table(*_tabulate(cosines, [doc.text for doc in docs]))
+        numbers = range(1, len(docs) + 1)
+        rows = [
+            (n, doc.text, *(f"{value:.2f}" for value in row))
+            for n, doc, row in zip(numbers, docs, cosines)
+        ]
+        console.show_table(rows, ("", "sentence", *map(str, numbers)))
         plot_similarities(cosines, [doc.text for doc in docs], word, output, dark=dark)
         console.finish(output)
 
@@ -67,12 +65,3 @@ def _read_lines(path: str) -> List[str]:
             f"{len(lines)} sentences are too many for a picture: at most {_MOST_LINES}."
         )
     return lines
-
-
-def _tabulate(cosines: "List[List[float]]", texts: List[str]) -> Tuple[List[List[str]], List[str]]:
-    """RETURNS (Tuple[List[List[str]], List[str]]): Rows and header of the table."""
-    rows = [
-        [f"{i + 1}", text, *(f"{value:.2f}" for value in row)]
-        for i, (text, row) in enumerate(zip(texts, cosines))
-    ]
-    return rows, ["", "sentence", *(f"{i + 1}" for i in range(len(texts)))]

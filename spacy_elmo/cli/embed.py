@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Iterator
 import typer
 
 from ..utils import count_things
-from .common import QUIET, Console, exit_on_error
+from .common import Console, exit_on_error
+from .options import QUIET, optional
 
 if TYPE_CHECKING:
     from ..embed.job import Engine, JobProgress
@@ -31,22 +32,14 @@ def embed(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
-    pipeline: str = typer.Option(
-        "", help="Folder or package of a pipeline with an elmo", show_default="none"
+    pipeline: str = optional("Folder or package of a pipeline with an elmo", default=""),
+    weights: str = optional(
+        "Without a pipeline: folder of a biLM, or a model's name", "the bundled model", default=""
     ),
-    weights: str = typer.Option(
-        "",
-        help="Without a pipeline: folder of a biLM, or a model's name",
-        show_default="the bundled model",
+    lang: str = optional(
+        "Without a pipeline: language code of the tokenizer", "that of the weights", default=""
     ),
-    lang: str = typer.Option(
-        "",
-        help="Without a pipeline: language code of the tokenizer",
-        show_default="that of the weights",
-    ),
-    component: str = typer.Option(
-        "", help="Name of the elmo in the pipeline", show_default="the only one"
-    ),
+    component: str = optional("Name of the elmo in the pipeline", "the only one", default=""),
     unit: str = typer.Option("sentences", help="What gets a vector: tokens, sentences, documents"),
     layers: str = typer.Option("mix", help="mix, and numbers from 0, the word layer; with commas"),
     dtype: str = typer.Option("float16", help="float16 or float32"),
@@ -60,9 +53,7 @@ def embed(
     n_process: int = typer.Option(1, min=1, help="Processes, or actors of the cluster"),
     resume: bool = typer.Option(False, "--resume", help="Resume a job that was stopped"),
     engine: EngineName = typer.Option(EngineName.local, help="local, or ray: on a cluster (extra)"),
-    address: str = typer.Option(
-        "", help="Of the Ray cluster", show_default="RAY_ADDRESS, or this machine"
-    ),
+    address: str = optional("Of the Ray cluster", "RAY_ADDRESS, or this machine", default=""),
     worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor of the cluster"),
     gpu: bool = typer.Option(
         False, "--gpu", help="Compute on a GPU; of a cluster, one for each actor"
@@ -112,7 +103,7 @@ def embed(
 def _make_engine(
     name: EngineName, n_process: int, address: str, worker_cpus: float, gpu: bool
 ) -> "Engine":
-    """RETURNS (Engine): What computes the shards. RAISES (ValueError): EL038 without Ray."""
+    """What computes the shards."""
     from ..embed.job import run_local
 
     if name is EngineName.local:

@@ -5,7 +5,10 @@ from typing import Optional
 
 import typer
 
-from .common import JSON, QUIET, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import JSON, QUIET, optional
+
+_TRAINED = "as in training"
 
 
 def evaluate(
@@ -13,31 +16,17 @@ def evaluate(
         ..., help="Folder with weights and softmax, or a model's name"
     ),
     text: str = typer.Argument(..., help="File, folder or glob"),
-    vocab: Optional[Path] = typer.Option(
-        None,
-        help="A vocab.txt, such as another model's: the words to score with; others are <UNK>",
-        show_default="the words of the softmax",
+    vocab: Optional[Path] = optional(
+        "A vocab.txt, such as another model's: the words to score with; others are <UNK>",
+        "the words of the softmax",
     ),
-    cut: Optional[str] = typer.Option(
-        None,
-        help="Into sequences: sentences, lines or windows",
-        show_default="as in training",
+    cut: Optional[str] = optional("Into sequences: sentences, lines or windows", _TRAINED),
+    max_tokens: Optional[int] = optional("Most tokens of a sequence", _TRAINED, min=2),
+    stream: Optional[bool] = optional("Carry the state across sequences", _TRAINED),
+    limit: Optional[int] = optional(
+        "Sequences to score, from all over the text, in a stream its first; 0: all", _TRAINED, min=0
     ),
-    max_tokens: Optional[int] = typer.Option(
-        None, min=2, help="Most tokens of a sequence", show_default="as in training"
-    ),
-    stream: Optional[bool] = typer.Option(
-        None, help="Carry the state across sequences", show_default="as in training"
-    ),
-    limit: Optional[int] = typer.Option(
-        None,
-        min=0,
-        help="Sequences to score, from all over the text, in a stream its first; 0: all",
-        show_default="as in training",
-    ),
-    lang: Optional[str] = typer.Option(
-        None, help="Language code of the tokenizer", show_default="as in training"
-    ),
+    lang: Optional[str] = optional("Language code of the tokenizer", _TRAINED),
     output: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
@@ -58,12 +47,11 @@ def evaluate(
             limit=limit,
             lang=lang,
         )
-        rows = [(key.replace("_", " "), _format(value)) for key, value in result.items()]
+        rows = [
+            (key.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else value)
+            for key, value in result.items()
+        ]
         console.show_table(rows, ("exact perplexity", ""))
         if output is not None:
             write_json(output, result)
         console.finish(output)
-
-
-def _format(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -6,7 +6,8 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from .common import QUIET, SEEDS, WEIGHTS, Console, exit_on_error, read_numbers, writing
+from .common import Console, exit_on_error, read_numbers, writing
+from .options import QUIET, WEIGHTS, optional
 
 
 def experiment(
@@ -22,21 +23,16 @@ def experiment(
     ),
     output: Path = typer.Argument(..., help="Folder for the results; existing ones are kept"),
     component: str = typer.Option("tagger", help="Factory of the component to train"),
-    title: str = typer.Option(
-        "", help="Name of the task in tables", show_default="the folder's name"
-    ),
-    lang: str = typer.Option("", help="Language code", show_default="the config's, or en"),
+    title: str = optional("Name of the task in tables", "the folder's name", default=""),
+    lang: str = optional("Language code", "the config's, or en", default=""),
     weights: str = WEIGHTS,
-    config: Optional[Path] = typer.Option(
-        None,
-        help="Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec",
-        show_default="the preset word_features",
+    config: Optional[Path] = optional(
+        "Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec",
+        "the preset word_features",
         dir_okay=False,
     ),
-    vectors: str = typer.Option(
-        "", help="Pipeline with static vectors, for the suite vectors", show_default="none"
-    ),
-    seeds: str = SEEDS,
+    vectors: str = optional("Pipeline with static vectors, for the suite vectors", default=""),
+    seeds: str = typer.Option("0,1,2", help="Seeds (whole numbers), with commas"),
     shares: str = typer.Option(
         "1,2,5,10,20,50,100",
         help="Percent of the training docs, with commas; for the suite samples",
@@ -44,11 +40,8 @@ def experiment(
     max_steps: int = typer.Option(1000, min=1, help="Updates at most"),
     patience: int = typer.Option(0, min=0, help="Updates without a better score; 0: no end"),
     eval_frequency: int = typer.Option(100, min=1, help="Updates between evaluations on dev"),
-    cache: Optional[Path] = typer.Option(
-        None,
-        help="Folder for the biLM's layers, which all runs of a corpus share",
-        show_default="none",
-        file_okay=False,
+    cache: Optional[Path] = optional(
+        "Folder for the biLM's layers, which all runs of a corpus share", file_okay=False
     ),
     n_jobs: int = typer.Option(1, min=1, help="Runs at once"),
     gpu_id: int = typer.Option(
@@ -87,7 +80,11 @@ def experiment(
         )
         depth = (read_config(weights) if weights else BiLMConfig()).depth
         variants = choose_variants(suite, depth)
-        parts = _read_shares(shares) if suite == "samples" else [1.0]
+        parts = [1.0]
+        if suite == "samples":
+            parts = [percent / 100 for percent in read_numbers(shares)]
+            if not all(0 < part <= 1 for part in parts):
+                raise typer.BadParameter(f"{shares!r}: expected percent, above 0 and at most 100")
         runs = [Run(v, p, s) for s in read_numbers(seeds, int) for p in parts for v in variants]
         results: List[Dict[str, Any]] = []
         options: Dict[str, Any] = {"cache": cache, "n_jobs": n_jobs, "gpu_id": gpu_id}
@@ -107,13 +104,6 @@ def experiment(
         (plot_samples if suite == "samples" else plot_scores)(summary, picture)
         plot_updates(summary, curves)
         console.finish(path, picture, curves)
-
-
-def _read_shares(text: str) -> List[float]:
-    shares = [percent / 100 for percent in read_numbers(text)]
-    if not all(0 < share <= 1 for share in shares):
-        raise typer.BadParameter(f"{text!r}: expected percent, above 0 and at most 100")
-    return shares
 
 
 def _show(summary: Dict[str, Any], console: "Console") -> None:

@@ -1,37 +1,29 @@
 """`python -m spacy elmo explore`: a local page to play with a pipeline."""
 
+import threading
+import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 
-from .common import QUIET, Console, exit_on_error
-
-if TYPE_CHECKING:
-    from ..explore.explorer import ExploreLimits, Explorer
+from .common import exit_on_error
+from .options import INDEX_WEIGHTS, QUIET, optional
 
 _PACKAGES = ("fastapi", "uvicorn")
 
 
 def explore(
     pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo"),
-    index: Optional[Path] = typer.Option(
-        None,
-        help="Folder of an index, to search for contexts; see `elmo index`",
-        show_default="none",
-        file_okay=False,
+    index: Optional[Path] = optional(
+        "Folder of an index, to search for contexts; see `elmo index`", file_okay=False
     ),
-    weights: str = typer.Option(
-        "",
-        help="Folder of the biLM that the index was made with",
-        show_default="where it was then",
-    ),
-    language_model: str = typer.Option(
-        "",
-        help="Folder or name (en_small) of a biLM with its softmax, for surprisal and substitutes, "
+    weights: str = INDEX_WEIGHTS,
+    language_model: str = optional(
+        "Folder or name (en_small) of a biLM with its softmax, for surprisal and substitutes, "
         "if the pipeline has no elmo_lm",
-        show_default="none",
+        default="",
     ),
     host: str = typer.Option("127.0.0.1", help="Address to listen at; by default of this machine"),
     port: int = typer.Option(8080, min=0, max=65535, help="Port; 0 for one that is free"),
@@ -48,62 +40,35 @@ def explore(
     substitutes, nearest contexts of a corpus, what the components find, and the learned mixes.
     Ctrl-C ends it."""
     with exit_on_error(quiet) as console:
-        _require_packages()
-        from ..explore.app import create_app, make_url, open_socket, run_server
-        from ..explore.explorer import ExploreLimits
+        if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+            raise ValueError(
+                f"The page needs the packages {' and '.join(missing)}. Install them with "
+                '`pip install "spacy-elmo[explore]"`.'
+            )
+        from ..explore.app import create_app, is_loopback, make_url, open_socket, run_server
+        from ..explore.explorer import ExploreLimits, Explorer, find_embedder, prepare_pipeline
+        from ..pipeline.saving import load_pipeline
+        from ..search.search_index import open_index
 
         limits = ExploreLimits(
             max_chars=max_chars, max_lines=max_lines, max_tokens=max_tokens, seconds=seconds
         )
         # Before the pipeline is loaded, which takes seconds.
         with open_socket(host, port) as opened:
-            explorer = _load(pipeline, language_model, index, weights, limits)
+            nlp = load_pipeline(pipeline)
+            prepare_pipeline(nlp, pipeline, language_model)
+            embedder = find_embedder(nlp)
+            searched = None if index is None else open_index(index, weights, embedder=embedder)
+            explorer = Explorer(nlp, searched, limits)
             url = make_url(opened, host)
-            _announce(console, url, host)
+            if not is_loopback(host):
+                console.warn(
+                    f"Everybody who can reach this machine at '{host}' can open the page, without "
+                    "a password. To serve only yourself, omit `--host`."
+                )
+            console.show(f"The page is at {url} (Ctrl-C ends it)")
             if open_browser:
-                _open(url)
+                # In a thread: a browser may wait for the server, which starts after it.
+                threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()
             run_server(create_app(explorer, host), opened)
         console.finish(summary="The page is no longer served")
-
-
-def _require_packages() -> None:
-
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if missing:
-        raise ValueError(
-            f"The page needs the packages {' and '.join(missing)}. Install them with "
-            '`pip install "spacy-elmo[explore]"`.'
-        )
-
-
-def _load(
-    pipeline: str, language_model: str, index: Optional[Path], weights: str, limits: "ExploreLimits"
-) -> "Explorer":
-    from ..explore.explorer import Explorer, find_embedder, prepare_pipeline
-    from ..pipeline.saving import load_pipeline
-    from ..search.search_index import open_index
-
-    nlp = load_pipeline(pipeline)
-    prepare_pipeline(nlp, pipeline, language_model)
-    embedder = find_embedder(nlp)
-    opened = None if index is None else open_index(index, weights, embedder=embedder)
-    return Explorer(nlp, opened, limits)
-
-
-def _announce(console: "Console", url: str, host: str) -> None:
-    from ..explore.app import is_loopback
-
-    if not is_loopback(host):
-        console.warn(
-            f"Everybody who can reach this machine at '{host}' can open the page, without a "
-            "password. To serve only yourself, omit `--host`."
-        )
-    console.show(f"The page is at {url} (Ctrl-C ends it)")
-
-
-def _open(url: str) -> None:
-    """In a thread: a browser may wait for the server, and the server starts after it."""
-    import threading
-    import webbrowser
-
-    threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()

@@ -1,18 +1,34 @@
-"""`python -m spacy elmo index`: make or extend an index for semantic search."""
+"""`python -m spacy elmo index` and `search`: make and search an index of sentences."""
 
 from functools import cache, partial
 from glob import has_magic
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import typer
 
-from ..utils import count_things, show_path
-from .common import QUIET, WEIGHTS, WEIGHTS_LANG, exit_on_error, writing
+from ..utils import count_things, mark_word, show_path
+from .common import exit_on_error, require_output, writing
+from .options import INDEX_WEIGHTS, JSON, QUIET, WEIGHTS, WEIGHTS_LANG
 
 if TYPE_CHECKING:
     from ..search.search_index import IndexMeta, Source
+
+# Words to show around the one that is most like the query.
+_N_AROUND = 15
+
+
+class _Input(NamedTuple):
+    """What is indexed: sources, whether one of the index is gone by now, the biLM and tokenizer of
+    the index, and the hash of the biLM that made given vectors."""
+
+    make_sources: "Callable[[IndexMeta], Iterator[Source]]"
+    is_gone: Callable[[str], bool]
+    weights: str
+    lang: str
+    tokenizer: Dict[str, Any]
+    biLM: Optional[str] = None
 
 
 def index(
@@ -37,34 +53,30 @@ def index(
     from ..search.search_index import SearchIndex
 
     with exit_on_error(quiet, "Interrupted. The index is unchanged.") as console, writing(folder):
-        kind: Any = _Vectors if is_job_folder(Path(text)) else _Texts
-        sources = kind(text, folder, weights, lang)
+        find = _find_vectors if is_job_folder(Path(text)) else _find_texts
+        given = find(text, folder, weights, lang)
         opened = SearchIndex.create(
             folder,
-            load_embedder(sources.weights or None),
+            load_embedder(given.weights or None),
             layer=layer,
             weighting=weighting,
             backend=backend,
-            lang=sources.lang,
-            weights=sources.weights,
-            tokenizer=sources.tokenizer,
+            lang=given.lang,
+            weights=given.weights,
+            tokenizer=given.tokenizer,
         )
-        if (
-            kind is _Vectors
-            and sources.vectors.manifest["pipeline"].get("biLM") != opened.meta.biLM
-        ):
+        if given.biLM not in (None, opened.meta.biLM):
             console.warn(
                 f"The vectors in '{text}' are of another biLM than the index: only their words are "
                 "used. Give the biLM that they were made with by `--weights`."
             )
-        gone = [part.source for part in opened.meta.parts if sources.is_gone(part.source)]
+        gone = [part.source for part in opened.meta.parts if given.is_gone(part.source)]
         new: Dict[str, Source] = {}
-        for path in sources.paths:
-            source = sources.make(path, opened.meta)
-            if opened.has(source.name, source.origin):
-                console.inform(f"{path.name} is there already")
-            elif source.name not in new:
-                new[source.name] = source
+        for source in given.make_sources(opened.meta):
+            if source.origin is not None and opened.has(source.name, source.origin):
+                console.inform(f"{Path(source.name).name} is there already")
+            else:
+                new.setdefault(source.name, source)
         if gone or new:
             # Texts replace what the index has by their name.
             with console.track(unit=" sentences") as bar:
@@ -83,102 +95,107 @@ def index(
         console.finish(folder, summary=summary)
 
 
-class _Texts:
-    """Files of text. text (str): file, folder or glob. folder (Path): of the index. weights (str),
-    lang (str): of its biLM and the tokenizer; "" for the bundled one, and for that of the weights.
-    """
+def _find_texts(text: str, folder: Path, weights: str, lang: str) -> _Input:
+    """Find files of text. Those that no longer exist leave the index."""
+    from ..embed.readers import is_hidden_or_written
+    from ..files import digest_file
+    from ..language_model.evaluation import find_tokenizer
+    from ..search.search_index import Source, is_index_folder
+    from ..text.corpus import cutter_maker, read_sequences
+    from ..text.text_files import find_files
 
-    def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
-        from ..embed.readers import is_hidden_or_written
-        from ..language_model.evaluation import find_tokenizer
-        from ..search.search_index import is_index_folder
-        from ..text.corpus import cutter_maker
-        from ..text.text_files import find_files
+    is_excluded = partial(is_hidden_or_written, Path(text))
+    # All texts of an index may be gone: then they have to leave it.
+    files = find_files(text, is_excluded=is_excluded, may_be_none=is_index_folder(folder))
+    # The index may lie among the texts.
+    paths = [path for path in files if folder.resolve() != path.resolve().parent]
+    names = {show_path(path.resolve()) for path in paths}
+    # The folder, or what comes before the first wildcard.
+    fixed = Path(*takewhile(lambda part: not has_magic(part), Path(text).parts))
+    root = Path(show_path((Path(text) if Path(text).exists() else fixed).resolve()))
+    lang, tokenizer = find_tokenizer(weights, lang)
+    # One for all files: a tokenizer takes longer to make than a small file to read.
+    make_cutter = cache(cutter_maker(lang, tokenizer))
 
-        # All texts of an index may be gone: then they have to leave it.
-        is_known = is_index_folder(folder)
-        files = find_files(
-            text, is_excluded=partial(is_hidden_or_written, Path(text)), may_be_none=is_known
-        )
-        # The index may lie among the texts.
-        self.paths = [path for path in files if folder.resolve() != path.resolve().parent]
-        self.weights, self.biLM = weights, ""
-        self.lang, self.tokenizer = find_tokenizer(weights, lang)
-        # One for all files: a tokenizer takes longer to make than a small file to read.
-        self._make_cutter = cache(cutter_maker(self.lang, self.tokenizer))
-        self._names = {show_path(path.resolve()) for path in self.paths}
-        # The folder, or what comes before the first wildcard.
-        root = Path(*takewhile(lambda part: not has_magic(part), Path(text).parts))
-        self._root = Path(show_path((Path(text) if Path(text).exists() else root).resolve()))
+    def is_gone(name: str) -> bool:
+        return root in Path(name).parents and name not in names and not Path(name).exists()
 
-    def is_gone(self, name: str) -> bool:
-        """name (str): of a source in the index. RETURNS (bool): Whether it was a file of TEXT, and
-        does not exist any more."""
-        is_below = self._root in Path(name).parents
-        return is_below and name not in self._names and not Path(name).exists()
+    def read(path: Path) -> Iterator[List[str]]:
+        # Opened when it is read: a process can have few open files.
+        yield from read_sequences(str(path), make_cutter)
 
-    def make(self, path: Path, meta: "IndexMeta") -> "Source":
-        """RETURNS (Source): Of a file."""
-        from ..files import digest_file
-        from ..search.search_index import Source
-        from ..text.corpus import read_sequences
+    def make_sources(meta: "IndexMeta") -> "Iterator[Source]":
+        for path in paths:
+            yield Source(show_path(path.resolve()), read(path), digest_file(path))
 
-        def read() -> Iterator[List[str]]:
-            # Opened when it is read: a process can have few open files.
-            yield from read_sequences(str(path), self._make_cutter)
-
-        return Source(show_path(path.resolve()), read(), digest_file(path))
+    return _Input(make_sources, is_gone, weights, lang, tokenizer)
 
 
-class _Vectors:
-    """Shards of sentences, written by `embed`. Of layer 0, the vectors are used: in it, a word has
-    the same vector everywhere. The others are computed again, since an index encodes each sentence
-    alone.
+def _find_vectors(text: str, folder: Path, weights: str, lang: str) -> _Input:
+    """Find shards of sentences, written by `embed`. Of layer 0, the vectors are used: in it, a word
+    has the same vector everywhere. The others are computed again, since an index encodes each
+    sentence alone."""
+    from ..embed.output import VectorFolder
+    from ..errors import Errors
+    from ..language_model.evaluation import find_tokenizer
+    from ..search.search_index import Source
 
-    text (str), folder (Path): of the shards and the index. weights (str), lang (str): of the index;
-        "" for those of the shards.
-    RAISES (ValueError): EL247 for another language.
-    """
+    vectors = VectorFolder(Path(text))
+    settings = vectors.manifest["settings"]
+    names = ("pipeline", "component", "weights", "lang")
+    pipeline, component, own, known = (str(settings.get(name) or "") for name in names)
+    if pipeline:
+        path = Path(pipeline, component)
+        # A package may be anywhere.
+        own, known = str(path) if path.is_dir() else "", lang
+    # Given weights know their tokenizer, wherever the others are by now.
+    found, tokenizer = find_tokenizer(weights or pipeline or own, known)
+    if lang not in ("", found):
+        problem = f"their language is '{found}', not '{lang}'"
+        raise ValueError(Errors.EL247.format(path=text, problem=problem))
+    digests = {shard["shard"]: shard["digest"] for shard in vectors.shards if shard["n_rows"]}
+    root = Path(show_path(Path(text).resolve()))
 
-    def __init__(self, text: str, folder: Path, weights: str, lang: str) -> None:
-        from ..embed.output import VectorFolder
-        from ..errors import Errors
-        from ..language_model.evaluation import find_tokenizer
+    def is_gone(name: str) -> bool:
+        return Path(name).parent == root and Path(name).name not in digests
 
-        self.vectors = VectorFolder(Path(text))
-        settings = self.vectors.manifest["settings"]
-        names = ("pipeline", "component", "weights", "lang")
-        made = {name: str(settings.get(name) or "") for name in names}
-        own, known = made["weights"], made["lang"]
-        if made["pipeline"]:
-            folder = Path(made["pipeline"], made["component"])
-            # A package may be anywhere.
-            own, known = str(folder) if folder.is_dir() else "", lang
-        # Given weights know their tokenizer, wherever the others are by now.
-        self.lang, self.tokenizer = find_tokenizer(weights or made["pipeline"] or own, known)
-        if lang not in ("", self.lang):
-            problem = f"their language is '{self.lang}', not '{lang}'"
-            raise ValueError(Errors.EL247.format(path=text, problem=problem))
-        self.weights = weights or own
-        self.biLM = str(self.vectors.manifest["pipeline"].get("biLM"))
-        self._shards = {s["shard"]: s for s in self.vectors.shards if s["n_rows"]}
-        self.paths = [Path(text, name) for name in self._shards]
-        self._folder = Path(show_path(Path(text).resolve()))
+    def read(shard: str) -> Iterator[List[str]]:
+        yield from vectors.read_words(shard)
 
-    def is_gone(self, name: str) -> bool:
-        """name (str): of a source in the index. RETURNS (bool): Whether it was a shard of the
-        folder, and is not there any more."""
-        return Path(name).parent == self._folder and Path(name).name not in self._shards
+    def make_sources(meta: "IndexMeta") -> "Iterator[Source]":
+        has_vectors = meta.layer == 0 and vectors.has(0, meta.biLM)
+        for shard, digest in digests.items():
+            averages = partial(vectors.read_vectors, shard, 0) if has_vectors else None
+            yield Source(show_path(Path(text, shard).resolve()), read(shard), digest, averages)
 
-    def make(self, path: Path, meta: "IndexMeta") -> "Source":
-        """RETURNS (Source): Of a shard."""
-        from ..search.search_index import Source
+    biLM = str(vectors.manifest["pipeline"].get("biLM"))
+    return _Input(make_sources, is_gone, weights or own, found, tokenizer, biLM)
 
-        def read() -> Iterator[List[str]]:
-            yield from self.vectors.read_words(path.name)
 
-        averages: Optional[Any] = None
-        if meta.layer == 0 and self.vectors.has(0, meta.biLM):
-            averages = partial(self.vectors.read_vectors, path.name, 0)
-        origin = self._shards[path.name]["digest"]
-        return Source(show_path(path.resolve()), read(), origin, averages)
+def search(
+    folder: Path = typer.Argument(..., help="Folder of an index", file_okay=False),
+    query: str = typer.Argument(..., help="A sentence, or some words"),
+    weights: str = INDEX_WEIGHTS,
+    n: int = typer.Option(10, "--n", "-n", min=1, help="Sentences to show"),
+    json: Optional[Path] = JSON,
+    quiet: bool = QUIET,
+) -> None:
+    """Rank the sentences of an index by their likeness to a query."""
+    from ..files import write_json
+    from ..search.search_index import open_index
+    from ..text.cutting import split_words
+    from ..text.languages import make_tokenizer
+
+    with exit_on_error(quiet) as console:
+        require_output(json)
+        opened = open_index(folder, weights)
+        tokenizer = make_tokenizer(opened.meta.lang, opened.meta.tokenizer)
+        hits = opened.search(split_words(tokenizer, query), n)
+        for hit in hits:
+            snippet = mark_word(hit.words, hit.nearest, console.mark, n_around=_N_AROUND)
+            place = f"{hit.source}, sentence {hit.number:,}"
+            console.show(f"{hit.score:.3f}  {snippet}\n       {place}")
+        if json is not None:
+            with writing(json):
+                write_json(json, [hit._asdict() for hit in hits])
+        console.finish(json)

@@ -1,14 +1,12 @@
 """`python -m spacy elmo init-config`: write a training config."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import typer
 
-from .common import QUIET, exit_on_error, require_output
-
-if TYPE_CHECKING:
-    from ..bilm.config import BiLMConfig
+from .common import exit_on_error, require_output
+from .options import QUIET, optional
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
@@ -24,33 +22,20 @@ def init_config(
     output: Path = typer.Argument(
         ..., help="File to write, or - for the standard output", dir_okay=False, allow_dash=True
     ),
-    preset: Optional[str] = typer.Option(
-        None, help=_PRESET_HELP, show_default="word_features; with --pretraining: standard"
-    ),
+    preset: Optional[str] = optional(_PRESET_HELP, "word_features; with --pretraining: standard"),
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors, with commas"),
-    lang: str = typer.Option(
-        "", help="Language code", show_default="that of the weights; without any: en"
+    lang: str = optional("Language code", "that of the weights; without any: en", default=""),
+    weights: Optional[Path] = optional(
+        "Folder with weights, a model's name, or an HDF5 file together with --options",
+        "the preset's own",
     ),
-    weights: Optional[Path] = typer.Option(
-        None,
-        help="Folder with weights, a model's name, or an HDF5 file together with --options",
-        show_default="the preset's own",
+    options: Optional[Path] = optional("options.json of the HDF5 file"),
+    vectors: Optional[str] = optional("Pipeline with static vectors: a package or a folder"),
+    cache: Optional[str] = optional(
+        "Folder to keep the layers of a frozen biLM in, from epoch to epoch"
     ),
-    options: Optional[Path] = typer.Option(
-        None, help="options.json of the HDF5 file", show_default="none"
-    ),
-    vectors: Optional[str] = typer.Option(
-        None, help="Pipeline with static vectors: a package or a folder", show_default="none"
-    ),
-    cache: Optional[str] = typer.Option(
-        None,
-        help="Folder to keep the layers of a frozen biLM in, from epoch to epoch",
-        show_default="none",
-    ),
-    log_mixes: Optional[str] = typer.Option(
-        None,
-        help="File (.jsonl) for the learned mixes, written while training",
-        show_default="none",
+    log_mixes: Optional[str] = optional(
+        "File (.jsonl) for the learned mixes, written while training"
     ),
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
@@ -62,7 +47,9 @@ def init_config(
 
     Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
     """
+    from ..checkpoints.loaders import read_config
     from ..files import write_file
+    from ..language_model.evaluation import find_recorded_tokenizer
     from ..pipeline.presets import PRESETS, STATIC_VECTORS, keeps_boundaries, make_config
     from ..pretraining.config_files import PRETRAINING_PRESETS, make_pretraining_config
 
@@ -84,8 +71,13 @@ def init_config(
                 f"The preset '{preset}' is for a pipeline that uses a biLM. Omit `--pretraining`; "
                 f"or, to pretrain a biLM, choose one of: {', '.join(PRETRAINING_PRESETS)}."
             )
-        lang, tokenizer = _find_tokenizer(lang, options, weights)
-        shape = _read_shape(options, weights)
+        tokenizer = shape = None
+        if options is not None:
+            shape = read_config(options, weights)
+        elif weights is not None:
+            lang, tokenizer = find_recorded_tokenizer(str(weights), lang)
+            shape = read_config(weights)
+        lang = lang or "en"
         if pretraining:
             config = make_pretraining_config(
                 preset,
@@ -140,25 +132,6 @@ def init_config(
         write_file(output, config.to_str().encode("utf-8"))
         console.finish(output, summary=summary)
         console.inform(f"Next: python -m spacy {command.format(output)}")
-
-
-def _find_tokenizer(
-    lang: str, options: Optional[Path], weights: Optional[Path]
-) -> Tuple[str, Optional[Dict[str, Any]]]:
-    """Language and tokenizer of the config: those recorded with the weights, if any."""
-    from ..language_model.evaluation import find_recorded_tokenizer
-
-    if weights is None or options is not None:
-        return lang or "en", None
-    return find_recorded_tokenizer(str(weights), lang)
-
-
-def _read_shape(options: Optional[Path], weights: Optional[Path]) -> "Optional[BiLMConfig]":
-    from ..checkpoints.loaders import read_config
-
-    if options is not None:
-        return read_config(options, weights)
-    return None if weights is None else read_config(weights)
 
 
 def _find_loader(

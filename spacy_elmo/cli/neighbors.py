@@ -9,7 +9,8 @@ from typing import List, Optional
 
 import typer
 
-from .common import JSON, QUIET, WEIGHTS, WEIGHTS_LANG, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import HTML, JSON, QUIET, WEIGHTS, WEIGHTS_LANG, optional
 
 
 def neighbors(
@@ -17,10 +18,8 @@ def neighbors(
     token: str = typer.Option(..., help="The token, as it is written there"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
     weights: str = WEIGHTS,
-    vectors: Optional[Path] = typer.Option(
-        None,
-        help="Pipeline with static vectors, such as GloVe, to compare with",
-        show_default="none",
+    vectors: Optional[Path] = optional(
+        "Pipeline with static vectors, such as GloVe, to compare with"
     ),
     n: int = typer.Option(10, "--n", "-n", min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
@@ -29,16 +28,11 @@ def neighbors(
         0, min=0, max=sys.maxsize, help="Sequences to read of the corpus; 0: all"
     ),
     lang: str = WEIGHTS_LANG,
-    html: Optional[Path] = typer.Option(
-        None, help="Page to write", show_default="none", dir_okay=False
+    html: Optional[Path] = HTML,
+    output: Optional[Path] = optional(
+        "Picture to write: the contexts in two dimensions", dir_okay=False
     ),
-    output: Optional[Path] = typer.Option(
-        None,
-        help="Picture to write: the contexts in two dimensions",
-        show_default="none",
-        dir_okay=False,
-    ),
-    title: str = typer.Option("", help="What it is called in reports", show_default="the token"),
+    title: str = optional("What it is called in reports", "the token", default=""),
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:

@@ -1,24 +1,20 @@
-"""`python -m spacy elmo pretrain`: raw text -> a biLM."""
+"""`python -m spacy elmo pretrain` and `debug-corpus`: raw text -> a biLM."""
 
+import io
+import logging
 import math
 import signal
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 import typer
 
 from ..utils import count_things
-from .common import (
-    INTERRUPTED,
-    MOST_THREADS,
-    QUIET,
-    Console,
-    exit_on_error,
-    read_pretraining_config,
-    set_log_level,
-)
+from .common import INTERRUPTED, Console, exit_on_error
+from .options import CONFIG, MOST_THREADS, QUIET
 
 if TYPE_CHECKING:
     from ..pretraining.log import Report
@@ -30,7 +26,7 @@ _N_LINES = 40
 
 def pretrain(
     ctx: typer.Context,
-    config: Path = typer.Argument(..., help="Config, see `init-config --pretraining`"),
+    config: Path = CONFIG,
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
     resume: bool = typer.Option(False, "--resume", help="Resume the run in OUTPUT"),
     max_minutes: float = typer.Option(
@@ -61,12 +57,12 @@ def pretrain(
         raise typer.BadParameter("--max-minutes: expected a number")
     log = RunLog(output)
     is_quiet = quiet or not log.is_first
-    set_log_level(is_quiet)
+    _set_log_level(is_quiet)
     keep_memory()
     if threads:
         torch.set_num_threads(threads)
     with exit_on_error(is_quiet) as console, closing(_Lines(console)) as lines:
-        settings = read_pretraining_config(config, ctx.args)
+        settings = _read_config(config, ctx.args)
         stopper = Stopper(max_minutes)
         with stopper.listening(console):
             progress = run(
@@ -84,12 +80,60 @@ def pretrain(
         raise typer.Exit(INTERRUPTED)
 
 
+def debug_corpus(ctx: typer.Context, config: Path = CONFIG, quiet: bool = QUIET) -> None:
+    """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
+    what memory and time it would take here. Settings can be overridden as in `pretrain`."""
+    from ..pretraining.config import RunConfig
+    from ..pretraining.corpus_report import describe_corpus
+
+    _set_log_level(quiet)
+    with exit_on_error(quiet) as console, TemporaryDirectory() as folder:
+        settings = RunConfig.check(_read_config(config, ctx.args))
+        figures = describe_corpus(settings, Path(folder))
+        rows = [(name, _format_figure(value)) for name, value in figures.items()]
+        console.show_table(rows, ("what", ""))
+        console.finish()
+
+
+def _format_figure(value: object) -> str:
+    from ..pretraining.corpus_report import Share
+
+    if isinstance(value, Share):
+        return f"{value:.2%}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _read_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
+    """Read a pretraining config with its defaults and the command line's overrides, such as
+    ["--training.seed", "1"]."""
+    from click import ClickException
+    from spacy.cli._util import parse_config_overrides
+
+    from ..pretraining.config_files import load_config
+
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            overrides = parse_config_overrides(arguments)
+    except ClickException as err:
+        # Typer's copy of click does not handle the errors of spaCy's.
+        raise typer.BadParameter(err.format_message()) from err
+    except SystemExit as err:
+        raise typer.BadParameter(printed.getvalue().strip()) from err
+    return load_config(path, overrides)
+
+
+def _set_log_level(is_quiet: bool) -> None:
+    """Print the library's log, or with `is_quiet` only its errors."""
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("spacy_elmo").setLevel(logging.ERROR if is_quiet else logging.INFO)
+
+
 class Stopper:
     """Whether training should stop, asked after every step: after Ctrl-C, SIGTERM, or when the
-    time is up. A second signal, or one before the first step, ends the command at once.
-
-    max_minutes (float): from now; 0 for no end.
-    """
+    time is up (0: never). A second signal, or one before the first step, ends it at once."""
 
     def __init__(self, max_minutes: float) -> None:
         self.ends = time.monotonic() + 60 * max_minutes if max_minutes else math.inf
@@ -102,15 +146,12 @@ class Stopper:
 
     @property
     def is_over(self) -> bool:
-        """RETURNS (bool): Whether a signal came or the time is up."""
+        """Whether a signal came or the time is up."""
         return bool(self.signal) or time.monotonic() >= self.ends
 
     @contextmanager
     def listening(self, console: Console) -> Iterator[None]:
-        """Handle signals until the context ends.
-
-        console (Console): prints a message if nothing was trained.
-        """
+        """Handle signals until the context ends."""
         numbers = (signal.SIGTERM, signal.SIGINT)
         handlers = [signal.signal(number, self._handle) for number in numbers]
         try:
@@ -149,7 +190,14 @@ class _Lines:
         if self._n_lines % _N_LINES == 0:
             self.console.tell(_HEADER)
         self._n_lines += 1
-        self.console.tell(_format(report, total_steps))
+        each = report.n_tokens / report.step
+        left = (total_steps - report.step) * each / report.tokens_per_second
+        self.console.tell(
+            f"{report.step:8d} {report.step / total_steps:7.1%} {report.n_tokens / 1e6:8.2f}M "
+            f"{report.loss:11.4f} {report.gradient_norm:6.2f} {report.learn_rate:8.5f} "
+            f"{report.tokens_per_second:7.0f} "
+            f"{int(left // 3600):3d}h {int(left % 3600 // 60):02d}m"
+        )
         if report.dev is not None:
             forward, backward, mean = report.dev.perplexities
             self.console.inform(
@@ -163,14 +211,3 @@ class _Lines:
         """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
-
-
-def _format(report: "Report", total_steps: int) -> str:
-    done = report.step / total_steps
-    each = report.n_tokens / report.step
-    left = (total_steps - report.step) * each / report.tokens_per_second
-    return (
-        f"{report.step:8d} {done:7.1%} {report.n_tokens / 1e6:8.2f}M {report.loss:11.4f} "
-        f"{report.gradient_norm:6.2f} {report.learn_rate:8.5f} {report.tokens_per_second:7.0f} "
-        f"{int(left // 3600):3d}h {int(left % 3600 // 60):02d}m"
-    )

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
-from .common import QUIET, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import HTML, QUIET, TRAINED
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -17,7 +18,7 @@ _OPTIONS = {_QA: "--question TEXT", _ENTAILMENT: "--hypothesis TEXT"}
 
 
 def tasks(
-    pipeline: str = typer.Argument(..., help="Folder or package of a trained pipeline"),
+    pipeline: str = TRAINED,
     text: str = typer.Argument(..., help="The text, or - for the standard input"),
     question: List[str] = typer.Option(
         [], help="Asked of the text, for elmo_qa; may be repeated", show_default="none"
@@ -27,9 +28,7 @@ def tasks(
         help="Does it follow from the text, for elmo_entailment; may be repeated",
         show_default="none",
     ),
-    html: Optional[Path] = typer.Option(
-        None, help="Page to write", show_default="none", dir_okay=False
-    ),
+    html: Optional[Path] = HTML,
     quiet: bool = QUIET,
 ) -> None:
     """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a

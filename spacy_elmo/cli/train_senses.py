@@ -2,14 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import Any, Dict, Optional
 
 import typer
 
-from .common import JSON, LANG, QUIET, WEIGHTS, Console, exit_on_error, require_output, writing
-
-if TYPE_CHECKING:
-    from spacy.language import Language
+from .common import Console, exit_on_error, require_output, writing
+from .options import JSON, LANG, QUIET, WEIGHTS, optional
 
 
 def train_senses(
@@ -19,16 +17,8 @@ def train_senses(
     wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
     output: Path = typer.Argument(..., help="Folder for the pipeline"),
     weights: str = WEIGHTS,
-    test: Optional[Path] = typer.Option(
-        None,
-        help="Sentences to measure on, once",
-        show_default="none",
-        exists=True,
-        dir_okay=False,
-    ),
-    title: str = typer.Option(
-        "", help="What the data is called in reports", show_default="the file's name"
-    ),
+    test: Optional[Path] = optional("Sentences to measure on, once", exists=True, dir_okay=False),
+    title: str = optional("What the data is called in reports", "the file's name", default=""),
     lang: str = LANG,
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
@@ -38,6 +28,7 @@ def train_senses(
     from ..experiments.results import get_effort, write_result
     from ..files import atomic_folder
     from ..layers.elmo_layers import get_embedder
+    from ..pipeline.saving import make_elmo_pipeline
     from ..senses.annotated import read_sentences
     from ..senses.sense_model import SenseModel
     from ..senses.sense_training import require_docs
@@ -54,10 +45,10 @@ def train_senses(
         require_wordnet(wordnet)
         test_sentences = list(read_sentences(test)) if test is not None else []
         require_docs(read_sentences(train))
-        nlp = _make_pipeline(lang, weights)
+        nlp = make_elmo_pipeline(weights, lang, {}, store_layers=True)
         inventory = read_wordnet(wordnet)
         elmo: Any = nlp.get_pipe("elmo")
-        elmo_senses: Any = nlp.get_pipe("elmo_senses")
+        elmo_senses: Any = nlp.add_pipe("elmo_senses")
         embedder = get_embedder(elmo.model)
         sentences = console.track(read_sentences(train), unit=" sentences", desc=train.name)
         centroids, report = fit(embedder, inventory, sentences, test_sentences)
@@ -73,24 +64,8 @@ def train_senses(
         console.finish(output, json)
 
 
-def _make_pipeline(lang: str, weights: str) -> "Language":
-    """RETURNS (Language): elmo with its weights, and elmo_senses without senses."""
-    import spacy
-
-    from ..checkpoints.loaders import pipe_config
-
-    nlp = spacy.blank(lang)
-    shape = pipe_config(weights) if weights else {}
-    elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": True})
-    if weights:
-        elmo.load(weights)
-    nlp.add_pipe("elmo_senses")
-    return nlp
-
-
 def _require_pipeline_folder(path: Path) -> None:
-    """RAISES (ValueError): EL141 if there are other files than those of a saved pipeline, which
-    would be removed; EL145 if it cannot be written."""
+    """Refuse other files than those of a saved pipeline, which would be removed."""
     from ..errors import Errors
 
     names = {path.name} if path.exists() else set()

@@ -5,14 +5,15 @@ from typing import Optional
 
 import typer
 
-from .common import JSON, QUIET, exit_on_error, require_output
+from .common import exit_on_error, require_output
+from .options import JSON, QUIET, TRAINED
 
 # Shares of a mix add up to 1, but for rounding.
 _MOST = 1.01
 
 
 def weights(
-    pipeline: str = typer.Argument(..., help="Folder or package of a trained pipeline"),
+    pipeline: str = TRAINED,
     output: Path = typer.Option(
         Path("weights.png"), help="Picture to write: .png, .svg or .pdf", dir_okay=False
     ),

@@ -36,24 +36,18 @@ KILLED = "Use fewer processes or lower `--batch-chars`, and add `--resume`"
 _PLACES = ("pipeline", "weights")
 
 
-class Result(NamedTuple):
-    """shard (Dict[str, Any]): see `read_manifest`. n_bytes (int): of the input, up to its end."""
-
-    shard: Dict[str, Any]
-    n_bytes: int
-
-
 class JobProgress(NamedTuple):
-    """n_bytes (int): of the input, as it is stored, read so far. total (int): of all files; 0 for
-    the standard input. n_tokens (int), n_rows (int), n_rejects (int): since the start or resume."""
+    """Bytes of the input, as it is stored, read so far and in all (0 for the standard input), and
+    what was done since the start or resume."""
 
     n_bytes: int
     total: int
-    n_tokens: int
-    n_rows: int
-    n_rejects: int
+    n_tokens: int = 0
+    n_rejects: int = 0
 
 
+# A shard, see `read_manifest`; and the bytes of the input up to its end.
+Result = Tuple[Dict[str, Any], int]
 # Computes tasks in any order.
 Engine = Callable[[Iterator[Task], "ShardWorker"], Generator[Result, None, None]]
 
@@ -68,22 +62,8 @@ def embed_files(
     input_format: str = "txt",
     gpu: bool = False,
 ) -> Generator[JobProgress, None, None]:
-    """Embed text, and write the vectors to a folder.
-
-    text (str): file, folder or glob, or "-" for the standard input.
-    output (Path): the folder.
-    settings (EmbedSettings): what to compute.
-    engine (Engine): where to compute it.
-    resume (bool): whether to resume a job that was stopped, if there is one.
-    input_format (str): of the standard input, "txt" or "jsonl".
-    gpu (bool): whether to compute on a GPU.
-    YIELDS (JobProgress): at the start and after each shard. At the end the manifest is written.
-    RAISES (ValueError): EL038 without pyarrow, EL243 and EL141 for a folder that holds something,
-        EL143 if another process writes there, EL245 if the job or its input is not what it was,
-        EL248 if nothing can be embedded; else as the parts of the job.
-    RAISES (OSError): if something cannot be read or written. The job can be resumed then.
-    """
-    settings.check()
+    """Embed a file, folder, glob or the standard input ("-"), and write the vectors to a folder.
+    Yields at the start and after each shard; a job that raises can be resumed."""
     settings = settings.resolve()
     require_known("--input-format", input_format, ("txt", "jsonl"))
     if settings.format != "spacy":
@@ -113,7 +93,7 @@ def embed_files(
         for path in output.glob("*.partial.*"):
             path.unlink(missing_ok=True)
         total = sum(path.stat().st_size for path in files if path.exists())
-        progress = JobProgress(0, total, 0, 0, 0)
+        progress = JobProgress(0, total)
         yield progress
         tasks = plan_tasks(files, settings, input_format)
         new = _list_new(tasks, output, done, is_finished)
@@ -123,7 +103,6 @@ def embed_files(
                     max(progress.n_bytes, n_bytes),
                     total,
                     progress.n_tokens + shard["n_tokens"],
-                    progress.n_rows + shard["n_rows"],
                     progress.n_rejects + shard["n_rejects"],
                 )
                 yield progress
@@ -137,7 +116,7 @@ def embed_files(
 
 
 def _check_output(output: Path, resume: bool) -> None:
-    """RAISES (ValueError): EL243 if there is a job, EL141 for anything else."""
+    """Refuse a folder with a job, unless it is resumed, and one with anything else."""
     if not output.exists():
         return
     if not output.is_dir():
@@ -155,7 +134,6 @@ def _check_output(output: Path, resume: bool) -> None:
 
 
 def _require_same_job(output: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:
-    """RAISES (ValueError): EL245 if settings or pipeline differ."""
     if before.get("version") != VERSION:
         raise _refuse_resume(output, "another version of spacy-elmo started it")
     for part in ("settings", "pipeline"):
@@ -171,7 +149,7 @@ def _refuse_resume(output: Path, problem: str) -> ValueError:
 
 
 def _read_done(output: Path) -> Dict[int, Dict[str, Any]]:
-    """RETURNS (Dict[int, Dict[str, Any]]): Number -> shard, of the shards that exist."""
+    """Number -> shard, of the shards that exist."""
     done = {}
     for path in output.glob("_part-*.json"):
         shard = read_json_object(path)
@@ -185,8 +163,7 @@ def _read_done(output: Path) -> Dict[int, Dict[str, Any]]:
 def _list_new(
     tasks: Iterator[Task], output: Path, done: Dict[int, Dict[str, Any]], is_finished: bool
 ) -> Iterator[Task]:
-    """YIELDS (Task): Those that are not done; the others are removed from `done`. RAISES
-    (ValueError): EL245 if the input has changed."""
+    """Yield the tasks that are not done; the others are removed from `done`."""
     for task in tasks:
         shard = done.pop(task.number, None)
         if shard is None and not is_finished:
@@ -201,7 +178,7 @@ def _list_new(
 
 
 def _finish(output: Path, job: Dict[str, Any], text: str) -> None:
-    """Write rejects and manifest. RAISES (ValueError): EL248 if there are no rows."""
+    """Write rejects and manifest."""
     shards: List[Dict[str, Any]] = []
     reason = ""
     with atomic_file(output / REJECTS) as temporary, temporary.open("wb") as file:
@@ -225,14 +202,7 @@ def _finish(output: Path, job: Dict[str, Any], text: str) -> None:
 
 
 class ShardWorker:
-    """Compute shards, in any process.
-
-    settings (EmbedSettings): of the job.
-    output (Path): its folder.
-    gpu (bool): whether to compute on a GPU.
-    description (Optional[Dict[str, Any]]): of the job's pipeline, see `EmbedPipeline.describe`;
-        None in the process that describes the job.
-    """
+    """Computes shards, in any process. `description` is that of the job's pipeline."""
 
     def __init__(
         self,
@@ -249,8 +219,7 @@ class ShardWorker:
         self._pipeline: Optional[EmbedPipeline] = None
 
     def load(self) -> EmbedPipeline:
-        """RETURNS (EmbedPipeline): of the job. RAISES (ValueError): EL325 if there is no GPU; else
-        as `load_embed_pipeline`."""
+        """Load the pipeline, unless it is loaded."""
         if self._pipeline is None:
             if self.gpu:
                 # The first that this process sees: clusters show each process its own.
@@ -260,13 +229,7 @@ class ShardWorker:
         return self._pipeline
 
     def __call__(self, task: Task) -> Result:
-        """Write a shard.
-
-        task (Task): what to embed.
-        RETURNS (Result): after the shard is whole and in its place.
-        RAISES (ValueError): EL297 if the pipeline fails with all of several records.
-        RAISES (OSError): if it cannot be written; nothing of it is there then.
-        """
+        """Write a shard: when this returns, it is whole and in its place."""
         pipeline = self.load()
         rejects = [_make_reject(r, r.problem) for r in task.records if r.problem]
         records = [record for record in task.records if not record.problem]
@@ -293,11 +256,11 @@ class ShardWorker:
             "n_rejects": len(rejects),
         }
         write_json(self.output / f"_part-{task.number:06}.json", {**shard, "rejects": rejects})
-        return Result(shard, task.n_bytes)
+        return shard, task.n_bytes
 
 
 def _cut_batches(records: List[Record], n_chars: int) -> Iterator[List[Record]]:
-    """YIELDS (List[Record]): Parts of at least `n_chars` characters, but for the last."""
+    """Divide records into parts of at least `n_chars` characters, but for the last."""
     batch: List[Record] = []
     n_left = n_chars
     for record in records:
@@ -311,10 +274,7 @@ def _cut_batches(records: List[Record], n_chars: int) -> Iterator[List[Record]]:
 
 
 def _embed(
-    pipeline: EmbedPipeline,
-    records: List[Record],
-    rejects: List[Dict[str, Any]],
-    errors: List[str],
+    pipeline: EmbedPipeline, records: List[Record], rejects: List[Dict[str, Any]], errors: List[str]
 ) -> Iterator[Block]:
     """Embed a batch; after an error each record alone. Those that fail alone go to `rejects`, and
     what a component raised for them to `errors`."""
@@ -343,8 +303,7 @@ def _embed(
 def _compute(
     pipeline: EmbedPipeline, records: List[Record]
 ) -> Tuple[Optional[Block], List[Dict[str, Any]]]:
-    """RETURNS (Tuple[Optional[Block], List[Dict[str, Any]]]): Rows, if there are any, and rejects.
-    RAISES: what components do."""
+    """Rows, if there are any, and rejects."""
     nlp = pipeline.nlp
     good: List[Record] = []
     docs: List[Doc] = []
@@ -368,7 +327,6 @@ def _compute(
 
 
 def _make_reject(record: Record, reason: str) -> Dict[str, Any]:
-    """A line of the file of rejects."""
     return {
         "source": record.source,
         "record": record.number,
@@ -386,14 +344,7 @@ _worker: Optional[ShardWorker] = None
 def run_local(
     tasks: Iterator[Task], worker: ShardWorker, *, n_processes: int
 ) -> Generator[Result, None, None]:
-    """Compute tasks on this machine.
-
-    tasks (Iterator[Task]): of a job.
-    worker (ShardWorker): of the job, for one process: this one.
-    n_processes (int): if more than one, child processes.
-    YIELDS (Result): of each task once, in any order.
-    RAISES (ValueError): EL251 if a process was killed; else as `ShardWorker`.
-    """
+    """An engine: compute tasks in this process, or in several child processes."""
     if n_processes == 1:
         yield from map(worker, tasks)
         return

@@ -24,25 +24,20 @@ _TYPES = {"shard": str, "size": int, "digest": str, "input": str, **dict.fromkey
 
 
 def require_arrow(path: Path) -> None:
-    """path (Path): to be read or written. RAISES (ValueError): EL038 if there is no pyarrow."""
+    """Check that pyarrow is there, to read or write a file or folder."""
     if pa is None:
         raise ValueError(Errors.EL038.format(purpose=f"'{path}'", package="pyarrow", extra="bulk"))
 
 
 def is_job_folder(folder: Path) -> bool:
-    """folder (Path): any. RETURNS (bool): Whether it holds a job, finished or not."""
+    """Whether a folder holds a job, finished or not."""
     return any((folder / name).is_file() for name in (JOB, MANIFEST))
 
 
 def read_manifest(folder: Path) -> Dict[str, Any]:
-    """Read the description of a finished job.
-
-    folder (Path): of a job.
-    RETURNS (Dict[str, Any]): "settings", "pipeline" (see `EmbedPipeline.describe`), counts, and
-        "shards": file name, size, digest and counts of each, and the digest of its records.
-    RAISES (ValueError): EL247 if the job is not finished or the file is not a manifest, EL100 to
-        EL103 if it cannot be read.
-    """
+    """Read the description of a finished job: "settings", "pipeline" (see
+    `EmbedPipeline.describe`), counts, and "shards": file name, size, digest and counts of each, and
+    the digest of its records."""
     if not (folder / MANIFEST).exists():
         raise ValueError(Errors.EL247.format(path=folder, problem="there is no finished job"))
     manifest = read_json_object(folder / MANIFEST)
@@ -64,12 +59,7 @@ def read_manifest(folder: Path) -> Dict[str, Any]:
 
 
 class VectorFolder:
-    """The output of a finished job whose rows are sentences.
-
-    folder (Path): of the job.
-    RAISES (ValueError): EL247 if the rows are not sentences or the job is not finished, EL038
-        without pyarrow.
-    """
+    """The output of a finished job whose rows are sentences."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,29 +72,26 @@ class VectorFolder:
 
     @property
     def shards(self) -> List[Dict[str, Any]]:
-        """RETURNS (List[Dict[str, Any]]): In the order of the input, see `read_manifest`."""
+        """In the order of the input, see `read_manifest`."""
         return self.manifest["shards"]
 
     def has(self, layer: int, weights: str) -> bool:
-        """layer (int): of the biLM. weights (str): hash of its weights. RETURNS (bool): Whether
-        there are vectors of the layer by these weights."""
+        """Whether there are vectors of a layer by the biLM with this hash."""
         is_same = self.manifest["pipeline"].get("biLM") == weights
         return is_same and str(layer) in self.manifest["settings"].get("layers", [])
 
     def read_words(self, shard: str) -> List[List[str]]:
-        """shard (str): name of the file. RETURNS (List[List[str]]): words of each sentence. RAISES
-        (ValueError): EL247 if the file is damaged. RAISES (OSError): if it cannot be read."""
+        """Read the words of each sentence of a shard."""
         return self._read(shard, "words").cast(pa.list_(pa.string())).to_pylist()
 
     def read_vectors(self, shard: str, layer: int) -> NDArray:
-        """shard (str): name of the file. layer (int): see `has`. RETURNS (NDArray): float32, shape
-        (n_sentences, width). RAISES: as `read_words`."""
+        """Read the vectors of a layer in a shard, float32, shape (n_sentences, width)."""
         column = self._read(shard, name_column(str(layer)))
         X = column.flatten().to_numpy(zero_copy_only=False)  # (n_sentences * width,)
         return X.reshape(len(column), -1).astype("float32")
 
     def _read(self, shard: str, name: str) -> Any:
-        """RETURNS (pyarrow.Array): A column without missing values."""
+        """Read a column, which has to be without missing values."""
         path = self.folder / shard
         try:
             if self._format == "parquet":

@@ -8,16 +8,14 @@ from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.util import is_package
 
-from ..checkpoints.formats import BUNDLED_NAME
-from ..checkpoints.loaders import pipe_config
 from ..errors import Errors
 from ..files import digest
 from ..language_model.evaluation import find_tokenizer
 from ..layers.elmo_layers import get_embedder
 from ..pipeline.elmo import Elmo
-from ..pipeline.saving import load_pipeline, make_blank, turn_off_retokenizers
+from ..pipeline.saving import load_pipeline, make_elmo_pipeline, turn_off_retokenizers
 from ..text.languages import make_tokenizer
-from ..utils import require_known, require_least
+from ..utils import require_known
 
 UNITS = ("tokens", "sentences", "documents")
 DTYPES = ("float16", "float32")
@@ -29,21 +27,7 @@ _SENTENCES = {"doc.sents", "token.is_sent_start"}
 
 @dataclass(frozen=True)
 class EmbedSettings:
-    """What decides the content of the shards.
-
-    pipeline (str): folder or package of a pipeline with an "elmo"; "" for a new one.
-    weights (str): folder or name of a biLM, for a new one; "" for the bundled one.
-    lang (str): of a new one; "" for that of the weights.
-    component (str): name of the "elmo" in the pipeline; "" if there is only one.
-    unit (str): one of `UNITS`: what gets a row.
-    layers (Tuple[str, ...]): "mix" and numbers of layers, 0 for the word layer.
-    dtype (str): one of `DTYPES`.
-    format (str): key of `FORMATS`.
-    text_key (str), id_key (str): fields of JSON, columns of Parquet.
-    has_text (bool): whether texts are written, too.
-    shard_chars (int): characters of text for a shard, at least.
-    batch_chars (int): characters of text that are embedded at a time, at least.
-    """
+    """What decides the content of the shards: see the options of the command `embed`."""
 
     pipeline: str = ""
     weights: str = ""
@@ -59,28 +43,16 @@ class EmbedSettings:
     shard_chars: int = 1_000_000
     batch_chars: int = 50_000
 
-    def check(self) -> None:
-        """RAISES (ValueError): EL012 for impossible values, EL161
-        and EL089 for a language without a pipeline; as `find_tokenizer`."""
+    def resolve(self) -> "EmbedSettings":
+        """Check the values, and fill in the language and the absolute paths of folders: other
+        processes have another working directory."""
         require_known("--unit", self.unit, UNITS)
         require_known("--dtype", self.dtype, DTYPES)
         require_known("--format", self.format, tuple(FORMATS))
-        require_least("shard_chars", self.shard_chars, 1)
-        require_least("batch_chars", self.batch_chars, 1)
+        lang = self.lang
         if not self.pipeline:
-            make_tokenizer(*self.find_tokenizer())
-
-    def find_tokenizer(self) -> Tuple[str, Dict[str, Any]]:
-        """RETURNS (Tuple[str, Dict[str, Any]]): The language of a new pipeline, and the block of
-        the tokenizer that the weights were trained with. RAISES (ValueError): as
-        `read_settings`."""
-        return find_tokenizer(self.weights, self.lang)
-
-    def resolve(self) -> "EmbedSettings":
-        """RETURNS (EmbedSettings): The same, with the language, and the absolute paths of folders:
-        other processes have another working directory. RAISES (ValueError): as
-        `read_settings`."""
-        lang = self.lang if self.pipeline else self.find_tokenizer()[0]
+            lang, tokenizer = find_tokenizer(self.weights, lang)
+            make_tokenizer(lang, tokenizer)
         pipeline = self.pipeline if is_package(self.pipeline) else _resolve(self.pipeline)
         return replace(self, lang=lang, pipeline=pipeline, weights=_resolve(self.weights))
 
@@ -90,13 +62,12 @@ def _resolve(name: str) -> str:
 
 
 def name_column(layer: str) -> str:
-    """layer (str): "mix" or a number. RETURNS (str): its column."""
+    """The column of a layer."""
     return layer if layer == MIX else f"layer_{layer}"
 
 
 class EmbedPipeline(NamedTuple):
-    """nlp (Language): with only the needed components enabled. elmo (Elmo): its component.
-    settings (EmbedSettings): of the job."""
+    """A pipeline with only the needed components enabled, and its "elmo"."""
 
     nlp: Language
     elmo: Elmo
@@ -104,7 +75,7 @@ class EmbedPipeline(NamedTuple):
 
     @property
     def widths(self) -> Dict[str, int]:
-        """RETURNS (Dict[str, int]): Column of vectors -> its width."""
+        """Column of vectors -> its width."""
         elmo = self.elmo
         return {
             name_column(layer): elmo.width if layer == MIX else elmo.layer_width
@@ -112,9 +83,8 @@ class EmbedPipeline(NamedTuple):
         }
 
     def describe(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): What decides the vectors, in JSON's types: hash of the biLM's
-        weights, names of components, and a digest of config, mix, tokenizer, components and static
-        vectors."""
+        """What decides the vectors, in JSON's types: hash of the biLM's weights, names of
+        components, and a digest of config, mix, tokenizer, components and static vectors."""
         contents = [self.nlp.config.to_str().encode("utf-8", "surrogatepass")]
         contents.append(self.elmo.model.layers[1].to_bytes())
         for _, pipe in [("tokenizer", self.nlp.tokenizer), *self.nlp.pipeline]:
@@ -134,22 +104,13 @@ class EmbedPipeline(NamedTuple):
 
 
 def load_embed_pipeline(settings: EmbedSettings) -> EmbedPipeline:
-    """Load what computes the vectors of a job.
-
-    settings (EmbedSettings): of the job.
-    RETURNS (EmbedPipeline): with weights. Components behind "elmo" that change tokens are turned
-        off (WL066).
-    RAISES (ValueError): EL171 if the pipeline cannot be loaded, EL242 if it has no "elmo" or
-        several, EL249 for a layer that it has not; else as `load_embedder`.
-    """
+    """Load what computes the vectors of a job. Components behind "elmo" that change tokens are
+    turned off (WL066)."""
     if settings.pipeline:
         nlp = load_pipeline(settings.pipeline)
     else:
-        source = settings.weights or BUNDLED_NAME
-        # The tokenizer of the weights, since the biLM was trained on its tokens.
-        nlp = make_blank(*settings.find_tokenizer())
-        new: Any = nlp.add_pipe("elmo", config=pipe_config(source))
-        new.load(source)
+        tokenizer = find_tokenizer(settings.weights, settings.lang)
+        nlp = make_elmo_pipeline(settings.weights, *tokenizer)
     elmo = _find_elmo(nlp, settings)
     get_embedder(elmo.model).ensure_ready()
     known = [MIX, *map(str, range(elmo.n_layers))]

@@ -29,7 +29,7 @@ _RETRIES: Any = {"max_restarts": -1, "max_task_retries": 4}
 
 
 def require_ray() -> None:
-    """RAISES (ValueError): EL038 if there is no Ray."""
+    """Check that Ray is there."""
     if ray is None:
         raise ValueError(Errors.EL038.format(purpose="`--engine ray`", package="ray", extra="ray"))
 
@@ -43,18 +43,8 @@ def run_ray(
     n_cpus: float = 1.0,
     n_gpus: float = 0.0,
 ) -> Generator[Result, None, None]:
-    """Compute tasks on a Ray cluster.
-
-    tasks (Iterator[Task]): of a job.
-    worker (ShardWorker): of the job; its output folder must be one that all nodes see.
-    n_workers (int): actors.
-    address (Optional[str]): of the cluster; None for that of RAY_ADDRESS, or else this machine.
-    n_cpus (float), n_gpus (float): of each actor.
-    YIELDS (Result): of each task once, in any order.
-    RAISES (ValueError): EL038 without Ray, EL251 if actors are lost again and again; if the
-        cluster cannot be reached, or a node does not see the output folder or has another
-        pipeline; else as `ShardWorker`.
-    """
+    """An engine: compute tasks on a Ray cluster, whose nodes all see the output folder. Without an
+    address it is that of RAY_ADDRESS, or else this machine."""
     require_ray()
     is_own = not ray.is_initialized()
     if is_own:
@@ -113,7 +103,7 @@ class _Actor:
         self.is_checked = False
 
     def check(self) -> None:
-        """RAISES (ValueError): if the node lacks the output folder, or has another pipeline."""
+        """Check that the node has the output folder and the same pipeline."""
         node, output = platform.node(), self.worker.output
         if not (output / JOB).is_file():
             raise ValueError(
@@ -128,8 +118,7 @@ class _Actor:
         self.is_checked = True
 
     def compute(self, task: Task) -> Union[Result, Exception]:
-        """task (Task): to compute. RETURNS (Union[Result, Exception]): the result, or the error:
-        Ray would wrap one that is raised."""
+        """Write a shard. An error is returned: Ray would wrap one that is raised."""
         try:
             if not self.is_checked:
                 self.check()

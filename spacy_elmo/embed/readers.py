@@ -49,38 +49,30 @@ class BadRecord(Exception):
 
 
 class Record(NamedTuple):
-    """A text of the input.
-
-    source (str): its file.
-    number (int): line, row or doc of the file, from 0.
-    id (Optional[str]): its id in the input.
-    text (str): the text, or as much of a bad record as can be shown.
-    doc (Optional[bytes]): a doc of the input, by `Doc.to_bytes`.
-    problem (str): why it cannot be embedded; "" if it can.
-    """
+    """A text of the input."""
 
     source: str
+    # Line, row or doc of the file, from 0.
     number: int
     id: Optional[str] = None
+    # As much of a bad record as can be shown.
     text: str = ""
+    # A doc of the input, by `Doc.to_bytes`.
     doc: Optional[bytes] = None
+    # Why it cannot be embedded.
     problem: str = ""
 
 
 class Task(NamedTuple):
-    """The records of one shard, a function of the input and the settings.
-
-    number (int): of the shard, from 0.
-    records (List[Record]): at least one.
-    n_bytes (int): of the input read so far, as it is stored.
-    """
+    """The records of one shard, a function of the input and the settings; and the bytes of the
+    input read so far, as it is stored."""
 
     number: int
     records: List[Record]
     n_bytes: int
 
     def digest(self) -> str:
-        """RETURNS (str): Digest of the records."""
+        """Digest of the records."""
         running = blake2b(digest_size=16)
         for record in self.records:
             running.update(repr(record._replace(doc=None)).encode("utf-8", "backslashreplace"))
@@ -88,14 +80,8 @@ class Task(NamedTuple):
 
 
 def find_inputs(text: str, output: Path) -> List[Path]:
-    """Find the files of a job.
-
-    text (str): file, folder or glob; "-" for the standard input.
-    output (Path): folder of the job, which may lie among the texts.
-    RETURNS (List[Path]): at least one file, sorted by name. Below a folder, names that begin with
-        a dot or an underscore are left out, and so are folders of jobs and of indexes.
-    RAISES (ValueError): as `find_files`.
-    """
+    """Find the files of a job, sorted by name. Below a folder, names that begin with a dot or an
+    underscore are left out, and so are folders of jobs and of indexes, and the output."""
     if text == STDIN:
         return [Path(STDIN)]
 
@@ -108,21 +94,15 @@ def find_inputs(text: str, output: Path) -> List[Path]:
 
 
 def is_hidden_or_written(folder: Path, path: Path) -> bool:
-    """folder (Path): of texts. path (Path): of a file, relative to the folder. RETURNS (bool):
-    Whether it is hidden, or a part of a job's output or of an index."""
+    """Whether a file, relative to a folder of texts, is hidden, or a part of a job's output or of
+    an index."""
     parents = [folder / parent for parent in path.parents][:-1]
     return is_hidden(path) or any(is_job_folder(p) or is_index_folder(p) for p in parents)
 
 
 def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
-    """Check what would stop a job in its middle.
-
-    files (List[Path]): of a job.
-    settings (EmbedSettings): of the job.
-    RAISES (ValueError): EL103 for Parquet without fitting columns, EL038 if a package is
-        missing, EL103 for text whose lines end with carriage returns alone.
-    RAISES (OSError): if a file cannot be opened.
-    """
+    """Check what would stop a job in its middle: that the files can be opened, columns of Parquet,
+    missing packages, and text whose lines end with carriage returns alone."""
     for path in files:
         if str(path) == STDIN:
             continue
@@ -138,14 +118,8 @@ def check_inputs(files: List[Path], settings: EmbedSettings) -> None:
 def plan_tasks(
     files: List[Path], settings: EmbedSettings, input_format: str = "txt"
 ) -> Iterator[Task]:
-    """Divide the records into tasks of at least `shard_chars` characters.
-
-    files (List[Path]): of the job.
-    settings (EmbedSettings): of the job.
-    input_format (str): of the standard input.
-    YIELDS (Task): as they are read: only one is held in memory.
-    RAISES (OSError): if a file cannot be read.
-    """
+    """Divide the records into tasks of at least `shard_chars` characters. Only one is held in
+    memory."""
     records: List[Record] = []
     number = n_chars = n_bytes = 0
     for record, n_bytes in _read_all(files, settings, input_format):
@@ -165,7 +139,7 @@ Reader = Callable[[Path, EmbedSettings], Iterator[Tuple[Record, int]]]
 def _read_all(
     files: List[Path], settings: EmbedSettings, input_format: str
 ) -> Iterator[Tuple[Record, int]]:
-    """YIELDS (Tuple[Record, int]): Records, and the stored bytes read so far."""
+    """Read the records of all files, and the stored bytes read so far."""
     n_before = 0
     for path in files:
         is_stdin = str(path) == STDIN
@@ -248,8 +222,7 @@ def _make_record(
 
 
 def check_text(text: Any, what: str = "text") -> str:
-    """text (Any): of a record. what (str): for messages. RETURNS (str): the same. RAISES
-    (BadRecord): if it is not a text."""
+    """Check that a value of a record is a text."""
     if not isinstance(text, str):
         raise BadRecord(f"its {what} is {type(text).__name__}, expected a string")
     if "\0" in text:
@@ -263,8 +236,8 @@ def check_text(text: Any, what: str = "text") -> str:
 
 
 def check_id(value: Any) -> Optional[str]:
-    """value (Any): id of a record. RETURNS (Optional[str]): the same as text; None if there is
-    none. RAISES (BadRecord): if it is not a text, a number or a UUID."""
+    """Write the id of a record, which may be a text, a number or a UUID, as a text; None if there
+    is none."""
     if isinstance(value, float):
         # pandas makes integers floats if one is missing.
         value = None if math.isnan(value) else int(value) if value.is_integer() else repr(value)
@@ -328,7 +301,6 @@ def _read_row(source: str, number: int, text: Any, name: Any) -> Record:
 
 
 def _to_python(scalar: Any) -> Any:
-    """RAISES (BadRecord): if it is not in UTF-8, or too long."""
     value = scalar.value if pa.types.is_dictionary(scalar.type) and scalar.is_valid else scalar
     if _is_string(scalar.type) and scalar.is_valid and len(value.as_buffer()) > MOST_BYTES:
         raise BadRecord(f"its text has more than {MOST_BYTES:,} bytes")
@@ -339,8 +311,8 @@ def _to_python(scalar: Any) -> Any:
 
 
 def _check_parquet(path: Path, settings: EmbedSettings) -> None:
-    """RAISES (ValueError): EL038 without pyarrow, EL103 if there is no column of texts, or the file
-    is compressed once more. A damaged file passes."""
+    """Refuse a file that has no column of texts, or is compressed once more. A damaged one
+    passes."""
     if path.suffix in COMPRESSIONS:
         problem = f"it is compressed as a whole; decompress it to '{path.stem}'"
         raise ValueError(Errors.EL103.format(path=path, error=problem))

@@ -28,11 +28,8 @@ ORIGIN = "elmo_embed"
 
 
 class Block(NamedTuple):
-    """The rows of some docs, ready to be written.
-
-    content (Any): a pyarrow.Table, or a DocBin.
-    n_records (int), n_rows (int), n_tokens (int): records, rows, and words that the biLM read.
-    """
+    """The rows of some docs, ready to be written: a pyarrow.Table or a DocBin. Tokens are words
+    that the biLM read."""
 
     content: Any
     n_records: int
@@ -42,13 +39,7 @@ class Block(NamedTuple):
 
 @contextmanager
 def open_shard(path: Path, pipeline: EmbedPipeline) -> Iterator[Callable[[Block], None]]:
-    """Open a shard.
-
-    path (Path): the file.
-    pipeline (EmbedPipeline): that computes the rows.
-    YIELDS (Callable[[Block], None]): appends rows until the end of the block.
-    RAISES (OSError): if it cannot be written.
-    """
+    """Open a shard for writing. Yields a function that appends rows."""
     if pipeline.settings.format == "spacy":
         docs = DocBin(store_user_data=True)
         yield lambda block: docs.merge(block.content)
@@ -80,7 +71,7 @@ def _open_parquet(path: Path, schema: Any) -> Any:
 
 
 def make_schema(pipeline: EmbedPipeline) -> Any:
-    """pipeline (EmbedPipeline): of a job. RETURNS (pyarrow.Schema): of all its shards."""
+    """The pyarrow.Schema of all shards of a job."""
     settings = pipeline.settings
     types = {"words": pa.list_(pa.string())}
     types |= {**dict.fromkeys(_LARGE, pa.int64()), **dict.fromkeys(_SMALL, pa.int32())}
@@ -92,14 +83,8 @@ def make_schema(pipeline: EmbedPipeline) -> Any:
 
 
 def make_block(pipeline: EmbedPipeline, records: Sequence[Record], docs: Sequence[Doc]) -> Block:
-    """Make the rows of docs.
-
-    pipeline (EmbedPipeline): that has computed their vectors.
-    records (Sequence[Record]), docs (Sequence[Doc]): the same ones, with words.
-    RETURNS (Block): in their order.
-    RAISES (BadRecord): for a vector that the type cannot hold.
-    RAISES (ValueError): EL050 if a component has changed tokens since.
-    """
+    """Make the rows of docs with words, whose vectors the pipeline has computed. A vector that the
+    type cannot hold is a `BadRecord`; tokens that were changed since are an error."""
     n_tokens = sum(int((doc.to_array(IS_SPACE) == 0).sum()) for doc in docs)
     if pipeline.settings.format == "spacy":
         packed = DocBin(store_user_data=True)
@@ -160,8 +145,7 @@ def _require_finite(vectors: Dict[str, NDArray], dtype: str) -> None:
 
 
 def _list_spans(doc: Doc, is_word: NDArray, unit: str) -> List[Tuple[int, int, int]]:
-    """RETURNS (List[Tuple[int, int, int]]): First token, end, and number of the sentence of each
-    row."""
+    """First token, end, and number of the sentence of each row."""
     if unit == "documents":
         return [(0, len(doc), 0)]
     spans: List[Tuple[int, int, int]] = []
@@ -184,7 +168,7 @@ def _find_sentences(doc: Doc) -> List[Tuple[int, int]]:
 
 
 def _get_vectors(pipeline: EmbedPipeline, doc: Doc) -> Dict[str, NDArray]:
-    """RETURNS (Dict[str, NDArray]): Column -> vectors of the tokens, shape (n_tokens, width)."""
+    """Column -> vectors of the tokens, shape (n_tokens, width)."""
     entry = get_entries(doc)[pipeline.elmo.name]
     require_key(doc, entry["key"], pipeline.elmo.name)
     to_numpy = pipeline.elmo.model.ops.to_numpy

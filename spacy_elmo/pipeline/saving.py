@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from srsly import msgpack_dumps
 
 from ..checkpoints.formats import CheckpointFiles
+from ..checkpoints.loaders import pipe_config
 from ..checkpoints.native import META_FILE
 from ..checkpoints.saved_pipeline import find_component, matches_pipeline
 from ..errors import Errors, Warnings
@@ -168,10 +169,17 @@ def load_pipeline(path: Union[str, Path]) -> Language:
         raise ValueError(Errors.EL171.format(path=path, error=show_reason(err))) from err
 
 
-def make_blank(lang: str, tokenizer: Dict[str, Any]) -> Language:
-    """lang (str), tokenizer (Dict[str, Any]): from `find_tokenizer`. RETURNS (Language): a pipeline
-    without components that tokenizes text as the training text of the weights was."""
-    return spacy.blank(lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
+def make_elmo_pipeline(
+    weights: str, lang: str, tokenizer: Dict[str, Any], *, store_layers: bool = False
+) -> Language:
+    """Make a pipeline of an "elmo" with weights ("" for the bundled ones) and the tokenizer that
+    they were trained with, see `find_tokenizer`."""
+    nlp = spacy.blank(lang, config={"nlp": {"tokenizer": tokenizer}} if tokenizer else {})
+    shape = pipe_config(weights) if weights else {}
+    elmo: Any = nlp.add_pipe("elmo", config={**shape, "store_layers": store_layers})
+    if weights:
+        elmo.load(weights)
+    return nlp
 
 
 def turn_off_retokenizers(nlp: Language, first: int) -> None:

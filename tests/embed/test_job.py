@@ -573,8 +573,8 @@ def test_words_are_cut_as_the_weights_have_learned(tmp_path, monkeypatch):
         meta = {"lang": "ko", "tokenizer": tokenizer}
         write_native(BiLM(BiLMConfig(**SHAPE)), tmp_path / name, meta=meta)
     settings = EmbedSettings(weights=str(tmp_path / "rules"), lang="ko")
-    settings.check()
+    settings.resolve()
     doc = load_embed_pipeline(settings).nlp.make_doc("나는 달걀을 좋아한다.")
     assert doc[-1].text == "."
     with pytest.raises(ValueError, match="EL089.*'ko'"):
-        EmbedSettings(weights=str(tmp_path / "own"), lang="ko").check()
+        EmbedSettings(weights=str(tmp_path / "own"), lang="ko").resolve()

@@ -1,0 +1,29 @@
+"""Options and arguments of several commands."""
+
+from typing import Any
+
+import typer
+
+# More than any machine has; each costs memory.
+MOST_THREADS = 1024
+
+
+def optional(help: str, shown: str = "none", *, default: Any = None, **settings: Any) -> Any:
+    """An option that may be omitted; `shown` is what its help names as the default."""
+    return typer.Option(default, help=help, show_default=shown, **settings)
+
+
+QUIET = typer.Option(False, "--quiet", "-Q", help="Print results and errors only")
+WEIGHTS = optional("Folder of a biLM, or a model's name", "the bundled model", default="")
+MODEL = typer.Argument(
+    None, help="Folder with weights, or a model's name", show_default="the bundled model"
+)
+INDEX_WEIGHTS = optional(
+    "Folder of the biLM that the index was made with", "where it was then", default=""
+)
+TRAINED = typer.Argument(..., help="Folder or package of a trained pipeline")
+CONFIG = typer.Argument(..., help="Config, see `init-config --pretraining`")
+JSON = optional("JSON file to write", dir_okay=False)
+HTML = optional("Page to write", dir_okay=False)
+LANG = typer.Option("en", help="Language code of the tokenizer")
+WEIGHTS_LANG = optional("Language code of the tokenizer", "that of the weights", default="")
