@@ -10,15 +10,7 @@ from ..errors import Errors
 from ..inference.embedder import Embedder
 from .annotated import Instance, SenseSentence
 from .inventory import Inventory
-from .sense_model import (
-    AVERAGE,
-    Centroids,
-    Layer,
-    SenseModel,
-    Sums,
-    choose_layer,
-    no_sense_of,
-)
+from .sense_model import AVERAGE, Centroids, Layer, SenseModel, Sums, choose_layer, no_sense_of
 
 _N_SENTENCES = 512
 # One doc in ten is held out to choose the layer and the prior.

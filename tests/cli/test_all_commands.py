@@ -25,13 +25,7 @@ from typer.testing import CliRunner
 from docs_build.completion import SCRIPTS
 from spacy_elmo import cli
 from spacy_elmo.checkpoints.native import write_native
-from spacy_elmo.cli.common import (
-    FAILED,
-    INTERRUPTED,
-    Console,
-    exit_on_error,
-    require_output,
-)
+from spacy_elmo.cli.common import FAILED, INTERRUPTED, Console, exit_on_error, require_output
 from spacy_elmo.errors import Errors
 from spacy_elmo.experiments import runs
 from spacy_elmo.experiments.results import get_origin

@@ -5,11 +5,7 @@ import pytest
 import spacy
 import srsly
 
-from spacy_elmo.experiments.contexts import (
-    find_contexts,
-    nearest_words,
-    summarise,
-)
+from spacy_elmo.experiments.contexts import find_contexts, nearest_words, summarise
 from spacy_elmo.experiments.plots import plot_contexts
 from spacy_elmo.text.languages import StaticVectors
 
