@@ -6,8 +6,12 @@ from typing import Any, Dict
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.pipeline.presets import PRESETS, make_config
-from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
-from spacy_elmo.pretraining.config_files import PRETRAINING_PRESETS, make_pretraining_config
+from spacy_elmo.pretraining.config import (
+    PRETRAINING_PRESETS,
+    CorpusSettings,
+    TrainingSettings,
+    make_pretraining_config,
+)
 
 from .objects import ROOT, cell, describe, make_table
 

@@ -17,7 +17,7 @@ from docs_build.registered import ELSEWHERE, PAGES, read_entry_points
 from spacy_elmo.cli import elmo_cli
 from spacy_elmo.errors import Errors, Warnings
 from spacy_elmo.pipeline.presets import PRESETS
-from spacy_elmo.pretraining.config_files import PRETRAINING_PRESETS
+from spacy_elmo.pretraining.config import PRETRAINING_PRESETS
 
 from .acceptance.test_names import ARGUMENTS, NAMES
 from .support.helpers import ROOT

@@ -13,8 +13,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader, read_bilm
 from spacy_elmo.checkpoints.native import read_meta, write_native
-from spacy_elmo.pretraining.config import make_settings
-from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.config import load_config, make_settings
 
 
 def main(

@@ -51,7 +51,7 @@ def init_config(
     from ..files import write_file
     from ..language_model.evaluation import find_recorded_tokenizer
     from ..pipeline.presets import PRESETS, STATIC_VECTORS, keeps_boundaries, make_config
-    from ..pretraining.config_files import PRETRAINING_PRESETS, make_pretraining_config
+    from ..pretraining.config import PRETRAINING_PRESETS, make_pretraining_config
 
     with exit_on_error(quiet) as console:
         if output != _STDOUT:

@@ -111,7 +111,7 @@ def _read_config(path: Path, arguments: List[str]) -> Dict[str, Any]:
     from click import ClickException
     from spacy.cli._util import parse_config_overrides
 
-    from ..pretraining.config_files import load_config
+    from ..pretraining.config import load_config
 
     printed = io.StringIO()
     try:

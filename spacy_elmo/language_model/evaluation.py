@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from ..text.languages import TOKENIZER, is_tokenizer_block
 from ..utils import count_things, require_least
 from .loading import load_language_model
 from .objective import LanguageModel
-from .readings import LMBatch, make_lm_batch, make_stream_batches
+from .readings import make_lm_batch, make_stream_batches
 from .vocabulary import UNK_WORD, Vocabulary
 
 # Rows whose probabilities over the vocabulary are in memory at a time.
@@ -32,8 +32,7 @@ _BATCH_TOKENS = 4096
 class Perplexity:
     """Sums over a text.
 
-    forward (float): negative log-likelihood of the forward direction, nats.
-    backward (float): the same of the backward direction.
+    forward, backward (float): negative log-likelihood of each direction, nats.
     n_targets (int): predictions of each direction: tokens, and one boundary for each
         sequence.
     n_sequences (int): sequences.
@@ -111,20 +110,24 @@ def measure(
 ) -> Perplexity:
     """Score a text.
 
-    scorer (Scorer): the model and the words to score.
     sequences (Sequence[Sequence[str]]): words, at least one in each.
     stream (bool): whether the state is carried from one sequence to the next, the
         backward direction's from the next to the one before.
-    batch_tokens (int): tokens of a pass.
-    RETURNS (Perplexity): sums over the text; they do not depend on `batch_tokens`.
+    batch_tokens (int): tokens of a pass; the sums do not depend on it.
     """
     vocabulary = scorer.vocabulary
     result = Perplexity(
         n_sequences=len(sequences),
         n_unknown=sum(word not in vocabulary.ids for words in sequences for word in words),
     )
+    if stream:
+        length = sum(len(words) + 1 for words in sequences)
+        batches = make_stream_batches([sequences], batch_tokens, length, vocabulary)
+    else:
+        groups = plan_batches([len(words) for words in sequences], batch_tokens)
+        batches = (make_lm_batch([sequences[i] for i in group], vocabulary) for group in groups)
     state: Optional[BiLMState] = None
-    for batch in _batches(sequences, vocabulary, stream, batch_tokens):
+    for batch in batches:
         outputs, after = scorer.model.read(batch, state)
         state = after if stream else None
         scores = [
@@ -137,26 +140,10 @@ def measure(
     return result
 
 
-def _batches(
-    sequences: Sequence[Sequence[str]], vocabulary: Vocabulary, stream: bool, batch_tokens: int
-) -> Iterator[LMBatch]:
-    if stream:
-        length = sum(len(words) + 1 for words in sequences)
-        yield from make_stream_batches([sequences], batch_tokens, length, vocabulary)
-        return
-    groups: Iterable[List[int]] = plan_batches([len(s) for s in sequences], batch_tokens)
-    for group in groups:
-        yield make_lm_batch([sequences[i] for i in group], vocabulary)
-
-
 def read_settings(checkpoint: Path) -> Dict[str, Any]:
-    """Read how the run that made a checkpoint read and measured text.
-
-    checkpoint (Path): a folder; its meta.json may come from a stranger.
-    RETURNS (Dict[str, Any]): "cut", "max_tokens", "limit", "stream", "lang" and "tokenizer";
-        the usual values where meta.json does not have them.
-    RAISES (ValueError): EL012 for impossible values.
-    """
+    """Read how the run that made a checkpoint read and measured text: "cut", "max_tokens", "limit",
+    "stream", "lang" and "tokenizer", with the usual values where meta.json does not have them
+    (EL012 for impossible values, since it may come from a stranger)."""
     meta = read_meta(checkpoint)
     block = meta.get("evaluation") or {}
     values = {**meta, **block} if isinstance(block, dict) else {"evaluation": block}
@@ -182,14 +169,8 @@ def read_settings(checkpoint: Path) -> Dict[str, Any]:
 
 
 def find_tokenizer(weights: str, lang: str = "") -> Tuple[str, Dict[str, Any]]:
-    """Find the language and tokenizer that a biLM was trained with.
-
-    weights (str): its folder or name; "" for the bundled one.
-    lang (str): another language; "" for the one of the weights.
-    RETURNS (Tuple[str, Dict[str, Any]]): language code and block of the tokenizer, for
-        `make_tokenizer`.
-    RAISES (ValueError): as `read_settings`.
-    """
+    """Find the language code and the block of the tokenizer that a biLM was trained with, by its
+    folder or name; "" for the bundled one. `lang`: another language."""
     settings = read_settings(CheckpointFiles.of(weights or BUNDLED_NAME).path)
     return lang or settings["lang"], settings["tokenizer"]
 

@@ -37,14 +37,8 @@ class LoadedModel(NamedTuple):
 
 
 def load_language_model(files: CheckpointFiles) -> LoadedModel:
-    """Load a biLM and its softmax, in evaluation mode.
-
-    files (CheckpointFiles): a checkpoint of any known format.
-    RETURNS (LoadedModel): the model and its vocabulary.
-    RAISES (ValueError): EL074 if it has no softmax, EL020 and EL021 if the softmax does not
-        fit, EL071 for an invalid vocabulary, EL112 if the softmax cannot be built; else as
-        `read_bilm`.
-    """
+    """Load a biLM and its softmax, in evaluation mode (EL074 if it has no softmax, EL020 and EL021
+    if the softmax does not fit, EL112 if it cannot be built)."""
     bilm, stored = read_with_softmax(files)
     if stored is None:
         raise ValueError(Errors.EL074.format(path=files))
@@ -92,39 +86,28 @@ def _invalid_settings(source: str) -> Iterator[None]:
 def collect_softmax(
     softmax: nn.Module, kind: str, settings: Dict[str, Any], words: Sequence[str]
 ) -> SoftmaxWeights:
-    """Collect what is stored of a softmax.
-
-    softmax (nn.Module): made by `make_softmax` from `kind` and `settings`.
-    words (Sequence[str]): the vocabulary.
-    RETURNS (SoftmaxWeights): its weights, settings and words.
-    """
+    """Collect what is stored of a softmax that was made from `kind` and `settings`."""
     return SoftmaxWeights(kind, dict(settings), softmax.state_dict(), list(words))
 
 
 def require_same_shape(shape: BiLMConfig, files: CheckpointFiles) -> None:
-    """Check that a biLM can start from a checkpoint.
+    """Raise EL097 if a biLM cannot start from a checkpoint, since their shapes differ in more than
+    the size of a word table."""
+    _require_equal(shape, find_reader(files).read_config(files), files, but=_TABLE_KEYS)
 
-    shape (BiLMConfig): of the biLM.
-    files (CheckpointFiles): the checkpoint.
-    RAISES (ValueError): EL097 if the shapes differ in more than the size of a word table;
-        else as the file's reader.
-    """
-    config = find_reader(files).read_config(files)
-    differences = shape.differences(config, but=_TABLE_KEYS)
+
+def _require_equal(
+    shape: BiLMConfig, other: BiLMConfig, files: CheckpointFiles, but: Sequence[str] = ()
+) -> None:
+    differences = "; ".join(shape.differences(other, but=but))
     if differences:
-        text = Errors.EL097.format(path=files.path, differences="; ".join(differences))
-        raise ValueError(text)
+        raise ValueError(Errors.EL097.format(path=files.path, differences=differences))
 
 
 @torch.no_grad()
 def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
-    """Copy the weights of a checkpoint. A trained word table takes the vectors of the words
-    that both know; the others keep their random vectors.
-
-    bilm (BiLM): what to fill; unchanged if anything is wrong.
-    files (CheckpointFiles): the checkpoint.
-    RAISES (ValueError): as `require_same_shape` and `read_bilm`.
-    """
+    """Copy the weights of a checkpoint to a biLM. A trained word table takes the vectors of the
+    words that both know; the others keep their random vectors."""
     require_same_shape(bilm.config, files)
     other = read_bilm(files)
     state = other.state_dict()
@@ -136,22 +119,15 @@ def start_bilm(bilm: BiLM, files: CheckpointFiles) -> None:
             table.vectors[known] = old.vectors[positions[known]]
         state = {name: t for name, t in state.items() if name not in _TABLE_TENSORS}
         state = {**bilm.state_dict(), **state}
-    elif bilm.config != other.config:
-        differences = "; ".join(bilm.config.differences(other.config))
-        raise ValueError(Errors.EL097.format(path=files.path, differences=differences))
+    else:
+        _require_equal(bilm.config, other.config, files)
     bilm.load_state_dict(state)
 
 
 @torch.no_grad()
 def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeights) -> int:
-    """Copy the rows of the words that two softmaxes share. The others keep their random rows.
-
-    softmax (nn.Module): what to fill.
-    words (List[str]): its vocabulary.
-    stored (SoftmaxWeights): the other one.
-    RETURNS (int): number of copied rows; 0 if one of the two has no rows.
-    RAISES (ValueError): EL020 and EL021 if the stored weights do not fit their words.
-    """
+    """Copy the rows of the words that two softmaxes share, and return their number; 0 if one of
+    the two has no rows. The others keep their random rows."""
     if stored.words == words and get_headers(stored.state) == get_headers(softmax.state_dict()):
         load_weights(softmax, stored.state, "the stored softmax")
         return len(words)

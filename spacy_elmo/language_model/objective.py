@@ -94,14 +94,9 @@ class LanguageModel(nn.Module):
     def read(
         self, batch: LMBatch, state: Optional[BiLMState] = None
     ) -> Tuple[List[Tensor], BiLMState]:
-        """Compute the inputs of the softmax.
-
-        batch (LMBatch): inputs.
-        state (Optional[BiLMState]): before the first step; None for zeros.
-        RETURNS (Tuple[List[Tensor], BiLMState]): the top layer of the forward and of the
-            backward direction, each (n_targets, width // 2), in the order of the
-            readings; and the state after the batch, detached.
-        """
+        """Compute the inputs of the softmax: the top layer of the forward and of the backward
+        direction, each (n_targets, width // 2), in the order of the readings; and the state after
+        the batch, detached."""
         lesson, after = self._read_all(batch, state)
         return [lesson.forward[-1], lesson.backward[-1]], after
 

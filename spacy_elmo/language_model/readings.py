@@ -14,8 +14,8 @@ from .vocabulary import Vocabulary
 class Reading:
     """One direction of a batch: the rows of step 0, then those of step 1, and so on.
 
-    inputs (NDArray): Indices of distinct words, shape (sum(batch_sizes),), int64.
-    targets (NDArray): Rows of the softmax, the same shape: what comes next.
+    inputs (NDArray): indices of distinct words, shape (sum(batch_sizes),), int64.
+    targets (NDArray): rows of the softmax, the same shape: what comes next.
     """
 
     inputs: NDArray
@@ -39,17 +39,12 @@ class LMBatch:
 
     @property
     def n_targets(self) -> int:
-        """RETURNS (int): Predictions of one direction: tokens, and a boundary for each
-        sequence."""
+        """Predictions of one direction: tokens, and a boundary for each sequence."""
         return len(self.forward.targets)
 
 
 def make_lm_batch(sequences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> LMBatch:
-    """Make a batch of sequences that each start from a zero state.
-
-    sequences (Sequence[Sequence[str]]): words, at least one in each.
-    vocabulary (Vocabulary): the words to predict.
-    RETURNS (LMBatch): the batch.
+    """Make a batch of sequences, at least one word in each, that each start from a zero state.
 
     Source: Peters et al. 2018, section 3.1. The last boundary is predicted, not read.
     """
@@ -79,9 +74,7 @@ def make_stream_batches(
     rows (Sequence[Sequence[Sequence[str]]]): for each row, its sequences in order.
     n_steps (int): steps of a batch; the last one's are fewer.
     length (int): steps of all batches, at most those of the shortest row.
-    vocabulary (Vocabulary): the words to predict.
     skip (int): batches to leave out at the start.
-    YIELDS (LMBatch): the batches in order.
     """
     forward = [_stream(row, vocabulary, reverse=False) for row in rows]
     backward = [_stream(row, vocabulary, reverse=True) for row in rows]

@@ -155,15 +155,8 @@ class AdaptiveSoftmax(SoftmaxModule):
 
 
 def make_softmax(kind: str, width: int, n_words: int, **settings: Any) -> SoftmaxModule:
-    """Make a softmax by its registered name.
-
-    kind (str): "full", "sampled", "adaptive", or what another package registered.
-    width (int): width of one direction of the top layer.
-    n_words (int): words of the vocabulary.
-    settings (Any): further arguments of that softmax.
-    RETURNS (SoftmaxModule): with random weights.
-    RAISES (ValueError): EL073 for an unknown name or impossible settings.
-    """
+    """Make a softmax with random weights by its registered name, for the width of one direction of
+    the top layer (EL073 for an unknown name or impossible settings)."""
     makers: Dict[str, Callable[..., SoftmaxModule]] = softmaxes.get_all()
     if not isinstance(kind, str) or kind not in makers:
         problem = f"there is no '{kind}', only {', '.join(sorted(makers))}"

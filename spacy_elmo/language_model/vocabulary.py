@@ -37,22 +37,17 @@ class Vocabulary:
         return isinstance(other, Vocabulary) and self.words == other.words
 
     def knows(self, word: str) -> bool:
-        """word (str): any word. RETURNS (bool): whether it has its own row; the special words
-        have not."""
+        """Whether a word has its own row; the special words have not."""
         return self.ids.get(word, -1) >= len(SPECIAL_WORDS)
 
     def encode(self, words: Iterable[str]) -> NDArray:
-        """words (Iterable[str]): any words. RETURNS (NDArray): their rows, int64; the row of
-        `<UNK>` for unknown words."""
+        """Rows of words, int64; the row of `<UNK>` for unknown words."""
         unknown = self.ids[UNK_WORD]
         return np.array([self.ids.get(word, unknown) for word in words], dtype=np.int64)
 
 
 class WordCounter:
-    """Count words in bounded memory: above `max_types` the rarest are forgotten.
-
-    max_types (int): distinct words kept.
-    """
+    """Count words in bounded memory: above `max_types` the rarest are forgotten."""
 
     def __init__(self, max_types: int = 5_000_000) -> None:
         self.max_types = max_types
@@ -64,7 +59,6 @@ class WordCounter:
         self.pruned_below = 0
 
     def add(self, sequences: Iterable[Sequence[str]]) -> None:
-        """sequences (Iterable[Sequence[str]]): words to count."""
         for words in sequences:
             self.counts.update(words)
             self.lengths[len(words)] += 1
@@ -93,11 +87,11 @@ class WordCounter:
         return Vocabulary([*SPECIAL_WORDS, *chosen])
 
     def count_long(self, n_bytes: int) -> int:
-        """RETURNS (int): Tokens with more than n_bytes bytes in UTF-8."""
+        """Count the tokens with more than n_bytes bytes in UTF-8."""
         return sum(n for word, n in self.counts.items() if count_bytes(word) > n_bytes)
 
     def count_known(self, vocabulary: Vocabulary) -> int:
-        """RETURNS (int): Tokens that are in the vocabulary."""
+        """Count the tokens that are in the vocabulary."""
         return sum(self.counts[word] for word in vocabulary.words)
 
 

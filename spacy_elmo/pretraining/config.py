@@ -1,15 +1,16 @@
 """The config of a pretraining run, checked before anything is written."""
 
+import configparser
 import json
 import logging
 import math
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import (
     Any,
     ContextManager,
     Dict,
     Iterable,
-    List,
     Mapping,
     Optional,
     Sequence,
@@ -22,18 +23,26 @@ from typing import (
 )
 
 import torch
+from confection import Config, ConfigValidationError
 from torch import nn
 
 from ..bilm.config import BiLMConfig
 from ..errors import Errors, Warnings
+from ..files import read_file
 from ..inference.packed_layers import DTYPES
 from ..language_model.softmax import make_softmax, split_softmax
 from ..language_model.vocabulary import SPECIAL_WORDS
 from ..text.languages import StaticVectors, require_language
+from ..utils import read_template
 from .teachers import describe_teachers
 
 logger = logging.getLogger("spacy_elmo")
 
+PRETRAINING_PRESETS = ("standard", "toy", "kim_5m", "kim_19m")
+_SECTIONS = ("paths", "nlp", "bilm", "corpus", "training")
+_MOST_BYTES = 10_000_000
+# Languages whose words no space separates: they need their own tokenizers.
+_WITHOUT_SPACES = ("ja", "th", "zh")
 SCHEDULES = ("trapezoid", "cosine")
 _LEAST_TRAINING = {
     **dict.fromkeys(("batch_tokens", "accumulate"), 1),
@@ -119,7 +128,7 @@ class TrainingSettings:
 
     @property
     def n_rows(self) -> int:
-        """RETURNS (int): Rows of a step whose state is carried on; 0 without `state_steps`."""
+        """Rows of a step whose state is carried on; 0 without `state_steps`."""
         return max(1, self.batch_tokens // self.state_steps) if self.state_steps else 0
 
     def require_rows(self, n_processes: int) -> None:
@@ -143,7 +152,7 @@ class TrainingSettings:
         return max(0.0, min(1.0, left))
 
     def autocast(self, device: str) -> ContextManager[Any]:
-        """RETURNS (ContextManager[Any]): In which matrix products have the precision."""
+        """Compute matrix products in the precision."""
         dtype = DTYPES[self.precision]
         return torch.autocast(device, dtype, enabled=dtype != torch.float32)
 
@@ -219,7 +228,10 @@ def make_settings(cls: Type[Settings], block: Dict[str, Any], section: str) -> S
     check_keys(block, [f.name for f in fields(cls)], section)  # type: ignore[arg-type]
     values: Dict[str, Any] = {}
     for key, value in block.items():
-        types = _list_types(hints[key])
+        hint = hints[key]
+        # Two types for Optional[float].
+        parts = get_args(hint) if get_origin(hint) is Union else (hint,)
+        types = [get_origin(part) or part for part in parts]
         if type(value) is int and float in types and int not in types:
             value = float(value)
         if type(value) is list and tuple in types:
@@ -251,12 +263,6 @@ def _require_least(settings: Any, section: str, key: str, least: int) -> None:
         raise invalid(section, key, getattr(settings, key), f"at least {least}")
 
 
-def _list_types(hint: Any) -> List[type]:
-    """List the classes that a value may have: two for Optional[float]."""
-    parts = get_args(hint) if get_origin(hint) is Union else (hint,)
-    return [get_origin(part) or part for part in parts]
-
-
 def make_shape(
     block: Mapping[str, Any], n_words: int, vectors: Optional[StaticVectors] = None
 ) -> BiLMConfig:
@@ -277,15 +283,7 @@ def make_shape(
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A checked config.
-
-    paths (Dict[str, Any]): [paths].
-    nlp (Dict[str, Any]): [nlp]: "lang", and perhaps "tokenizer".
-    bilm (Dict[str, Any]): [bilm].
-    corpus (CorpusSettings): [corpus].
-    training (TrainingSettings): [training].
-    teachers (Dict[str, Any]): descriptions of [training.teachers], without their paths.
-    """
+    """The sections of a checked config, and descriptions of the teachers without their paths."""
 
     paths: Dict[str, Any]
     nlp: Dict[str, Any]
@@ -296,16 +294,22 @@ class RunConfig:
 
     @classmethod
     def check(cls, config: Dict[str, Any]) -> "RunConfig":
-        """Check a config, before hours of counting.
-
-        config (Dict[str, Any]): all sections, interpolated.
-        RETURNS (RunConfig): the checked config.
-        RAISES (ValueError): EL090 for an unknown key, EL091 for a wrong value, EL073 for the
-            softmax, EL161 for an unknown language, EL181 to EL184 for a teacher.
-        """
+        """Check all sections, interpolated, before hours of counting (EL090 for an unknown key,
+        EL091 for a wrong value, EL073 for the softmax, EL161 for an unknown language, EL181 to
+        EL184 for a teacher)."""
         paths, nlp = config["paths"], config["nlp"]
-        _check_paths(paths)
-        _check_language(nlp)
+        for key, path in paths.items():
+            if path is not None and not isinstance(path, str):
+                expected = "a path, or null for none; ./2024 for a number"
+                raise invalid("paths", key, path, expected)
+        if paths.get("init_weights") and not paths.get("init"):
+            expected = "no value without paths.init, the options.json that belongs to it"
+            raise invalid("paths", "init_weights", paths["init_weights"], expected)
+        check_keys(nlp, ("lang", "tokenizer"), "nlp")
+        require_language(nlp.get("lang", ""))
+        tokenizer = nlp.get("tokenizer")
+        if tokenizer is not None and not isinstance(tokenizer, dict):
+            raise invalid("nlp", "tokenizer", tokenizer, "a block [nlp.tokenizer]")
         training = make_settings(TrainingSettings, config["training"], "training")
         corpus = make_settings(CorpusSettings, config["corpus"], "corpus")
         if corpus.buffer_tokens < training.batch_tokens:
@@ -315,7 +319,12 @@ class RunConfig:
             expected = "0 without a held-out text (paths.dev)"
             raise invalid("training", "patience", training.patience, expected)
         shape = make_shape(config["bilm"], len(SPECIAL_WORDS))
-        _try_softmax(training.softmax, corpus)
+        kind, arguments = split_softmax(training.softmax)
+        n_words = _CHECKED_WORDS
+        if corpus.size > len(SPECIAL_WORDS) and not corpus.vocabulary and not corpus.include:
+            n_words = corpus.size
+        with torch.device("meta"):  # to check its settings without its memory
+            make_softmax(kind, _CHECKED_WIDTH, n_words, **arguments)
         training.make_optimizer(nn.Linear(1, 1))
         teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)
         return cls(paths, nlp, config["bilm"], corpus, training, teachers)
@@ -338,12 +347,9 @@ class RunConfig:
         was counted) that is shorter than a step (WL029)."""
         t, total_steps = self.training, self.count_steps(n_targets)
         if total_steps <= t.warmup_steps:
+            values = {"warmup_steps": t.warmup_steps, "total_steps": total_steps}
             share = t.learn_rate_factor(total_steps - 1, total_steps)
-            logger.warning(
-                Warnings.WL028.format(
-                    warmup_steps=t.warmup_steps, total_steps=total_steps, share=share
-                )
-            )
+            logger.warning(Warnings.WL028.format(**values, share=share))
         if n_targets < t.batch_tokens:
             logger.warning(Warnings.WL029.format(n_targets=n_targets, batch_tokens=t.batch_tokens))
 
@@ -361,28 +367,86 @@ class RunConfig:
         return json.loads(json.dumps(identity))
 
 
-def _try_softmax(block: Dict[str, Any], corpus: CorpusSettings) -> None:
-    """Make the softmax without its memory (EL073 for settings that cannot be used)."""
-    kind, arguments = split_softmax(block)
-    n_words = _CHECKED_WORDS
-    if corpus.size > len(SPECIAL_WORDS) and not corpus.vocabulary and not corpus.include:
-        n_words = corpus.size
-    with torch.device("meta"):
-        make_softmax(kind, _CHECKED_WIDTH, n_words, **arguments)
+def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """Read the sections of a config, interpolated. Missing keys are taken from the template; the
+    blocks [nlp.tokenizer], [training.optimizer] and [training.softmax] are replaced as a whole.
+    Without a tokenizer, [nlp] has the one of the language.
+
+    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
+        than in the file starts without the settings of that one.
+    RAISES (ValueError): EL098 if it is not a config or has another section, EL090 for an
+        unused path, EL100 to EL103 if it cannot be read.
+    """
+    overrides = dict(overrides or {})
+    try:
+        given = Config().from_str(read_file(path, _MOST_BYTES).decode("utf-8"), interpolate=False)
+        unknown = [section for section in given if section not in _SECTIONS]
+        if unknown:
+            raise configparser.Error(f"[{unknown[0]}]")
+        config = read_template("pretrain")
+        known_paths = tuple(config["paths"])
+        _overlay(config, given)
+        if "nlp" in given and "tokenizer" not in given["nlp"]:
+            del config["nlp"]["tokenizer"]
+        kind = overrides.get("training.softmax.kind", config["training"]["softmax"].get("kind"))
+        if kind != config["training"]["softmax"].get("kind"):
+            config["training"]["softmax"] = {"kind": kind}
+        text = config.to_str()
+        loaded = dict(Config().from_str(text, overrides=overrides))
+    # confection raises KeyError and RecursionError for impossible references.
+    except (ConfigValidationError, configparser.Error, ValueError, KeyError, RecursionError) as err:
+        if str(err).startswith("[EL"):
+            raise
+        known = ", ".join(_SECTIONS)
+        raise ValueError(Errors.EL098.format(path=path, error=err, known=known)) from err
+    unused = [key for key in loaded["paths"] if f"${{paths.{key}}}" not in text]
+    check_keys(unused, known_paths, "paths")
+    return loaded
 
 
-def _check_paths(paths: Mapping[str, Any]) -> None:
-    for key, path in paths.items():
-        if path is not None and not isinstance(path, str):
-            raise invalid("paths", key, path, "a path, or null for none; ./2024 for a number")
-    if paths.get("init_weights") and not paths.get("init"):
-        expected = "no value without paths.init, the options.json that belongs to it"
-        raise invalid("paths", "init_weights", paths["init_weights"], expected)
+def make_pretraining_config(
+    preset: str = "standard",
+    *,
+    lang: str = "en",
+    tokenizer: Optional[Dict[str, Any]] = None,
+    shape: Optional[BiLMConfig] = None,
+    init: Optional[Path] = None,
+    init_weights: Optional[Path] = None,
+) -> Config:
+    """Make a pretraining config.
+
+    preset (str): one of `PRETRAINING_PRESETS`.
+    tokenizer (Optional[Dict[str, Any]]): block of [nlp.tokenizer]; {} for that of the language,
+        None for the preset's.
+    shape (Optional[BiLMConfig]): another shape than the preset's.
+    init (Optional[Path]): weights to start from, which have that shape.
+    init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
+    RETURNS (Config): all sections, not interpolated.
+    RAISES (ValueError): EL060 for an unknown preset, EL161 for an unknown language.
+    """
+    require_language(lang)
+    if preset not in PRETRAINING_PRESETS:
+        known = ", ".join(PRETRAINING_PRESETS)
+        raise ValueError(Errors.EL060.format(preset=preset, presets=known))
+    config = read_template("pretrain")
+    if preset != "standard":
+        _overlay(config, read_template(preset))
+    config["nlp"]["lang"] = lang
+    if tokenizer is None and lang in _WITHOUT_SPACES:
+        tokenizer = {}
+    if tokenizer:
+        config["nlp"]["tokenizer"] = tokenizer
+    elif tokenizer is not None:
+        del config["nlp"]["tokenizer"]
+    if shape is not None:
+        config["bilm"].update(shape.to_dict())
+    for key, path in (("init", init), ("init_weights", init_weights)):
+        if path is not None:
+            config["paths"][key] = str(path)
+    return config
 
 
-def _check_language(nlp: Mapping[str, Any]) -> None:
-    check_keys(nlp, ("lang", "tokenizer"), "nlp")
-    require_language(nlp.get("lang", ""))
-    tokenizer = nlp.get("tokenizer")
-    if tokenizer is not None and not isinstance(tokenizer, dict):
-        raise invalid("nlp", "tokenizer", tokenizer, "a block [nlp.tokenizer]")
+def _overlay(config: Config, given: Config) -> None:
+    """Replace the keys that are given. A block below a section is one key."""
+    for section, block in given.items():
+        config.setdefault(section, {}).update(block)

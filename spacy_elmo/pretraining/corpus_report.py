@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping
 
 import numpy as np
+import torch
 
 from ..bilm.config import N_WORD_MARKERS
 from ..language_model.objective import LanguageModel
@@ -12,9 +13,18 @@ from ..language_model.vocabulary import Vocabulary, WordCounter
 from ..text.corpus import Corpus
 from ..utils import read_peak_memory, show_name
 from .config import RunConfig, make_shape
-from .prepare import find_init, make_model
+from .prepare import (
+    choose_vocabulary,
+    count_words,
+    find_init,
+    make_model,
+    open_corpus,
+    read_dev,
+    read_vectors,
+)
+from .processes import Processes
 from .stream import BatchStream
-from .words import choose_vocabulary, count_words, open_corpus, read_dev, read_vectors
+from .trainer import Trainer
 
 # Steps that are timed, after one that is not.
 _N_STEPS = 3
@@ -25,14 +35,8 @@ class Share(float):
 
 
 def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
-    """Read the text of a run once, and try a few steps of it.
-
-    config (RunConfig): the run.
-    folder (Path): where the standard input is saved.
-    RETURNS (Dict[str, Any]): figures by their names. Warns of a run that is shorter than its
-        warm-up (WL028), and of a text that is shorter than a step (WL029).
-    RAISES (ValueError): as a run that starts.
-    """
+    """Read the text of a run once, and try a few steps of it. Return figures by their names.
+    Standard input is saved to `folder`. Warns and raises as a run that starts."""
     corpus = open_corpus(config, folder)
     read_dev(config)
     find_init(config)
@@ -95,7 +99,7 @@ def _time_steps(
 ) -> float:
     """Measure predictions of a direction per second, in whole training steps."""
     t = config.training
-    optimizer = t.make_optimizer(model)
+    trainer = Trainer(model, vocabulary, t, Processes(0, 1, torch.device("cpu")))
     # Enough text for the steps, not a whole buffer.
     stream = BatchStream(
         corpus.read,
@@ -105,15 +109,11 @@ def _time_steps(
         seed=t.seed,
         n_steps=t.state_steps,
     )
-    n_targets, started = 0, 0.0
+    n_targets, started, states = 0, 0.0, None
     for i, step in enumerate(stream.steps(stream.start(corpus.start()))):
         if i == 1:
             started, n_targets = time.monotonic(), 0
-        with t.autocast("cpu"):
-            for batch in step.batches:
-                model(batch)[0].sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        states = trainer.step(step, i, 0.0, states).states
         n_targets += step.n_targets
         if i == _N_STEPS:
             break

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Optional
 
 import srsly
 
-from ..drawing import Figure, has_matplotlib, require_matplotlib, save_figure
+from ..drawing import Figure, has_matplotlib, save_figure
 from ..language_model.evaluation import Perplexity
 
 LOG_FILE = "log.jsonl"
@@ -26,8 +26,7 @@ class Progress:
     step (int): steps done.
     n_tokens (int): predictions of one direction that were trained on.
     n_bad_steps (int): steps in a row without a finite gradient.
-    best (Optional[float]): best held-out perplexity, mean of both directions.
-    best_step (int): its step.
+    best (Optional[float]): best held-out perplexity, mean of both directions, of `best_step`.
     scaler (Dict[str, Any]): state of the scale of float16 gradients.
     held_out (str): digest of the held-out sequences.
     """
@@ -42,14 +41,14 @@ class Progress:
     held_out: str = ""
 
     def update_best(self, perplexity: float) -> bool:
-        """RETURNS (bool): Whether a held-out perplexity is the best so far."""
+        """Take over a held-out perplexity, if it is the best so far."""
         if not math.isfinite(perplexity) or (self.best is not None and perplexity >= self.best):
             return False
         self.best, self.best_step = perplexity, self.step
         return True
 
     def is_out_of_patience(self, patience: int) -> bool:
-        """RETURNS (bool): Whether the best perplexity is `patience` steps old; 0 for never."""
+        """Whether the best perplexity is `patience` steps old; 0 for never."""
         return 0 < patience <= self.step - self.best_step
 
 
@@ -80,17 +79,13 @@ class Report:
 
 
 class ReportWindow:
-    """Sums since the last report.
-
-    teachers (Iterable[str]): their names, in the order of their losses.
-    """
+    """Sums since the last report, with the teachers in the order of their losses."""
 
     def __init__(self, teachers: Iterable[str]) -> None:
         self.teachers = list(teachers)
         self.restart()
 
     def restart(self) -> None:
-        """Begin the next report."""
         self.started = time.monotonic()
         self.losses = [0.0] * (1 + len(self.teachers))
         self.n_targets = 0
@@ -116,10 +111,7 @@ class ReportWindow:
 
 
 class RunLog:
-    """Write log.jsonl and a picture of the curves, in the first process.
-
-    output (Path): the run's folder.
-    """
+    """Write log.jsonl and a picture of the curves to a run's folder, in the first process."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
@@ -127,11 +119,17 @@ class RunLog:
         self.total_steps = 0
 
     def __call__(self, report: Report, total_steps: int) -> None:
-        """report (Report): the next one. total_steps (int): length of the run."""
         if not self.is_first:
             return
         self.total_steps = total_steps
-        _append(self.output / LOG_FILE, srsly.json_dumps(_make_line(report, total_steps)))
+        line = srsly.json_dumps(_make_line(report, total_steps))
+        with (self.output / LOG_FILE).open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                # A process that was killed may have left half a line.
+                if file.read(1) != b"\n":
+                    line = "\n" + line
+            file.write(f"{line}\n".encode())
         if report.dev is not None and has_matplotlib():
             plot_curves(read_log(self.output), self.output / CURVES_FILE)
 
@@ -154,16 +152,6 @@ def _make_line(report: Report, total_steps: int) -> Dict[str, Any]:
     return {key: value if math.isfinite(value) else None for key, value in line.items()}
 
 
-def _append(path: Path, line: str) -> None:
-    with path.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            # A process that was killed may have left half a line.
-            if file.read(1) != b"\n":
-                line = "\n" + line
-        file.write(f"{line}\n".encode())
-
-
 def read_log(output: Path) -> List[Dict[str, Any]]:
     """Read log.jsonl of a run's folder. Of steps that were repeated after a crash the last line
     counts; half lines are left out."""
@@ -180,13 +168,7 @@ def read_log(output: Path) -> List[Dict[str, Any]]:
 
 
 def plot_curves(lines: List[Dict[str, Any]], path: Path) -> None:
-    """Draw training loss, exact held-out perplexity and learning rate.
-
-    lines (List[Dict[str, Any]]): from `read_log`.
-    path (Path): file to write; its suffix chooses the format.
-    RAISES (ValueError): EL038 without matplotlib.
-    """
-    require_matplotlib()
+    """Draw training loss, exact held-out perplexity and learning rate."""
     figure = Figure(figsize=(8, 9), layout="constrained")
     loss, dev, rate = figure.subplots(3, 1, sharex=True)
     millions = [line["n_tokens"] / 1e6 for line in lines]

@@ -16,12 +16,7 @@ _START_TIMEOUT = timedelta(minutes=10)
 
 
 class Processes(NamedTuple):
-    """This process among those of a run.
-
-    rank (int): its number; 0 writes files and prints.
-    n_ranks (int): number of processes.
-    device (torch.device): where it computes.
-    """
+    """This process among those of a run; number 0 writes files and prints."""
 
     rank: int
     n_ranks: int
@@ -29,11 +24,10 @@ class Processes(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """RETURNS (bool): Whether this is process 0."""
         return self.rank == 0
 
     def sum(self, values: List[float]) -> List[float]:
-        """RETURNS (List[float]): Sums of values over all processes."""
+        """Sum values over all processes."""
         if self.n_ranks == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -46,7 +40,7 @@ class Processes(NamedTuple):
             dist.barrier()
 
     def gather(self, tensors: List[Tensor]) -> List[Tensor]:
-        """RETURNS (List[Tensor]): CPU tensors of all processes, by rank."""
+        """Collect the CPU tensors of all processes, by rank."""
         if self.n_ranks == 1:
             return tensors
         parts: List[Any] = [None] * self.n_ranks

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from torch import Tensor
 
@@ -21,15 +21,13 @@ from ..errors import Errors, Warnings
 from ..files import digest, lock_folder, write_digests
 from ..language_model.evaluation import Perplexity, Scorer, measure
 from ..language_model.loading import collect_softmax
-from ..language_model.readings import make_lm_batch
 from ..language_model.softmax import split_softmax
-from ..language_model.vocabulary import UNK_WORD
 from .config import RunConfig
 from .log import Progress, Report, ReportWindow
 from .prepare import BEST, LAST, PretrainingRun, prepare
 from .processes import deterministic, join_processes
 from .stream import BatchStream
-from .trainer import States, StepResult, Trainer
+from .trainer import States, Trainer
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -85,7 +83,19 @@ def train(
     """Train until the last step, until a stop is requested, or until the held-out perplexity has
     not improved for `patience` steps; save checkpoints and the best model."""
     settings, total_steps = run.config.training, run.total_steps
-    stream, trainer = _make_stream(run), _make_trainer(run)
+    stream = BatchStream(
+        run.corpus.read,
+        run.vocabulary,
+        batch_tokens=settings.batch_tokens,
+        buffer_tokens=run.config.corpus.buffer_tokens,
+        seed=settings.seed,
+        rank=run.processes.rank,
+        n_ranks=run.processes.n_ranks,
+        n_pieces=settings.accumulate,
+        n_steps=settings.state_steps,
+        prefetch=run.config.corpus.n_workers > 0,
+    )
+    trainer = Trainer(run.model, run.vocabulary, settings, run.processes)
     progress, states = _start(run, stream, trainer)
     if _has_ended(run, progress):
         return progress
@@ -97,7 +107,7 @@ def train(
         # One exchange for all that the processes have to agree on.
         *losses, n_stopped = run.processes.sum([*result.losses, float(should_stop())])
         window.add(losses, step.n_targets)
-        _check_gradient(progress, result)
+        _count_bad_steps(progress, result.gradient_norm)
         progress.step += 1
         progress.n_tokens += step.n_targets
         progress.position = step.position
@@ -119,34 +129,12 @@ def train(
     raise ValueError(Errors.EL094.format(path="[corpus]"))
 
 
-def _make_stream(run: PretrainingRun) -> BatchStream:
-    settings, corpus = run.config.training, run.config.corpus
-    return BatchStream(
-        run.text.corpus.read,
-        run.vocabulary,
-        batch_tokens=settings.batch_tokens,
-        buffer_tokens=corpus.buffer_tokens,
-        seed=settings.seed,
-        rank=run.processes.rank,
-        n_ranks=run.processes.n_ranks,
-        n_pieces=settings.accumulate,
-        n_steps=settings.state_steps,
-        prefetch=corpus.n_workers > 0,
-    )
-
-
-def _make_trainer(run: PretrainingRun) -> Trainer:
-    settings = run.config.training
-    optimizer = settings.make_optimizer(run.model)
-    idle = make_lm_batch([[UNK_WORD]], run.vocabulary)
-    return Trainer(run.model, optimizer, settings, run.processes, idle)
-
-
 def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[Progress, States]:
     """Start, or restore the state of the checkpoint; its weights are loaded already."""
-    held_out = _digest_sequences(run.text.dev)
+    text = "\n".join(" ".join(words) for words in run.dev)
+    held_out = digest(text.encode("utf-8", "surrogatepass")) if run.dev else ""
     if run.checkpoint is None:
-        return Progress(stream.start(run.text.corpus.start()), held_out=held_out), None
+        return Progress(stream.start(run.corpus.start()), held_out=held_out), None
     progress = Progress(**run.checkpoint.state)
     if held_out and held_out != progress.held_out:
         if progress.best is not None:
@@ -159,14 +147,9 @@ def _start(run: PretrainingRun, stream: BatchStream, trainer: Trainer) -> Tuple[
     return progress, trainer.set_tensors(run.checkpoint.tensors)
 
 
-def _digest_sequences(sequences: List[List[str]]) -> str:
-    text = "\n".join(" ".join(words) for words in sequences)
-    return digest(text.encode("utf-8", "surrogatepass")) if sequences else ""
-
-
 def _is_evaluated(run: PretrainingRun, step: int) -> bool:
     is_due = step % run.config.training.eval_frequency == 0 or step >= run.total_steps
-    return bool(run.text.dev) and is_due
+    return bool(run.dev) and is_due
 
 
 def _has_ended(run: PretrainingRun, progress: Progress) -> bool:
@@ -176,8 +159,7 @@ def _has_ended(run: PretrainingRun, progress: Progress) -> bool:
     return is_given_up or progress.step >= run.total_steps
 
 
-def _check_gradient(progress: Progress, result: StepResult) -> None:
-    norm = result.gradient_norm
+def _count_bad_steps(progress: Progress, norm: float) -> None:
     progress.n_bad_steps = 0 if math.isfinite(norm) else progress.n_bad_steps + 1
     if progress.n_bad_steps:
         logger.warning(Warnings.WL005.format(step=progress.step, norm=norm))
@@ -188,7 +170,7 @@ def _check_gradient(progress: Progress, result: StepResult) -> None:
 
 def _evaluate(run: PretrainingRun, progress: Progress, report: Report) -> None:
     """Add the perplexity of the held-out text to a report, and save the model if it is the best."""
-    scorer, dev, processes = Scorer(run.model, run.vocabulary), run.text.dev, run.processes
+    scorer, dev, processes = Scorer(run.model, run.vocabulary), run.dev, run.processes
     if run.config.training.state_steps:  # in order, so it cannot be divided
         report.dev = measure(scorer, dev, stream=True)
     else:
@@ -247,12 +229,9 @@ def _describe_run(
         },
     }
     if dev is not None:
-        forward, backward, mean = dev.perplexities
         meta["dev_perplexity"] = {
             "kind": "exact",
-            "forward": forward,
-            "backward": backward,
-            "geometric_mean": mean,
+            **dict(zip(("forward", "backward", "geometric_mean"), dev.perplexities)),
             "n_sequences": dev.n_sequences,
             "n_predictions": dev.n_targets,
         }

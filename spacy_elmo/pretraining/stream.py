@@ -39,13 +39,8 @@ class BatchStream:
     """Cut a stream of sequences into steps. The number of processes and pieces does not change
     the steps, only how each is divided.
 
-    read (SequenceReader): reads sequences from a position on.
-    vocabulary (Vocabulary): the words to predict.
     batch_tokens (int): predictions of a direction in a step, of all processes.
     buffer_tokens (int): tokens that are shuffled together.
-    seed (int): of the shuffling.
-    rank (int): of this process.
-    n_ranks (int): processes.
     n_pieces (int): pieces that a process cuts its share into.
     n_steps (int): truncated BPTT length: words of each row that a step reads, of rows that
         continue from step to step in the text's order; 0 for whole sequences, shuffled.
@@ -77,13 +72,11 @@ class BatchStream:
         self.prefetch = prefetch
 
     def start(self, source: Dict[str, Any]) -> Dict[str, Any]:
-        """source (Dict[str, Any]): the reader's first position.
-        RETURNS (Dict[str, Any]): The stream's first position."""
+        """Make the stream's first position from the reader's."""
         return {"source": source, "buffer": 0, "batch": 0}
 
     def steps(self, position: Dict[str, Any]) -> Iterator[Step]:
-        """position (Dict[str, Any]): what `start` gave, or a step.
-        YIELDS (Step): the steps from there on."""
+        """Yield the steps from a position on, which `start` or a step gave."""
         number, skip = position["buffer"], position["batch"]
         before = position["source"]
         is_over = Event()

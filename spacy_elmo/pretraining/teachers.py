@@ -50,8 +50,7 @@ def invalid_teacher(kind: str, problem: object) -> ValueError:
 def require_number(
     kind: str, key: str, value: Any, *, most: float = math.inf, whole: bool = False
 ) -> None:
-    """Raise EL181 unless a setting is a number above 0 and at most `most`; a whole one if
-    `whole`."""
+    """Raise EL181 unless a setting is a number above 0 and at most `most`."""
     if type(value) not in ((int,) if whole else (int, float)) or not 0 < value <= most:
         number = "a whole number" if whole else "a number"
         limit = "" if most == math.inf else f", at most {most}"
@@ -104,18 +103,17 @@ class VectorTable(NamedTuple):
     vectors: NDArray
 
     def find(self, words: Sequence[str]) -> NDArray:
-        """RETURNS (NDArray): Places of words in `keys`, -1 for unknown words, int64, (n_words,)."""
+        """Find the places of words in `keys`, -1 for unknown words, int64, (n_words,)."""
         wanted = np.array([get_string_id(word) for word in words], dtype=np.uint64)
         places = np.searchsorted(self.keys, wanted)
         places[places == len(self.keys)] = 0
         return np.where(self.keys[places] == wanted, places, -1)
 
     def get(self, places: NDArray) -> NDArray:
-        """RETURNS (NDArray): Vectors at places of `keys`, float32, (n_words, vector_width)."""
+        """Vectors at places of `keys`, float32, (n_words, vector_width)."""
         return self.vectors[self.rows[places]].astype("float32")
 
     def hash(self) -> str:
-        """RETURNS (str): A hash of words and vectors."""
         digest = hashlib.blake2b(digest_size=16)
         for part in self:
             digest.update(np.ascontiguousarray(part).tobytes())
@@ -132,20 +130,16 @@ def read_vector_table(path: str) -> VectorTable:
         vectors = Vectors().from_disk(folder)
         if vectors.mode != Mode.default or not len(vectors.key2row):
             raise ValueError(f"words: {len(vectors.key2row)}, mode: '{vectors.mode}'")
-        return _make_table(vectors)
+        data = np.asarray(to_numpy(vectors.data), dtype="float32")
+        keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
+        rows = find_rows(vectors)
+        if data.ndim != 2 or not np.isfinite(data).all():
+            raise ValueError("they are not rows of finite numbers")
+        kept = np.asarray(data.any(axis=1))[rows]
+        if not kept.any():
+            raise ValueError("all vectors of words are 0")
     except Exception as err:  # NumPy, msgpack and spaCy each have their own
         raise ValueError(Errors.EL087.format(path=path, problem=err)) from err
-
-
-def _make_table(vectors: Vectors) -> VectorTable:
-    data = np.asarray(to_numpy(vectors.data), dtype="float32")
-    keys = np.fromiter(vectors.key2row.keys(), dtype=np.uint64)
-    rows = find_rows(vectors)
-    if data.ndim != 2 or not np.isfinite(data).all():
-        raise ValueError("they are not rows of finite numbers")
-    kept = np.asarray(data.any(axis=1))[rows]
-    if not kept.any():
-        raise ValueError("all vectors of words are 0")
     order = np.argsort(keys[kept], kind="stable")
     return VectorTable(keys[kept][order], rows[kept][order], _normalise(data))
 
@@ -186,7 +180,6 @@ class StaticVectorsTeacher(Teacher):
         self.head = nn.Linear(context.shape.direction_width, self.table.vectors.shape[1])
 
     def loss(self, lesson: Lesson) -> Tensor:
-        """See `Teacher.loss`."""
         batch, device = lesson.batch, lesson.vectors.device
         n_read = np.bincount(
             np.concatenate([batch.forward.inputs, batch.backward.inputs]),
@@ -204,7 +197,6 @@ class StaticVectorsTeacher(Teacher):
             return (errors * torch.from_numpy(weights).to(guesses)).sum()
 
     def describe(self) -> Dict[str, Any]:
-        """See `Teacher.describe`."""
         return {"weight": self.weight, "table": self.table.hash()}
 
 

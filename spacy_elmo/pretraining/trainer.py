@@ -2,7 +2,7 @@
 
 import math
 from contextlib import nullcontext
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
@@ -11,7 +11,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.lstm import BiLMState
 from ..language_model.objective import LanguageModel
-from ..language_model.readings import LMBatch
+from ..language_model.readings import make_lm_batch
+from ..language_model.vocabulary import UNK_WORD, Vocabulary
 from .config import TrainingSettings
 from .processes import Processes
 from .stream import Step
@@ -29,7 +30,7 @@ class StepResult(NamedTuple):
     losses (List[float]): of this process, summed: the language model's, then each teacher's.
     gradient_norm (float): over all processes, before clipping. If it is not finite, the step
         changed nothing.
-    states (States): after each piece if the next step may continue from it, else None.
+    states (States): after each piece; None if the next step may not continue from them.
     """
 
     losses: List[float]
@@ -38,28 +39,21 @@ class StepResult(NamedTuple):
 
 
 class Trainer:
-    """Compute and apply the gradient of a step, together with the other processes.
-
-    model (LanguageModel): what to train, in place.
-    optimizer (torch.optim.Optimizer): for its weights.
-    settings (TrainingSettings): how.
-    processes (Processes): all processes of the run.
-    idle (LMBatch): any batch, for a process without sequences in a step.
-    """
+    """Compute and apply the gradient of a step, together with the other processes."""
 
     def __init__(
         self,
         model: LanguageModel,
-        optimizer: torch.optim.Optimizer,
+        vocabulary: Vocabulary,
         settings: TrainingSettings,
         processes: Processes,
-        idle: LMBatch,
     ) -> None:
         self.model = model
-        self.optimizer = optimizer
+        self.optimizer = settings.make_optimizer(model)
         self.settings = settings
         self.processes = processes
-        self.idle = idle
+        # Any batch, for a process without sequences in a step.
+        self.idle = make_lm_batch([[UNK_WORD]], vocabulary)
         self.device = processes.device.type
         self.module: Any = model
         if processes.n_ranks > 1:
@@ -141,10 +135,15 @@ class Trainer:
         # the mean over all predictions.
         share = self.processes.n_ranks / (2 * step.n_targets)
         for i, batch in enumerate(batches):
-            with self._synchronised(i == len(batches) - 1):
+            # Processes exchange gradients once a step, with those of the last piece.
+            is_last = self.processes.n_ranks == 1 or i == len(batches) - 1
+            with nullcontext() if is_last else self.module.no_sync():
                 with self.settings.autocast(self.device):
                     losses, last = self.module(batch, before[i] if before else None)
-                    loss = losses.sum() if step.batches else self._zero_loss()
+                    if not step.batches:
+                        # 0 times the loss is no 0 if a value of the batch is not finite.
+                        losses = torch.stack([0.0 * w.sum() for w in self.model.parameters()])
+                    loss = losses.sum()
                 self.scaler.scale(loss * share).backward()
             after.append(last)
             if step.batches:
@@ -164,20 +163,9 @@ class Trainer:
         self.optimizer.zero_grad()
         return norm
 
-    def _zero_loss(self) -> Tensor:
-        """A loss with gradient 0 for each weight. (0 times the loss of a batch has not, if a value
-        of the batch is not finite.)"""
-        return torch.stack([0.0 * weight.sum() for weight in self.model.parameters()]).sum()
-
-    def _synchronised(self, is_last: bool) -> ContextManager[Any]:
-        """Processes exchange gradients once a step, with those of the last piece."""
-        if self.processes.n_ranks == 1 or is_last:
-            return nullcontext()
-        return self.module.no_sync()
-
 
 def get_optimizer_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
-    """RETURNS (Dict[str, Tensor]): State of an optimizer, named "number of the weight.name"."""
+    """State of an optimizer, named "number of the weight.name"."""
     return {
         f"{i}.{name}": value.detach().cpu()
         for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])

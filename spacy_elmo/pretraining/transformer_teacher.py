@@ -2,9 +2,8 @@
 
 import hashlib
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -32,12 +31,8 @@ _MIN_KNOWN = 0.5
 
 
 class TransformerEncoder:
-    """Read words with the lower layers of a transformer. Not a torch module, so that it is
-    neither trained nor stored.
-
-    model (Any): a `transformers` model without the layers that are not read.
-    tokenizer (Any): its fast tokenizer.
-    """
+    """Read words with a `transformers` model, without its upper layers, and its fast tokenizer.
+    Not a torch module, so that it is neither trained nor stored."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model = model.eval().requires_grad_(False)
@@ -48,25 +43,23 @@ class TransformerEncoder:
 
     @property
     def width(self) -> int:
-        """RETURNS (int): Numbers of a vector."""
         return self.model.config.hidden_size
 
     @torch.no_grad()
     def read(self, sequences: List[List[str]], device: torch.device) -> Tuple[Tensor, NDArray]:
-        """Compute the vectors of words, the means over their pieces, in bounded memory.
-
-        sequences (List[List[str]]): words.
-        device (torch.device): where to compute.
-        RETURNS (Tuple[Tensor, NDArray]): vectors of the known words, one sequence after the
-            other, float32, shape (n_known, width), and their places among all words, int64,
-            (n_known,). Words without a piece, with an unknown piece, or beyond the longest
-            sequence that the transformer reads are left out.
-        """
+        """Compute the vectors of words, the means over their pieces, in bounded memory: of the
+        known words, one sequence after the other, float32, shape (n_known, width), and their places
+        among all words, int64, (n_known,). Words without a piece, with an unknown piece, or beyond
+        the longest sequence that the transformer reads are left out."""
         self.model.to(device)
         vectors: List[Tensor] = [torch.zeros(0, self.width, device=device)]
         known: List[NDArray] = [np.zeros(0, dtype=np.int64)]
         encoded = self._encode(sequences)
-        for group in group_by_length([len(owners) for _, owners in encoded], _fits):
+
+        def fits(n_seqs: int, n_pieces: int) -> bool:
+            return n_seqs <= _N_SEQUENCES and n_seqs * n_pieces**2 <= _N_SCORES
+
+        for group in group_by_length([len(owners) for _, owners in encoded], fits):
             pieces = self.tokenizer.pad([encoded[i][0] for i in group], return_tensors="pt")
             hidden = self.model(**{k: v.to(device) for k, v in pieces.items()}).last_hidden_state
             owners = np.full(hidden.shape[:2], -1, dtype=np.int64)  # (n_seqs, n_pieces)
@@ -110,7 +103,7 @@ class TransformerEncoder:
         return np.array(owners, dtype=np.int64)
 
     def describe(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): Layer and a hash of the weights, in JSON types."""
+        """Layer and a hash of the weights, in JSON types."""
         digest = hashlib.blake2b(digest_size=16)
         for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode("utf-8"))
@@ -119,14 +112,9 @@ class TransformerEncoder:
 
 
 def load_encoder(path: str, layer: int) -> TransformerEncoder:
-    """Load the lower layers of a transformer, without network and pickle.
-
-    path (str): folder of a Hugging Face encoder with a fast tokenizer and safetensors.
-    layer (int): the last layer to compute, the first is 1.
-    RETURNS (TransformerEncoder): the encoder.
-    RAISES (ValueError): EL181 for a layer that it does not have, EL038 without the package
-        transformers, EL184 if the folder cannot be used.
-    """
+    """Load the layers of a transformer up to `layer`, without network and pickle, from a folder
+    with a fast tokenizer and safetensors (EL181 for a layer that it does not have, EL038 without
+    the package transformers, EL184 if the folder cannot be used)."""
     try:
         from transformers import AutoConfig, AutoModel, AutoTokenizer
         from transformers.utils import logging
@@ -146,15 +134,17 @@ def load_encoder(path: str, layer: int) -> TransformerEncoder:
         tokenizer = AutoTokenizer.from_pretrained(
             path, local_files_only=True, use_fast=True, add_prefix_space=True
         )
-        with _silence(logging):
-            # The fused attention of a GPU is planned anew for each shape, which takes longer.
+        # Suppress a long warning that names each weight of the layers that are left out.
+        verbosity = logging.get_verbosity()
+        logging.set_verbosity_error()
+        # The fused attention of a GPU is planned anew for each shape, which takes longer.
+        settings = {"use_safetensors": True, "attn_implementation": "eager"}
+        try:
             model = AutoModel.from_pretrained(
-                path,
-                config=config,
-                local_files_only=True,
-                use_safetensors=True,
-                attn_implementation="eager",
+                path, config=config, local_files_only=True, **settings
             )
+        finally:
+            logging.set_verbosity(verbosity)
         encoder = TransformerEncoder(model.float(), tokenizer)
         # A tokenizer that cannot pad or truncate would end a run at its first long sentence.
         n_words = min(encoder.n_places, _N_PLACES)
@@ -165,10 +155,6 @@ def load_encoder(path: str, layer: int) -> TransformerEncoder:
     return encoder
 
 
-def _fits(n: int, n_pieces: int) -> bool:
-    return n <= _N_SEQUENCES and n * n_pieces**2 <= _N_SCORES
-
-
 def _count_places(model: Any) -> int:
     """Count the pieces of the longest sequence that a model reads."""
     places = getattr(model.config, "max_position_embeddings", _N_PLACES)
@@ -176,17 +162,6 @@ def _count_places(model: Any) -> int:
     # RoBERTa counts from the place after its padding.
     padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
     return places if padding is None else places - padding - 1
-
-
-@contextmanager
-def _silence(logging: Any) -> Iterator[None]:
-    """Suppress a long warning that names each weight of the layers that are left out."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 class TransformerTeacher(Teacher):
@@ -228,7 +203,7 @@ class TransformerTeacher(Teacher):
         self.head = nn.Linear(context.shape.width, self.encoder.width)
 
     def loss(self, lesson: Lesson) -> Tensor:
-        """See `Teacher.loss`. Draws from torch's global generator."""
+        """Compute the loss of a batch. Draws from torch's global generator."""
         forward = lesson.forward[self.student_layer - 1]
         backward = lesson.backward[self.student_layer - 1]
         drawn = torch.rand(lesson.batch.batch_sizes[0]) < self.share
@@ -245,7 +220,6 @@ class TransformerTeacher(Teacher):
             return factor * errors.square().sum()
 
     def describe(self) -> Dict[str, Any]:
-        """See `Teacher.describe`."""
         return {
             "weight": self.weight,
             "share": self.share,
@@ -255,12 +229,8 @@ class TransformerTeacher(Teacher):
 
 
 class AlignedTokens(NamedTuple):
-    """Sequences of a batch, and the rows of their tokens in the readings.
-
-    sequences (List[List[str]]): words.
-    forward, backward (NDArray): row of each token, one sequence after the other, int64,
-        shape (n_tokens,).
-    """
+    """Sequences of a batch, and the row of each of their tokens in both readings, one sequence
+    after the other, int64, shape (n_tokens,)."""
 
     sequences: List[List[str]]
     forward: NDArray

@@ -17,7 +17,7 @@ from spacy_elmo.checkpoints.formats import SoftmaxWeights
 from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch
 from spacy_elmo.language_model.softmax import make_softmax
-from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, UNK_WORD, Vocabulary
+from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.checkpoints import STATE_FILE, RunFolder
 from spacy_elmo.pretraining.config import (
     SCHEDULES,
@@ -141,10 +141,8 @@ def make_trainer(kind="full"):
     settings = {"cutoffs": [4]} if kind == "adaptive" else {}
     softmax = make_softmax(kind, bilm.config.direction_width, len(VOCABULARY), **settings)
     model = LanguageModel(bilm, softmax)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    idle = make_lm_batch([[UNK_WORD]], VOCABULARY)
     processes = Processes(0, 1, torch.device("cpu"))
-    return Trainer(model, optimizer, TrainingSettings(), processes, idle)
+    return Trainer(model, VOCABULARY, TrainingSettings(), processes)
 
 
 def take_step(trainer, *sequences):

@@ -24,11 +24,12 @@ from spacy_elmo import load_embedder, pipe_config
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader, read_words
 from spacy_elmo.language_model.evaluation import evaluate_checkpoint
-from spacy_elmo.pretraining.config import RunConfig, make_shape
-from spacy_elmo.pretraining.config_files import (
+from spacy_elmo.pretraining.config import (
     PRETRAINING_PRESETS,
+    RunConfig,
     load_config,
     make_pretraining_config,
+    make_shape,
 )
 from spacy_elmo.pretraining.corpus_report import describe_corpus, find_quantile
 from spacy_elmo.pretraining.prepare import prepare
@@ -409,7 +410,7 @@ def test_text_is_counted_only_where_something_follows_from_it(tmp_path, texts, m
     train(tmp_path, texts, "counted", stop_at=1)
     corpus = change("corpus", vocabulary=str(tmp_path / "counted" / "vocab.txt"))
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_elmo.pretraining.words.count_words", None)
+        patch.setattr("spacy_elmo.pretraining.prepare.count_words", None)
         assert train(tmp_path, texts, **corpus).step == 12
 
     # Counted when the length has to follow from it; the words stay.

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from spacy_elmo.files import lock_folder
-from spacy_elmo.pretraining.config import RunConfig
-from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.config import RunConfig, load_config
 from spacy_elmo.pretraining.corpus_report import describe_corpus
-from spacy_elmo.pretraining.prepare import prepare
+from spacy_elmo.pretraining.prepare import prepare, read_vectors
 from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.words import read_vectors
 
 from ..support.runs import SMALL, change, train, write_config
 
@@ -224,7 +222,7 @@ def test_long_runs_are_not_warned_of(tmp_path, texts, caplog):
 def test_counting_warns_of_forgotten_and_of_long_words(tmp_path, texts, monkeypatch, caplog):
     lines = "彼女は昨日東京で新しい庭を見ました。\nはい 。\n"
     (tmp_path / "ja.txt").write_text(lines * 300, "utf-8")
-    monkeypatch.setattr("spacy_elmo.pretraining.words.WordCounter.__init__.__defaults__", (2,))
+    monkeypatch.setattr("spacy_elmo.pretraining.prepare.WordCounter.__init__.__defaults__", (2,))
     with caplog.at_level(logging.WARNING):
         train(tmp_path, texts, paths={"train": str(tmp_path / "ja.txt")}, stop_at=1)
     assert "[WL006]" in caplog.text

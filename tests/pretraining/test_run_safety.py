@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from spacy_elmo.files import check_all_digests
-from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.config import load_config
 from spacy_elmo.pretraining.log import RunLog
 from spacy_elmo.pretraining.prepare import BEST, LAST
 from spacy_elmo.pretraining.run import pretrain

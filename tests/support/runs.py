@@ -5,7 +5,7 @@ import random
 import safetensors.torch
 import srsly
 
-from spacy_elmo.pretraining.config_files import load_config, make_pretraining_config
+from spacy_elmo.pretraining.config import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text import corpus
 
