@@ -24,15 +24,13 @@ STATE_FILE = "training.json"
 # The last one, and the one before in case it is damaged.
 _N_KEPT = 2
 _DAMAGED = (ValueError, OSError, KeyError, TypeError, AttributeError, SafetensorError)
+# Former versions stored these, too, which follow from the rest.
+_FORMER = ("n_words", "rows")
 
 
 class Checkpoint(NamedTuple):
-    """All that a run needs to resume.
-
-    folder (Path): with weights and words, as `write_native` writes them.
-    state (Dict[str, Any]): step, position of the stream, best score, in JSON types.
-    tensors (Dict[str, Tensor]): the state of optimizer, teachers and LSTMs.
-    """
+    """All that a run needs to resume: a folder with weights and words, the fields of `Progress`,
+    and the state of optimizer, teachers and LSTMs."""
 
     folder: Path
     state: Dict[str, Any]
@@ -40,11 +38,8 @@ class Checkpoint(NamedTuple):
 
 
 class RunFolder:
-    """The folder `checkpoints` of a run, with a folder `step-NNNNNNNNN` for each.
-
-    path (Path): the run's folder.
-    identity (Dict[str, Any]): what must be equal in a checkpoint of this run, in JSON types.
-    """
+    """The folder of a run, with checkpoints in `checkpoints/step-NNNNNNNNN`. `identity` is what
+    must be equal in a checkpoint of this run, in JSON types."""
 
     def __init__(self, path: Path, identity: Dict[str, Any]) -> None:
         self.path = path
@@ -58,8 +53,8 @@ class RunFolder:
         tensors: Dict[str, Tensor],
         meta: Dict[str, Any],
     ) -> Path:
-        """Write a checkpoint, then remove all but the last two. Damaged ones of later steps are
-        removed, too, since the run repeats these steps. state: with "step"."""
+        """Write a checkpoint, then remove all but the last two, and damaged ones of later steps,
+        which the run repeats."""
 
         def write_more(folder: Path) -> None:
             packed = {name: tensor.contiguous() for name, tensor in tensors.items()}
@@ -81,8 +76,7 @@ class RunFolder:
         return folder
 
     def find_last(self) -> Optional[Checkpoint]:
-        """Find the last checkpoint that is whole and of this run; None without one. Warns of
-        others (WL004)."""
+        """Find the last checkpoint that is whole and of this run. Warns of others (WL004)."""
         for folder in list_checkpoints(self.path):
             try:
                 if not check_all_digests(folder):
@@ -90,7 +84,13 @@ class RunFolder:
                 content = read_json_object(folder / STATE_FILE)
                 # Not load_file, whose views keep the file open.
                 tensors = safetensors.torch.load((folder / TENSORS_FILE).read_bytes())
-                difference = _find_difference("", content["identity"], self.identity)
+                # Former versions stored "" for an option that was not used.
+                stored = {
+                    key: value
+                    for key, value in content["identity"].items()
+                    if key not in _FORMER and value != ""
+                }
+                difference = _find_difference("", stored, self.identity)
                 if difference is None:
                     return Checkpoint(folder, content["state"], tensors)
                 problem = f"it is of another run: {difference}"
@@ -110,11 +110,9 @@ def _find_difference(where: str, before: Any, now: Any) -> Optional[str]:
     if before == now:
         return None
     if isinstance(before, dict) and isinstance(now, dict):
-        # Checkpoints of older versions may have further blocks.
-        keys = sorted({*before, *now}) if where else list(now)
         found = (
             _find_difference(f"{where}.{key}".lstrip("."), before.get(key), now.get(key))
-            for key in keys
+            for key in sorted({*before, *now})
         )
         return next((difference for difference in found if difference), None)
     if isinstance(before, list) and isinstance(now, list):

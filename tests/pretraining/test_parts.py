@@ -230,9 +230,18 @@ def test_a_damaged_checkpoint_is_passed_over(run, name, damage, caplog):
 def test_a_checkpoint_of_another_run_is_passed_over(run, caplog):
     save(run, 5)
     other = RunFolder(run.path, {"bilm": {"width": 8}, "training": {"eps": 1e-12}})
+    # A former version wrote these, too.
+    former = {**run.identity, "n_words": 14, "rows": "", "train_part": ""}
 
     assert other.find_last() is None
     assert "training.eps was 1e-13, now 1e-12" in caplog.text
+    run.identity = former
+    save(run, 6)
+    run.identity = {**former, "train_part": "lstms"}
+    save(run, 7)
+    run.identity = {"bilm": {"width": 8}, "training": {"eps": 1e-13}}
+    assert run.find_last().state["step"] == 6
+    assert "train_part was 'lstms', now None" in caplog.text
 
 
 def test_a_half_written_checkpoint_is_not_seen(run):
