@@ -16,15 +16,7 @@ from torch import Tensor, nn
 from ..text.formats import line_error, read_lines
 from ..utils import require_least
 from .shared.annotations import make_cats, unescape
-from .shared.attention import (
-    attend,
-    pad,
-    plan_padded,
-    pool_max,
-    pool_mean,
-    pool_min,
-    pool_weighted,
-)
+from .shared.attention import attend, pad, plan_padded, pool_max, pool_mean, pool_min, pool_weighted
 from .shared.bilstm import BiLSTM, require_even
 from .shared.torch_layer import Dropout, Tok2VecModel, drop, run_slices, torch_layer
 

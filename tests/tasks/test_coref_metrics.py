@@ -2,19 +2,12 @@
 
 import pytest
 
-from spacy_elmo.tasks.coref.clusters import (
-    METRICS,
-    get_prf,
-)
+from spacy_elmo.tasks.coref.clusters import METRICS, get_prf
 
 # Pradhan et al. 2014, "Scoring Coreference Partitions of Predicted Mentions", section 4: the
 # figures of its example, with two decimals.
 PRADHAN = ["abc", "defg"], ["ab", "cd", "fghi"]
-PRADHAN_SCORES = {
-    "muc": (0.40, 0.40, 0.40),
-    "b3": (0.42, 0.50, 0.46),
-    "ceafe": (0.65, 0.43, 0.52),
-}
+PRADHAN_SCORES = {"muc": (0.40, 0.40, 0.40), "b3": (0.42, 0.50, 0.46), "ceafe": (0.65, 0.43, 0.52)}
 # Test cases of the reference scorer, TC-A-1 to TC-A-3: recall, precision.
 TC_A = ["a", "bc", "def"]
 TC_A_CASES = [

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.tasks.qa.network import (
-    BiDAF,
-    get_gradient,
-    make_table,
-    rank_spans,
-)
+from spacy_elmo.tasks.qa.network import BiDAF, get_gradient, make_table, rank_spans
 
 from ..support.toy_tasks import encode_skip
 

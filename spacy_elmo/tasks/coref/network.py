@@ -394,12 +394,7 @@ class AntecedentScorer(nn.Module):
         return torch.cat(links), torch.cat(chosen)
 
     def _choose(
-        self,
-        rows: Tensor,
-        mentions: Tensor,
-        scores: Tensor,
-        texts: Tensor,
-        kinds: Optional[Tensor],
+        self, rows: Tensor, mentions: Tensor, scores: Tensor, texts: Tensor, kinds: Optional[Tensor]
     ) -> Tensor:
         """The best antecedents of some mentions, shape (n_rows, k). kinds (Optional[Tensor]): see
         `compare_words`."""

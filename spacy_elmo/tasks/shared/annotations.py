@@ -2,18 +2,7 @@
 
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import (
-    Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    cast,
-)
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span

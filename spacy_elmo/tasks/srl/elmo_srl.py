@@ -14,15 +14,7 @@ from ...layers.doc_data import add_extension
 from ...utils import require_known, require_valid, split_by_size
 from ..shared.annotations import Place
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, LabelledPipe
-from .frames import (
-    PREDICATES,
-    VERB,
-    Frame,
-    is_annotated,
-    read_frames,
-    score_frames,
-    write_frames,
-)
+from .frames import PREDICATES, VERB, Frame, is_annotated, read_frames, score_frames, write_frames
 from .network import Clause, SRLModel, SRLScores
 from .tags import (
     GoldFrames,

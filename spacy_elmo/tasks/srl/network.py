@@ -19,14 +19,7 @@ from ...layers.spans import SentenceSpans, WindowSpans
 from ...utils import require_least, split_by_size
 from ..shared.annotations import Place
 from ..shared.bilstm import order_sequences, run_lstm
-from ..shared.torch_layer import (
-    Dropout,
-    Tok2VecModel,
-    find_width,
-    run_rows,
-    set_width,
-    torch_layer,
-)
+from ..shared.torch_layer import Dropout, Tok2VecModel, find_width, run_rows, set_width, torch_layer
 
 # Scores of the tokens of each doc -> its predicates.
 Choose = Callable[[List[Floats1d]], Sequence[Sequence[Place]]]
