@@ -24,7 +24,6 @@ Sums = Tuple[float, float, float, float]
 
 # Turns of the colour wheel from a chain to the next: never near an earlier one.
 _GOLDEN = 0.618034
-_LONGEST_LABEL = 20
 
 
 def find_groups(doc: Doc, prefix: str = PREFIX) -> List[str]:
@@ -34,8 +33,8 @@ def find_groups(doc: Doc, prefix: str = PREFIX) -> List[str]:
 
 
 def get_chains(doc: Doc, prefix: str = PREFIX) -> List[List[Span]]:
-    """doc (Doc): any doc. prefix (str): of the groups. RETURNS (List[List[Span]]): The mentions of
-    each chain, each once and in the order of the text, without empty ones."""
+    """The mentions of each chain, each once and in the order of the text, without empty ones.
+    prefix (str): of the span groups."""
     groups = (doc.spans[name] for name in find_groups(doc, prefix))
     chains = ({(span.start, span.end): span for span in group if len(span)} for group in groups)
     return [[chain[key] for key in sorted(chain)] for chain in chains if chain]
@@ -57,20 +56,15 @@ def set_gold_clusters(doc: Doc, clusters: Iterable[Cluster], prefix: str = PREFI
 
 
 def make_display(doc: Doc, prefix: str = PREFIX) -> Dict[str, Any]:
-    """Make the input of displaCy: `displacy.render(**make_display(doc))`, or `displacy.serve`.
-
-    doc (Doc): with span groups of mentions.
-    prefix (str): of the groups.
-    RETURNS (Dict[str, Any]): keyword arguments: tokens and mentions, labelled by the number and the
-        first mention of their chain, and a light colour for each.
-    """
+    """Arguments of `displacy.render` or `displacy.serve`: tokens and mentions, labelled by the
+    number and the first mention of their chain, and a light colour for each. prefix (str): of
+    the span groups."""
     colors: Dict[str, str] = {}
     mentions = []
     for i, chain in enumerate(get_chains(doc, prefix)):
         text = " ".join(chain[0].text.split())
-        short = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
         # displaCy does not escape labels.
-        label = f"{i + 1} {escape(short)}"
+        label = f"{i + 1} {escape(text if len(text) <= 20 else text[:19] + '…')}"
         rgb = colorsys.hls_to_rgb(i * _GOLDEN % 1, 0.8, 0.7)
         colors[label] = "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
         mentions += [(m.start, -m.end, label) for m in chain]
@@ -83,8 +77,7 @@ def make_display(doc: Doc, prefix: str = PREFIX) -> Dict[str, Any]:
 
 
 def render_chains(doc: Doc, prefix: str = PREFIX, *, page: bool = False) -> str:
-    """doc (Doc): with span groups of mentions. prefix (str): of the groups. page (bool): a whole
-    HTML page. RETURNS (str): HTML."""
+    """Draw chains as HTML. prefix (str): of the span groups. page (bool): a whole page."""
     return displacy.render(**make_display(doc, prefix), page=page, jupyter=False)
 
 
@@ -95,13 +88,9 @@ def compute_mentions(gold: Partition, predicted: Partition) -> Sums:
     return n_right, len(these), n_right, len(others)
 
 
-def compute_muc(gold: Partition, predicted: Partition) -> Sums:
+def _muc_recall(these: Partition, others: Partition) -> Tuple[float, float]:
     """Links that a cluster needs, less those that the other side lacks (Vilain et al. 1995).
     Mentions without a link do not count."""
-    return *_muc_recall(gold, predicted), *_muc_recall(predicted, gold)
-
-
-def _muc_recall(these: Partition, others: Partition) -> Tuple[float, float]:
     right = 0
     for cluster, counts in zip(these, _intersect(these, others)):
         n_parts = len(counts) + len(cluster) - sum(counts.values())
@@ -109,14 +98,9 @@ def _muc_recall(these: Partition, others: Partition) -> Tuple[float, float]:
     return right, sum(len(cluster) - 1 for cluster in these)
 
 
-def compute_b3(gold: Partition, predicted: Partition) -> Sums:
-    """Of each mention, the share of its cluster that it shares a cluster with on the other side
-    (Bagga and Baldwin 1998; 0 for a mention that the other side lacks, as in the reference
-    scorer)."""
-    return *_b3_recall(gold, predicted), *_b3_recall(predicted, gold)
-
-
 def _b3_recall(these: Partition, others: Partition) -> Tuple[float, float]:
+    """Of each mention, the share of its cluster that it shares a cluster with on the other side
+    (Bagga and Baldwin 1998; 0 if the other side lacks it, as in the reference scorer)."""
     shares = (
         n * n / len(cluster)
         for cluster, counts in zip(these, _intersect(these, others))
@@ -147,16 +131,15 @@ def _intersect(these: Partition, others: Partition) -> List[Counter]:
 
 
 METRICS: Dict[str, Callable[[Partition, Partition], Sums]] = {
-    "muc": compute_muc,
-    "b3": compute_b3,
+    "muc": lambda gold, predicted: (*_muc_recall(gold, predicted), *_muc_recall(predicted, gold)),
+    "b3": lambda gold, predicted: (*_b3_recall(gold, predicted), *_b3_recall(predicted, gold)),
     "ceafe": compute_ceafe,
 }
 SCORES = ("coref_f", *(f"coref_{name}_{x}" for name in ("mentions", *METRICS) for x in "prf"))
 
 
 def get_prf(sums: Sequence[Sums]) -> Dict[str, float]:
-    """Precision, recall and F of docs together, added up as by the reference scorer; 0 for empty
-    sums."""
+    """Precision, recall and F of docs together, added up as by the reference scorer."""
     found, n_gold, right, n_predicted = map(sum, zip(*sums))
     r, p = found / n_gold if n_gold else 0.0, right / n_predicted if n_predicted else 0.0
     return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}

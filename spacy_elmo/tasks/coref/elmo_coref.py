@@ -107,41 +107,34 @@ class ElmoCoref(TaskPipe):
             not fit `singletons` (WL037), or mentions are too long (WL042).
         """
         validate_get_examples(get_examples, "ElmoCoref.initialize")
-        prefix = self.cfg["prefix"]
-        chains = [c for eg in get_examples() for c in get_chains(eg.reference, prefix)]
-        self._check_data([len(c) for c in chains], [len(span) for c in chains for span in c])
+        self._check_data(get_examples())
         self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])
 
-    def _check_data(self, sizes: List[int], lengths: List[int]) -> None:
-        """sizes (List[int]): of the clusters. lengths (List[int]): tokens of the mentions."""
+    def _check_data(self, examples: Iterable[Example]) -> None:
+        chains = [c for eg in examples for c in get_chains(eg.reference, self.cfg["prefix"])]
+        sizes = [len(chain) for chain in chains]
+        lengths = [len(mention) for chain in chains for mention in chain]
         n_single, singletons = sizes.count(1), self.cfg["singletons"]
         if not sizes or (n_single == len(sizes) and not singletons):
-            prefix = self.cfg["prefix"]
             needed = (
-                f"docs with two mentions in a span group '{prefix}_1', '{prefix}_2' and so on, as "
+                f"docs with two mentions in a span group '{self.cfg['prefix']}_1' and so on, as "
                 "`python -m spacy elmo convert-data ontogum` makes them; or another `prefix` in "
                 f"[components.{self.name}]; or for clusters of one mention, `singletons = true`"
             )
             problem = f"clusters: {len(sizes)}, of one mention: {n_single}"
             raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=needed))
         if (n_single == 0) if singletons else (n_single >= _MANY * len(sizes)):
+            found, other = str(singletons).lower(), str(not singletons).lower()
             text = Warnings.WL037.format(
-                name=self.name,
-                n_single=n_single,
-                n=len(sizes),
-                found=str(singletons).lower(),
-                other=str(not singletons).lower(),
+                name=self.name, n_single=n_single, n=len(sizes), found=found, other=other
             )
             warnings.warn(text, stacklevel=3)
         max_span = self.model.layers[1].attrs["shape"].max_span
         n_long = sum(length > max_span for length in lengths)
         if n_long >= _MANY * len(lengths):
+            setting, sizes = f"max_span = {max_span}", {"n_long": n_long, "n": len(lengths)}
             text = Warnings.WL042.format(
-                what="mentions that are",
-                setting=f"max_span = {max_span}",
-                n_long=n_long,
-                n=len(lengths),
-                name=self.name,
+                what="mentions that are", setting=setting, name=self.name, **sizes
             )
             warnings.warn(text, stacklevel=3)
 
@@ -179,22 +172,20 @@ class ElmoCoref(TaskPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: List[CorefScores]
     ) -> Tuple[float, List[CorefGradient]]:
-        """The loss in nats, divided by the number of mentions that were kept in docs that are
-        learned from, and its gradient. Examples whose reference has no group of mentions are not
-        learned from."""
+        """The loss in nats for each mention that was kept, and its gradient. Examples whose
+        reference has no group of mentions are not learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoCoref.get_loss")
         golds = [self._find_gold(eg) for eg in examples]
-        n_links = (len(own.links) for own, gold in zip(scores, golds) if gold is not None)
-        n_mentions = sum(n_links) or 1
+        n_mentions = sum(len(own.links) for own, gold in zip(scores, golds) if gold is not None)
         total, gradients = 0.0, []
         for clusters, own in zip(golds, scores):
-            loss = 0.0
             gradient = CorefGradient(np.zeros_like(own.mentions), np.zeros_like(own.links))
             if clusters is not None and len(own.links):
-                loss, gradient = compute_loss(own, clusters, self.cfg["mention_weight"])
-            total += loss / n_mentions
-            gradients.append(CorefGradient(*(array / np.float32(n_mentions) for array in gradient)))
+                loss, found = compute_loss(own, clusters, self.cfg["mention_weight"])
+                total += loss / n_mentions
+                gradient = CorefGradient(*(array / np.float32(n_mentions) for array in found))
+            gradients.append(gradient)
         return total, gradients
 
     def _find_gold(self, example: Example) -> Optional[List[Cluster]]:
@@ -218,10 +209,10 @@ def compute_loss(
     scores: CorefScores, clusters: Sequence[Cluster], mention_weight: float
 ) -> Tuple[float, CorefGradient]:
     """Negative marginal log likelihood of all gold antecedents of each mention that was kept (Lee
-    et al. 2017, section 3; "no antecedent" is right for mentions without a gold one), and the
-    cross entropy of all spans as mentions, which also reaches those that were not kept. Sums
-    over the doc, in nats."""
-    end = scores.start + len(scores.mentions)
+    et al. 2017, section 3), and the cross entropy of all spans as mentions, which also reaches
+    those that were not kept. Sums over the doc, in nats."""
+    mentions = scores.mentions
+    end = scores.start + len(mentions)
     # The cluster of each gold mention in the part.
     numbers: Dict[Place, int] = {
         (start - scores.start, stop - scores.start): number
@@ -229,26 +220,22 @@ def compute_loss(
         for start, stop in cluster
         if scores.start <= start and stop <= end
     }
-    link_loss, d_links = _compute_links(scores, numbers)
-    mention_loss, d_mentions = _compute_mentions(scores.mentions, list(numbers))
+    is_gold = np.zeros(mentions.shape, dtype=bool)
+    for start, stop in numbers:
+        if stop - start <= mentions.shape[1]:
+            is_gold[start, stop - start - 1] = True
+    # A gold mention that crosses the end of a sentence, or is too long, is not a candidate.
+    is_span = np.isfinite(mentions)
+    logits, d_mentions = mentions[is_span], np.zeros_like(mentions)
+    mention_loss = float((np.logaddexp(0, logits) - logits * is_gold[is_span]).sum())
+    d_mentions[is_span] = np.exp(-np.logaddexp(0, -logits)) - is_gold[is_span]
     d_mentions *= np.float32(mention_weight)
+    link_loss, d_links = _compute_links(scores, numbers)
     return link_loss + mention_weight * mention_loss, CorefGradient(d_mentions, d_links)
 
 
-def _compute_mentions(mentions: Floats, gold: List[Place]) -> Tuple[float, Floats]:
-    is_gold = np.zeros(mentions.shape, dtype=bool)
-    for start, end in gold:
-        if end - start <= mentions.shape[1]:
-            is_gold[start, end - start - 1] = True
-    # A gold mention that crosses the end of a sentence, or is too long, is not a candidate.
-    is_span = np.isfinite(mentions)
-    logits, gradient = mentions[is_span], np.zeros_like(mentions)
-    loss = np.logaddexp(0, logits) - logits * is_gold[is_span]
-    gradient[is_span] = np.exp(-np.logaddexp(0, -logits)) - is_gold[is_span]
-    return float(loss.sum()), gradient
-
-
 def _compute_links(scores: CorefScores, numbers: Dict[Place, int]) -> Tuple[float, Floats]:
+    """Loss and gradient of links: "no antecedent" is right for mentions without a gold one."""
     spans, antecedents = scores.candidates
     # -1: not a gold mention. The last row is for missing antecedents, which are -1, too.
     own = [numbers.get((int(start), int(end)), -1) for start, end in spans]

@@ -75,18 +75,15 @@ class Candidates(NamedTuple):
 
 
 class CorefScores(NamedTuple):
-    """Scores of a doc, or, in training, of a part of it.
+    """Scores of a doc, or, in training, of a part of it."""
 
-    start (int): first token that was read; the others are counted from there.
-    mentions (Floats): shape (n_tokens, max_span): of the spans as mentions, before the sigmoid, by
-        first token and number of tokens less 1; -inf where no mention can be.
-    links (Floats): shape (n_mentions, 1 + k): of no antecedent, 0, and of the antecedents, before
-        the softmax; -inf for missing ones.
-    candidates (Candidates): the mentions that were kept, and their antecedents.
-    """
-
+    # First token that was read; the others are counted from there.
     start: int
+    # Shape (n_tokens, max_span): spans as mentions, before the sigmoid, by first token and number
+    # of tokens less 1; -inf where no mention can be.
     mentions: Floats
+    # Shape (n_mentions, 1 + k): no antecedent, 0, and the antecedents, before the softmax; -inf
+    # for missing ones.
     links: Floats
     candidates: Candidates
 
@@ -130,9 +127,8 @@ def build_coref_span_ranker_v1(
     RETURNS (CorefModel): docs -> scores.
     RAISES (ValueError): EL012 for values out of range.
     """
-    shape = RankerShape(
-        width, depth, max_span, share, n_antecedents, word_match, max_train_sentences
-    )
+    sizes = width, depth, max_span, share, n_antecedents, word_match, max_train_sentences
+    shape = RankerShape(*sizes)
     attrs = {"dropout": Dropout(dropout), "shape": shape}
     build = partial(SpanRanker, shape=shape)
     ranker = torch_layer("span_ranker_rows", _ranker_forward, build, attrs=attrs)
@@ -251,10 +247,9 @@ class SpanRanker(nn.Module):
     def forward(
         self, X: Tensor, lengths: List[int], facts: List[MentionFacts], dropout: float = 0.0
     ) -> Tuple[Tensor, List[Candidates]]:
-        """X (Tensor): shape (n_tokens, nI), docs of lengths of at least 1. facts
-        (List[MentionFacts]): of the docs. RETURNS (Tuple[Tensor, List[Candidates]]): all scores
-        in one row: of each doc those of its spans, shape (n_tokens, max_span), then those of the
-        links, shape (n_mentions, 1 + k); and the mentions of each doc."""
+        """X (Tensor): shape (n_tokens, nI), docs of lengths of at least 1. RETURNS: all scores in
+        one row: of each doc those of its spans, (n_tokens, max_span), then those of its links,
+        (n_mentions, 1 + k); and the mentions of each doc."""
         X = drop(X, dropout)
         X = torch.cat([self.encode(X, lengths, dropout), X], dim=1)
         scores, candidates = [], []
@@ -284,10 +279,9 @@ class SpanRanker(nn.Module):
 
 
 class SpanScorer(nn.Module):
-    """Score spans as mentions (Lee et al. 2017, section 4). A span is represented by its first and
-    last token, its head and its length; the head is a mean of its tokens by learned attention.
-    With a parse, the attention of the span's root gets a learned bonus, which is 0 unless docs
-    with a parse were trained on."""
+    """Score spans as mentions (Lee et al. 2017, section 4): by first and last token, length and
+    head, a mean of the tokens by learned attention. With a parse, the attention of the span's
+    root gets a learned bonus, which is 0 unless docs with a parse were trained on."""
 
     def __init__(self, nI: int, width: int, max_span: int) -> None:
         super().__init__()
@@ -374,10 +368,9 @@ class AntecedentScorer(nn.Module):
         words: Optional[MentionWords] = None,
     ) -> Tuple[Tensor, Tensor]:
         """mentions (Tensor): shape (n_mentions, width), in the order of the text. scores, texts
-        (Tensor): shape (n_mentions,), of single mentions, and of `find_texts`.
-        RETURNS (Tuple[Tensor, Tensor]): scores of no antecedent, always 0, and of the antecedents,
-            shape (n_mentions, 1 + k), k at most `n_antecedents`; and which these are, shape
-            (n_mentions, k). Where there are fewer, -inf and -1."""
+        (Tensor): shape (n_mentions,). RETURNS: scores of no antecedent, always 0, and of the k
+        best antecedents, (n_mentions, 1 + k); and which these are, (n_mentions, k). Where there
+        are fewer, -inf and -1."""
         links, chosen = [], []
         for start in range(0, len(mentions), _BLOCK):
             rows = torch.arange(start, min(start + _BLOCK, len(mentions)), device=mentions.device)

@@ -3,9 +3,10 @@
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from spacy.language import Language
+from spacy.pipeline._parser_internals.nonproj import contains_cycle
 from spacy.tokens import Doc
 
 from ...text.formats import Line, line_error, read_lines, split_spaces
@@ -88,7 +89,6 @@ def _split_documents(path: Path, mark: str) -> Iterator[List[Line]]:
 
 
 def _is_comment(line: Line) -> bool:
-    # "#" is also a word, with a number before it.
     return not line[1].strip() or line[1].startswith("#")
 
 
@@ -247,34 +247,19 @@ def _make_clusters_doc(
 
 
 def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
-    """Arguments of `Doc`. RAISES (ValueError): for heads outside of their sentence or in a
-    circle."""
+    """Arguments of `Doc`."""
     parses = [word.parse for sentence in sentences for word in sentence if word.parse]
     lemmas, pos, tags, _, relations = map(list, zip(*parses))
     heads: List[int] = []
     for sentence in sentences:
-        offset = len(heads)
-        for i, word in enumerate(sentence, start=offset):
-            # CoNLL-U counts from 1 in each sentence, and the root has 0.
-            head = int(word.parse[3]) if word.parse else 0
-            if head > len(sentence):
-                words = count_things(len(sentence), "word")
-                raise ValueError(f"'{word.text}' has the head {head} of {words}")
-            heads.append(offset + head - 1 if head else i)
-        _require_tree(heads, offset)
+        # CoNLL-U counts from 1 in each sentence, and the root has 0.
+        numbers = [int(word.parse[3]) if word.parse else 0 for word in sentence]
+        own = [head - 1 if head else i for i, head in enumerate(numbers)]
+        if max(own) >= len(sentence):
+            words = count_things(len(sentence), "word")
+            raise ValueError(f"a word has the head {max(own) + 1} of {words}")
+        # spaCy would hang in a circle.
+        if cycle := contains_cycle(own):
+            raise ValueError(f"the heads of {count_things(len(cycle), 'word')} form a circle")
+        heads += [len(heads) + head for head in own]
     return {"lemmas": lemmas, "pos": pos, "tags": tags, "heads": heads, "deps": relations}
-
-
-def _require_tree(heads: List[int], offset: int) -> None:
-    """Require that the heads from offset on do not form a circle, in which spaCy would hang."""
-    rooted: Set[int] = set()
-    for i in range(offset, len(heads)):
-        path: Dict[int, None] = {}
-        while i not in rooted and i not in path:
-            path[i] = None
-            if heads[i] == i:
-                rooted.add(i)
-            i = heads[i]
-        if i not in rooted:
-            raise ValueError(f"the heads of {count_things(len(path), 'word')} form a circle")
-        rooted.update(path)

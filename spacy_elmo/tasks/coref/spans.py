@@ -15,17 +15,18 @@ N_KINDS = 4
 
 
 class MentionFacts(NamedTuple):
-    """Facts of the tokens from `start` on, which are counted from there, shape (n_tokens,) each:
-    tokens of the longest span that begins here; hashes of the words in lower case; whether they
-    are neither stop words nor punctuation; whether they are whitespace, where no mention begins
-    or ends; and with a parse, shape (n_tokens, max_span), the token of each span that is highest
-    in it."""
+    """Facts of the tokens from `start` on, which are counted from there, shape (n_tokens,)."""
 
     start: int
+    # Tokens of the longest span that begins here.
     n_widths: Ints
+    # Hashes of the words in lower case.
     words: Ints
+    # Neither stop words nor punctuation.
     is_content: NDArray[np.bool_]
+    # No mention begins or ends with these.
     is_space: NDArray[np.bool_]
+    # With a parse, the token of each span that is highest in it, shape (n_tokens, max_span).
     roots: Optional[Ints]
 
 
@@ -54,8 +55,7 @@ def find_sentence_ends(doc: Doc) -> Ints:
 
 
 def find_roots(depths: Ints, max_span: int) -> Ints:
-    """The token of each span that is highest in the parse; of several, the first one. depths
-    (Ints): heads between each token and the root. RETURNS (Ints): shape (n_tokens, max_span),
+    """The first token of each span with the least depth in the parse: shape (n_tokens, max_span),
     undefined for spans that end after the last token."""
     n = len(depths)
     roots = np.repeat(np.arange(n), max_span).reshape(n, max_span)
@@ -96,12 +96,9 @@ def mask_scores(scores: Floats, facts: MentionFacts) -> Floats:
 
 
 def choose_spans(scores: Floats, share: float) -> Tuple[Ints, Ints]:
-    """Keep the best spans, of which no two cross (Lee et al. 2017, section 5).
-
-    scores (Floats): shape (n_tokens, max_span), -inf where no mention can be; at least one token.
-    share (float): spans to keep, of the number of tokens; at least one span is kept.
-    RETURNS (Tuple[Ints, Ints]): starts and ends, shape (n_spans,), in the order of the text.
-    """
+    """Keep the best spans, of which no two cross (Lee et al. 2017, section 5), as many as `share`
+    of the tokens, at least one. scores (Floats): shape (n_tokens, max_span), -inf where no
+    mention can be. RETURNS: starts and ends, shape (n_spans,), in the order of the text."""
     n_tokens, max_span = scores.shape
     n_kept = max(int(share * n_tokens), 1)
     order = np.argsort(-scores, axis=None, kind="stable")[: np.isfinite(scores).sum()]

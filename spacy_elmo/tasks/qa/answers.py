@@ -22,19 +22,14 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Answer(NamedTuple):
-    """An answer, or that the context has none.
-
-    span (Optional[Span]): of the doc with question and context; None for no answer.
-    text (str): its text; "" for no answer.
-    start, end (int): its characters in the context: `context[start:end] == text`.
-    probability (float): of this answer; those of all spans and of no answer sum to 1.
-    no_answer (float): probability that the context has no answer.
-    """
+    """An answer, or that the context has none: then `span` is None, and `text` is ""."""
 
     span: Optional[Span]
     text: str
+    # Its characters in the context: `context[start:end] == text`.
     start: int
     end: int
+    # Those of all spans and of no answer sum to 1.
     probability: float
     no_answer: float
 
@@ -70,16 +65,15 @@ def set_answers(doc: Doc, ranking: Ranking, threshold: float, component: str) ->
 
 def get_component(doc: Doc) -> Optional[str]:
     """Name of the component that has set the answers; None without a prediction."""
-    attrs = _get_attrs(doc)
-    return None if attrs is None else attrs.get(_COMPONENT)
+    return _get_attrs(doc).get(_COMPONENT)
 
 
 def get_answers(doc: Doc) -> Optional[List[Answer]]:
-    """doc (Doc): any doc. RETURNS (Optional[List[Answer]]): The spans that were kept, best first,
-    whatever the probability of no answer; None without a prediction."""
+    """The spans that were kept, best first, whatever the probability of no answer; None without a
+    prediction."""
     attrs = _get_attrs(doc)
-    pair = None if attrs is None else get_pair(doc, PAIR_NAMES)
-    if attrs is None or pair is None:
+    pair = get_pair(doc, PAIR_NAMES) if attrs else None
+    if pair is None:
         return None
     answers = []
     for first, last, probability in attrs[_CANDIDATES]:
@@ -90,18 +84,18 @@ def get_answers(doc: Doc) -> Optional[List[Answer]]:
 
 
 def get_answer(doc: Doc) -> Optional[Answer]:
-    """doc (Doc): any doc. RETURNS (Optional[Answer]): The likeliest answer, which may be no answer;
-    None without a prediction."""
-    answers, attrs = get_answers(doc), _get_attrs(doc)
-    if answers is None or attrs is None:
+    """The likeliest answer, which may be no answer; None without a prediction."""
+    answers = get_answers(doc)
+    if answers is None:
         return None
-    none = attrs[_NO_ANSWER]
+    none = _get_attrs(doc)[_NO_ANSWER]
     return answers[0] if len(doc.spans[ANSWERS]) else Answer(None, "", 0, 0, none, none)
 
 
-def _get_attrs(doc: Doc) -> Optional[dict]:
+def _get_attrs(doc: Doc) -> dict:
+    """Attributes of predicted answers; empty without a prediction."""
     attrs = doc.spans[ANSWERS].attrs if ANSWERS in doc.spans else {}
-    return attrs if _CANDIDATES in attrs else None
+    return attrs if _CANDIDATES in attrs else {}
 
 
 def set_gold(doc: Doc, spans: Sequence[Span], texts: Optional[Sequence[str]] = None) -> None:
@@ -113,13 +107,8 @@ def set_gold(doc: Doc, spans: Sequence[Span], texts: Optional[Sequence[str]] = N
 
 
 def get_gold(example: Example) -> Optional[Gold]:
-    """Find the gold answers of an example.
-
-    example (Example): any.
-    RETURNS (Optional[Gold]): None if the reference has no pair, or no span group "answers".
-    RAISES (ValueError): EL199 if the doc to be predicted lacks the pair, EL196 for an answer
-        outside of the context.
-    """
+    """Find the gold answers of an example: None if the reference has no pair, or no span group
+    "answers"."""
     reference = example.reference
     pair = get_pair(reference, PAIR_NAMES)
     if pair is None or ANSWERS not in reference.spans:
@@ -167,15 +156,11 @@ def score_qa(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
 
     examples (Iterable[Example]): those without gold answers do not count; a doc without a
         prediction counts as no answer.
-    **cfg (Any): settings that spaCy gives to scorers; not used.
     RETURNS (Dict[str, Any]): `qa_em` and `qa_f1` over all questions; `qa_has_answer_em`,
         `qa_has_answer_f1` and `qa_no_answer_acc` over those with and without an answer. From 0 to
         1; None if nothing counts.
-    RAISES (ValueError): EL199 if docs to be predicted lack their pairs, EL196 for a gold answer
-        outside of its context.
     """
-    # Exact match and F1 of questions with an answer, and whether others are right.
-    having, lacking = [], []
+    exact, f1, lacking = [], [], []
     for example in examples:
         gold = get_gold(example)
         if gold is None:
@@ -183,16 +168,15 @@ def score_qa(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
         answer = get_answer(example.predicted)
         text = answer.text if answer else ""
         if gold.texts:
-            exact = max(score_exact(text, right) for right in gold.texts)
-            having.append((exact, max(score_f1(text, right) for right in gold.texts)))
+            exact.append(max(score_exact(text, right) for right in gold.texts))
+            f1.append(max(score_f1(text, right) for right in gold.texts))
         else:
             lacking.append(float(not text))
-    exact_scores, f1_scores = ([scores[i] for scores in having] for i in (0, 1))
     return {
-        "qa_em": _mean(exact_scores + lacking),
-        "qa_f1": _mean(f1_scores + lacking),
-        "qa_has_answer_em": _mean(exact_scores),
-        "qa_has_answer_f1": _mean(f1_scores),
+        "qa_em": _mean(exact + lacking),
+        "qa_f1": _mean(f1 + lacking),
+        "qa_has_answer_em": _mean(exact),
+        "qa_has_answer_f1": _mean(f1),
         "qa_no_answer_acc": _mean(lacking),
     }
 

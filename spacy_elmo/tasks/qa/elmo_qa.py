@@ -141,23 +141,17 @@ class ElmoQA(TaskPipe):
         return make_pair(nlp, question, context, PAIR_NAMES, keep_space=True)
 
     def answer(self, nlp: Language, question: str, context: str) -> Answer:
-        """Run the whole pipeline over a question and its context.
-
-        nlp (Language): the pipeline that this component is in.
-        question, context (str): two texts; if one has no words, there is no answer.
-        RETURNS (Answer): the likeliest answer, which may be no answer.
-        RAISES (ValueError): EL227 if the pipeline does not run this component, or another one has
-            replaced its answer.
-        """
+        """Run the whole pipeline over a question and its context, and return the likeliest answer,
+        which may be no answer. RAISES (ValueError): EL227 if the pipeline does not run this
+        component, or another one has replaced its answer."""
         return next(self.answers(nlp, [(question, context)]))
 
     def answers(
         self, nlp: Language, pairs: Iterable[Tuple[str, str]], **kwargs: Any
     ) -> Iterator[Answer]:
-        """As `answer`, for many: pairs (Iterable[Tuple[str, str]]) of question and context.
-        **kwargs (Any): of `nlp.pipe`, such as `batch_size`. YIELDS (Answer): of each pair, in
-        order."""
-        docs = (self.make_pair(nlp, question, context) for question, context in pairs)
+        """As `answer`, for many pairs of question and context. **kwargs (Any): of `nlp.pipe`, such
+        as `batch_size`."""
+        docs = (self.make_pair(nlp, *pair) for pair in pairs)
         for doc in nlp.pipe(docs, **kwargs):
             yield self._require_own(nlp, doc, get_answer(doc))
 
@@ -165,8 +159,7 @@ class ElmoQA(TaskPipe):
         self, nlp: Language, question: str, context: str, n: Optional[int] = None
     ) -> List[Answer]:
         """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
-        (Optional[int]): most of them; None for `n_best`. RETURNS (List[Answer]): fewer if the
-        context is short. RAISES (ValueError): EL012 for more than `n_best`."""
+        (Optional[int]): most of them, up to `n_best`, which None is."""
         n = self.n_best if n is None else n
         expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
         require_valid(1 <= n <= self.n_best, "n", n, expected)
@@ -175,8 +168,7 @@ class ElmoQA(TaskPipe):
 
     def _require_own(self, nlp: Language, doc: Doc, result: Optional[_Result]) -> _Result:
         # Another component of this kind may have replaced the answer.
-        is_own = get_component(doc) == self.name
-        return self.require_result(nlp, result if is_own else None)
+        return self.require_result(nlp, result if get_component(doc) == self.name else None)
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
@@ -194,20 +186,16 @@ class ElmoQA(TaskPipe):
         self.model.initialize(X=[QAReading(eg.reference, (0, 0), []) for eg in sample])
 
     def _check_data(self, examples: Iterable[Example]) -> None:
-        n_docs, n_pairs, n_none = 0, 0, 0
+        found = [(get_pair(eg.reference, PAIR_NAMES) is not None, get_gold(eg)) for eg in examples]
+        golds = [gold for _, gold in found if gold is not None]
         # Tokens of the shortest answer of each question that has any.
-        lengths = []
-        for example in examples:
-            n_docs += 1
-            n_pairs += get_pair(example.reference, PAIR_NAMES) is not None
-            gold = get_gold(example)
-            n_none += gold is not None and not gold.texts
-            if gold is not None and gold.places:
-                lengths.append(min(end - start for start, end in gold.places))
+        lengths = [min(end - start for start, end in gold.places) for gold in golds if gold.places]
         n_long = sum(length > self.max_answer for length in lengths)
         setting = f"max_answer = {self.max_answer}"
         if n_long == len(lengths):
-            problem = f"docs: {n_docs}, with a question and a context: {n_pairs}, with answers: 0"
+            n_pairs = sum(is_pair for is_pair, _ in found)
+            counts = f"docs: {len(found)}, with a question and a context: {n_pairs}"
+            problem = f"{counts}, with answers: 0"
             needed = (
                 "docs with the span groups 'question', 'context' and 'answers', as `python -m "
                 "spacy elmo convert-data squad` makes them"
@@ -216,16 +204,12 @@ class ElmoQA(TaskPipe):
                 problem = f"all answers are longer than `{setting}` (questions: {n_long})"
                 needed = f"shorter answers, or a larger `max_answer` in [components.{self.name}]"
             raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=needed))
-        if not n_none:
+        if all(gold.texts for gold in golds):
             warnings.warn(Warnings.WL040.format(name=self.name), stacklevel=3)
         if n_long:
-            text = Warnings.WL042.format(
-                what="questions whose answers are all",
-                setting=setting,
-                n_long=n_long,
-                n=len(lengths),
-                name=self.name,
-            )
+            what = "questions whose answers are all"
+            sizes = {"n_long": n_long, "n": len(lengths)}
+            text = Warnings.WL042.format(what=what, setting=setting, name=self.name, **sizes)
             warnings.warn(text, stacklevel=3)
 
     def predict(self, docs: Iterable[Doc]) -> List[Optional[Ranking]]:
@@ -241,8 +225,8 @@ class ElmoQA(TaskPipe):
                 rankings[i] = Ranking([], 1.0)
                 if scores.windows:
                     table = self._make_table(docs[i], scores)
-                    spans = rank_spans(table, self.n_best)
-                    rankings[i] = Ranking(spans, float(np.exp(table.none - table.total)))
+                    none = float(np.exp(table.none - table.total))
+                    rankings[i] = Ranking(rank_spans(table, self.n_best), none)
         return rankings
 
     def _make_table(self, doc: Doc, scores: Scores) -> SpanTable:
@@ -272,9 +256,8 @@ class ElmoQA(TaskPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: List[Scores]
     ) -> Tuple[float, List[List[Floats2d]]]:
-        """The mean negative log likelihood of the gold answers in nats, and its gradient, not
-        divided by the size of the batch. Examples without gold answers of at most `max_answer`
-        tokens are not learned from."""
+        """The mean negative log likelihood of the gold answers in nats, and its gradient, a sum.
+        Examples without gold answers of at most `max_answer` tokens are not learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoQA.get_loss")
         ops, losses = self.model.ops, []

@@ -54,7 +54,7 @@ class Scores(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """start, end (int): tokens of the doc, the end not included. probability (float)."""
+    """Tokens of the doc, the end not included, as an answer."""
 
     start: int
     end: int
@@ -93,22 +93,17 @@ def choose_windows(reading: QAReading, answers: Sequence[Place], most: int) -> Q
 class SpanTable(NamedTuple):
     """Scores of all spans of a doc that can be an answer; a span in several windows has the
     sum over them. The probabilities of all spans and of no answer sum to 1: the shared norm of
-    Clark & Gardner 2018, section 4, over spans.
-
-    windows (List[Place]): what was read, in order.
-    joined (NDArray): log scores, shape (n_tokens, max_answer): of the span that starts at the
-        row's token, with one token more than the number of the column.
-    parts (List[NDArray]): the same of each window, shape (n_window_tokens, max_answer).
-    none (float): the no-answer score, the least of all windows: an answer in one is enough.
-    none_window (int): number of that window.
-    total (float): logarithm of the sum over all spans and no answer.
-    """
+    Clark & Gardner 2018, section 4, over spans."""
 
     windows: List[Place]
+    # Log scores of spans by their first token and number of tokens less 1, shape (n_tokens,
+    # max_answer); and the same of each window.
     joined: NDArray
     parts: List[NDArray]
+    # The no-answer score, the least of all windows: an answer in one is enough.
     none: float
     none_window: int
+    # Logarithm of the sum over all spans and no answer.
     total: float
 
     @property
@@ -153,13 +148,11 @@ def rank_spans(table: SpanTable, n: int) -> List[Ranked]:
     """The n likeliest spans, best first; of equal ones the first one."""
     flat = table.joined.ravel()
     order = np.argsort(-flat, kind="stable")[:n]
-    max_answer = table.joined.shape[1]
     ranked = []
     for i in order[flat[order] > _LOWEST / 2]:
-        start, n_more = divmod(int(i), max_answer)
+        start, n_more = divmod(int(i), table.joined.shape[1])
         start += table.first
-        probability = float(np.exp(flat[i] - table.total))
-        ranked.append(Ranked(start, start + n_more + 1, probability))
+        ranked.append(Ranked(start, start + n_more + 1, float(np.exp(flat[i] - table.total))))
     return ranked
 
 
@@ -190,14 +183,13 @@ def get_gradient(
 def _backprop_table(table: SpanTable, d_joined: NDArray, d_none: float) -> List[NDArray]:
     """Backprop of `make_table`."""
     gradients = []
-    max_answer = d_joined.shape[1]
     for part, (start, end) in zip(table.parts, table.windows):
         n = end - start
         place = slice(start - table.first, end - table.first)
         d_part = d_joined[place] * np.exp(part - table.joined[place])
         gradient = np.zeros((n + 1, 2), dtype=part.dtype)
         gradient[:-1, 0] = d_part.sum(axis=1)
-        for k in range(min(max_answer, n)):
+        for k in range(min(d_part.shape[1], n)):
             gradient[k:-1, 1] += d_part[: n - k, k]
         gradients.append(gradient)
     gradients[table.none_window][-1, 0] = d_none
@@ -205,15 +197,6 @@ def _backprop_table(table: SpanTable, d_joined: NDArray, d_none: float) -> List[
 
 
 QAModel = Model[List[QAReading], List[Scores]]
-
-
-class _Part(NamedTuple):
-    """A window: number of the doc, its question, the window, its number in the doc."""
-
-    doc: int
-    question: Place
-    window: Place
-    number: int
 
 
 def build_qa_bidaf_v1(
@@ -273,40 +256,32 @@ def bidaf_forward(
     readings = [QAReading(x, (0, 0), []) if isinstance(x, Doc) else x for x in X]
     vectors, backprop_vectors = tok2vec([reading.doc for reading in readings], is_train)
     scores = [Scores(r.windows, [cast(Any, None)] * len(r.windows)) for r in readings]
-    batches = _batch(readings)
+    # Number of the doc, number of the window, and the window.
+    windows = [(i, k, w) for i, r in enumerate(readings) for k, w in enumerate(r.windows)]
+    plan = plan_padded([end - start for *_, (start, end) in windows])
+    batches = [[windows[i] for i in group] for group in plan]
     groups = []
-    for parts in batches:
+    for batch in batches:
         # All questions, then all windows.
-        slices = [(p.doc, p.question) for p in parts] + [(p.doc, p.window) for p in parts]
-        matches = find_matches([(readings[p.doc].doc, p.question, p.window) for p in parts])
+        slices = [(i, readings[i].question) for i, *_ in batch] + [(i, w) for i, _, w in batch]
+        matches = find_matches([(readings[i].doc, readings[i].question, w) for i, _, w in batch])
         groups.append((slices, (matches,)))
     Ys, backprop_slices = run_slices(bidaf, vectors, groups, is_train)
-    for parts, Y in zip(batches, cast(List[Floats2d], Ys)):
-        start, no_answer = 0, len(Y) - len(parts)
-        for i, part in enumerate(parts, start=no_answer):
-            end = start + part.window[1] - part.window[0]
-            scores[part.doc].rows[part.number] = xp.concatenate([Y[start:end], Y[i : i + 1]])
-            start = end
+    for batch, Y in zip(batches, cast(List[Floats2d], Ys)):
+        first, nones = 0, Y[-len(batch) :]
+        for row, (i, k, (start, end)) in enumerate(batch):
+            last = first + end - start
+            scores[i].rows[k] = xp.concatenate([Y[first:last], nones[row : row + 1]])
+            first = last
 
     def backprop(d_rows: List[List[Floats2d]]) -> List[Doc]:
         dYs = []
-        for parts in batches:
-            rows = [d_rows[part.doc][part.number] for part in parts]
+        for batch in batches:
+            rows = [d_rows[i][k] for i, k, _ in batch]
             dYs.append(xp.concatenate([*(r[:-1] for r in rows), *(r[-1:] for r in rows)]))
         return backprop_vectors(backprop_slices(dYs))
 
     return scores, backprop
-
-
-def _batch(readings: List[QAReading]) -> List[List[_Part]]:
-    """Windows of similar length together, in bounded memory."""
-    parts = [
-        _Part(i, reading.question, window, k)
-        for i, reading in enumerate(readings)
-        for k, window in enumerate(reading.windows)
-    ]
-    lengths = [part.window[1] - part.window[0] for part in parts]
-    return [[parts[i] for i in group] for group in plan_padded(lengths)]
 
 
 class BiDAF(nn.Module):
@@ -332,12 +307,10 @@ class BiDAF(nn.Module):
     def forward(
         self, X: Tensor, lengths: List[int], matches: Sequence[bool], dropout: float = 0.0
     ) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI): all questions, then all contexts. lengths
-        (List[int]): 2 * n of them, each at least 1. matches (Sequence[bool]): for each token
-        whether its word is in both texts; not read without `word_match`. dropout (float): before
-        layers of weights.
-        RETURNS (Tensor): shape (n_context_tokens + n, 2): start and end of each token of the
-            contexts; then, for each context, the no-answer score and 0."""
+        """X (Tensor): shape (n_tokens, nI): all questions, then all contexts, of 2 * n lengths of
+        at least 1. matches: see `find_matches`. RETURNS (Tensor): shape (n_context_tokens + n, 2):
+        start and end of each token of the contexts; then, for each context, the no-answer score
+        and 0."""
         n = len(lengths) // 2
         n_asked = sum(lengths[:n])
         X, more = drop(X, dropout), []
@@ -394,9 +367,8 @@ class BiAttention(nn.Module):
         dropout: float,
         more: Sequence[Tensor] = (),
     ) -> Tensor:
-        """C, Q (Tensor): contexts and questions, (n_tokens_c, width) and (n_tokens_q, width). more
-        (Sequence[Tensor]): further numbers of the contexts, (n_tokens_c, n_more) together.
-        RETURNS (Tensor): shape (n_tokens_c, nO)."""
+        """C, Q (Tensor): contexts and questions, (n_tokens_c, width) and (n_tokens_q, width). more:
+        further numbers of the contexts. RETURNS (Tensor): shape (n_tokens_c, nO)."""
         padded_c, mask_c = pad(C, lengths_c)  # (n, len_c, width)
         padded_q, mask_q = pad(Q, lengths_q)  # (n, len_q, width)
         both = mask_c.unsqueeze(2) & mask_q.unsqueeze(1)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -28,16 +28,13 @@ _MOST_BYTES = 2_000_000_000
 
 
 class Question(NamedTuple):
-    """Answers are first character and text; empty for no answer, None if unknown."""
-
     id: str
     text: str
+    # First character and text; empty for no answer, None if unknown.
     answers: Optional[List[Tuple[int, str]]]
 
 
 class Paragraph(NamedTuple):
-    """A context with its questions, and the title of its article."""
-
     title: str
     context: str
     questions: List[Question]
@@ -112,8 +109,7 @@ def _find_span(doc: Doc, context: str, start: int, text: str) -> Optional[Span]:
 
 
 def read_paragraphs(path: Path) -> List[Paragraph]:
-    """Read JSON in UTF-8, plain or compressed. RAISES (ValueError): EL223 if it is of another
-    format."""
+    """Read JSON in UTF-8, plain or compressed."""
     require_file(path)
     try:
         with open_binary(path) as file:
@@ -128,7 +124,7 @@ def read_paragraphs(path: Path) -> List[Paragraph]:
     try:
         for article in _get(parse_json_object(content), "data", list):
             for paragraph in _get(article, "paragraphs", list):
-                questions = [_parse_question(question) for question in _get(paragraph, "qas", list)]
+                questions = [*map(_parse_question, _get(paragraph, "qas", list))]
                 title = str(article.get("title", ""))
                 paragraphs.append(Paragraph(title, _get(paragraph, "context", str), questions))
     # Text with half of a surrogate pair, which JSON can write, is a ValueError.
@@ -160,9 +156,8 @@ def _get(record: Any, key: str, kind: type) -> Any:
 
 
 def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Paragraph]:
-    """Choose the articles of a part, "" for all, by the order of a hash of their titles, which does
-    not depend on their subjects and is the same everywhere. parts (str): shares of train, dev
-    and test."""
+    """Choose the articles of a part, "" for all, by a hash of their titles, which is the same
+    everywhere. parts (str): shares of train, dev and test."""
     if not part:
         return paragraphs
     require_known("part", part, PARTS)
@@ -181,23 +176,23 @@ def choose_part(paragraphs: List[Paragraph], part: str, parts: str) -> List[Para
 
 
 def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
-    """Ask a share of the questions, chosen by a hash of their ids, of another paragraph, too: that
-    of the same article which has most words of the question, rare ones counting more, and none
-    of its answers (as Clark & Gardner 2018, section 4.1, choose paragraphs)."""
+    """Ask a share of the questions, chosen by a hash of their ids, of another paragraph, too: of
+    their article, the one with most of their words, weighted by rarity, and none of their answers
+    (as Clark & Gardner 2018, section 4.1, choose paragraphs)."""
     require_valid(0 <= share <= 1, "negatives", share, "a number from 0 to 1")
     added: Dict[int, List[Question]] = {}
     articles: Dict[str, List[int]] = {}
     for i, paragraph in enumerate(paragraphs):
         articles.setdefault(paragraph.title, []).append(i)
     for numbers in articles.values():
-        words = {i: _find_words(paragraphs[i].context) for i in numbers}
+        words = {i: {*_WORDS.findall(paragraphs[i].context.lower())} for i in numbers}
         counts = Counter(word for own in words.values() for word in own)
         weights = {word: math.log(len(numbers) / n) for word, n in counts.items()}
         for i in numbers:
             for question in paragraphs[i].questions:
                 if not question.answers or _hash(question.id) >= share:
                     continue
-                asked, shared = _find_words(question.text), {}
+                asked, shared = {*_WORDS.findall(question.text.lower())}, {}
                 for k in numbers:
                     context = paragraphs[k].context.lower()
                     if k != i and not any(text.lower() in context for _, text in question.answers):
@@ -211,10 +206,6 @@ def add_negatives(paragraphs: List[Paragraph], share: float) -> List[Paragraph]:
         paragraph._replace(questions=[*paragraph.questions, *added.get(i, [])])
         for i, paragraph in enumerate(paragraphs)
     ]
-
-
-def _find_words(text: str) -> Set[str]:
-    return {*_WORDS.findall(text.lower())}
 
 
 def _hash(text: str) -> float:
