@@ -16,10 +16,10 @@ _N_FIRST = 3
 
 
 class ColumnSentence(NamedTuple):
-    """Words, spans of each column of tags, and the number of the document."""
-
     words: List[str]
+    # Spans of each column of tags.
     layers: List[List[LabelledSpan]]
+    # Number of the document.
     document: int
 
 
@@ -57,7 +57,6 @@ def read_litbank_entities(
     joined (bool): a Doc for each document, not for each sentence.
     key (str): of the span group, which `spancat` calls `spans_key`.
     YIELDS (Doc): with all layers in one span group, and sentence starts.
-    RAISES (ValueError): EL197 for a line of another format.
     """
     for doc, group in make_docs(nlp, _read_sentences(path, last_only=False), joined):
         layers = [(i, start, spans) for start, s in group for i, spans in enumerate(s.layers)]
@@ -101,10 +100,9 @@ def _parse(path: Path, lines: List[Line], last_only: bool, document: int) -> Col
     rows = []
     for number, text in lines:
         cells = split_cells(text)
-        if len(cells) < 2:
-            raise line_error(path, number, f"'{text[:50]}' has no tag")
-        if not cells[0]:
-            raise line_error(path, number, f"'{text[:50]}' has no word")
+        if len(cells) < 2 or not cells[0]:
+            missing = "tag" if len(cells) < 2 else "word"
+            raise line_error(path, number, f"'{text[:50]}' has no {missing}")
         rows.append([cells[0], cells[-1]] if last_only else cells)
         if len(rows[-1]) != len(rows[0]):
             raise line_error(path, number, f"columns: {len(cells)}, before it: {len(rows[0])}")

@@ -4,7 +4,7 @@ Stanford Sentiment Treebank and of labelled lines."""
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, cast
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import torch
 from spacy.language import Language
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from ..text.formats import line_error, read_lines
 from ..utils import require_least
 from .shared.annotations import make_cats, unescape
-from .shared.attention import attend, pad, plan_padded, pool_max, pool_mean, pool_min, pool_weighted
+from .shared.attention import attend, pad, plan_padded, pool_max, pool_mean, pool_weighted
 from .shared.bilstm import BiLSTM, require_even
-from .shared.torch_layer import Dropout, Tok2VecModel, drop, run_slices, torch_layer
+from .shared.torch_layer import Dropout, Tok2VecModel, drop, run_pooled, torch_layer
 
 CLASSES = ("very negative", "negative", "neutral", "positive", "very positive")
 BINARY = ("negative", "positive")
@@ -73,15 +73,7 @@ def bcn_forward(
     """Shapes (n_tokens, nI) -> (n_docs, width), zeros for empty docs."""
     batches = list(plan_padded([len(X) for X in Xs]))
     groups: List = [([(i, (0, len(Xs[i]))) for i in batch], ()) for batch in batches]
-    Ys, backprop_slices = run_slices(model, Xs, groups, is_train)
-    Y: Any = model.ops.alloc2f(len(Xs), model.get_dim("nO"))
-    for batch, rows in zip(batches, Ys):
-        Y[batch] = rows
-
-    def backprop(dY: Floats2d) -> List[Floats2d]:
-        return backprop_slices([cast(Any, dY)[batch] for batch in batches])
-
-    return Y, backprop
+    return run_pooled(model, Xs, batches, groups, is_train)
 
 
 class BCN(nn.Module):
@@ -111,18 +103,11 @@ class BCN(nn.Module):
         X = drop(self.integrate(drop(joined, dropout), lengths), dropout)
         padded, mask = pad(X, lengths)
         weighted = pool_weighted(padded, self.attend(padded).squeeze(2), mask)
-        pools = [pool(padded, mask) for pool in (pool_max, pool_mean, pool_min)]
+        pools = [pool_max(padded, mask), pool_mean(padded, mask), -pool_max(-padded, mask)]
         Y = torch.cat([*pools, weighted], dim=1)  # (n_docs, 4 * width)
         for layer in self.reduce:
             Y = layer(drop(Y, dropout)).unflatten(1, (-1, self.pieces)).amax(dim=2)
         return drop(Y, dropout)
-
-
-class Phrase(NamedTuple):
-    """A subtree with a rating from 0 to 4."""
-
-    rating: int
-    words: List[str]
 
 
 def read_sst(
@@ -136,7 +121,6 @@ def read_sst(
     phrases (bool): a Doc for each phrase, too, as for training; not for dev and test. A phrase
         that a tree has several times comes once.
     YIELDS (Doc): with `cats`.
-    RAISES (ValueError): EL197 for a line that is not a tree.
     """
     for number, text in read_lines(path):
         if not text.strip():
@@ -145,39 +129,36 @@ def read_sst(
             tree = parse_tree(text)
         except ValueError as err:
             raise line_error(path, number, str(err)) from err
-        chosen = {(p.rating, tuple(p.words)): p for p in (tree if phrases else tree[:1])}
-        for rating, words in chosen.values():
+        for rating, words in dict.fromkeys(tree if phrases else tree[:1]):
             if not (binary and rating == 2):
-                doc = Doc(nlp.vocab, words=words)
+                doc = Doc(nlp.vocab, words=list(words))
                 right = BINARY[rating > 2] if binary else CLASSES[rating]
                 doc.cats = make_cats(BINARY if binary else CLASSES, right)
                 yield doc
 
 
-def parse_tree(text: str) -> List[Phrase]:
-    """The subtrees of a tree, the whole first."""
-    phrases: List[Phrase] = []
-    opened: List[Phrase] = []
+def parse_tree(text: str) -> List[Tuple[int, Tuple[str, ...]]]:
+    """Rating and words of the subtrees of a tree, the whole first."""
+    phrases: List[Tuple[int, List[str]]] = []
+    opened: List[Tuple[int, List[str]]] = []
     pieces = iter(_PIECE.findall(text))
     for piece in pieces:
-        if phrases and not opened:
-            raise ValueError(f"'{piece}' follows the tree")
+        if not opened and (phrases or piece != "("):
+            raise ValueError(f"'{piece}' is outside of the tree")
         if piece == "(":
             rating = next(pieces, "")
             if rating not in set("01234"):
                 raise ValueError(f"'{rating}' is not a rating from 0 to 4")
-            opened.append(Phrase(int(rating), []))
+            opened.append((int(rating), []))
             phrases.append(opened[-1])
-        elif not opened:
-            raise ValueError(f"the tree begins with '{piece}', expected '('")
         elif piece == ")":
             opened.pop()
         else:
-            for phrase in opened:
-                phrase.words.append(unescape(piece))
-    if opened or not phrases or not all(phrase.words for phrase in phrases):
+            for _, words in opened:
+                words.append(unescape(piece))
+    if opened or not all(words for _, words in phrases):
         raise ValueError("the tree is not complete")
-    return phrases
+    return [(rating, tuple(words)) for rating, words in phrases]
 
 
 def read_labelled_lines(nlp: Language, path: Path) -> Iterator[Doc]:
@@ -186,7 +167,6 @@ def read_labelled_lines(nlp: Language, path: Path) -> Iterator[Doc]:
     nlp (Language): its tokenizer is used.
     path (Path): plain or compressed; read twice.
     YIELDS (Doc): with `cats`.
-    RAISES (ValueError): EL197 for a line without a label.
     """
     labels = sorted({label for label, _ in _read_labels(path)})
     for label, text in _read_labels(path):

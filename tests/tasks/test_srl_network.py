@@ -281,7 +281,7 @@ def test_decoding_finds_the_best_tags(n_tokens, predicate, fixed):
     rng = np.random.default_rng(n_tokens)
     clauses = [Clause(0, 2, 2 + n_tokens, (predicate[0] + 2, predicate[1] + 2))] * 5
     scores = [3 * rng.standard_normal((n_tokens, N_TAGS)).astype("float32") for _ in clauses]
-    decoded = decode_roles(scores, clauses, fixed=fixed)
+    decoded = decode_roles(scores, clauses, fixed)
 
     for each, clause, tags in zip(scores, clauses, decoded):
         assert tuple(tags) == decode_by_trying(each, clause, fixed)

@@ -77,22 +77,16 @@ class ElmoEntailment(LabelledPipe):
         return make_pair(nlp, premise, hypothesis, PAIR_NAMES)
 
     def predict_pair(self, nlp: Language, premise: str, hypothesis: str) -> Dict[str, float]:
-        """Run the whole pipeline over a pair.
-
-        nlp (Language): the pipeline that this component is in.
-        premise, hypothesis (str): two texts.
-        RETURNS (Dict[str, float]): the probability of each label.
-        RAISES (ValueError): EL227 if the pipeline does not run this component.
-        """
+        """Run the whole pipeline over a pair, and return the probability of each label. RAISES
+        (ValueError): EL227 if the pipeline does not run this component."""
         return next(self.predict_pairs(nlp, [(premise, hypothesis)]))
 
     def predict_pairs(
         self, nlp: Language, pairs: Iterable[Tuple[str, str]], **kwargs: Any
     ) -> Iterator[Dict[str, float]]:
-        """As `predict_pair`, for many: pairs (Iterable[Tuple[str, str]]) of premise and
-        hypothesis. **kwargs (Any): of `nlp.pipe`, such as `batch_size`. YIELDS
-        (Dict[str, float]): the probabilities of each pair, in order."""
-        docs = (self.make_pair(nlp, premise, hypothesis) for premise, hypothesis in pairs)
+        """As `predict_pair`, for many pairs of premise and hypothesis. **kwargs (Any): of
+        `nlp.pipe`, such as `batch_size`."""
+        docs = (self.make_pair(nlp, *pair) for pair in pairs)
         for doc in nlp.pipe(docs, **kwargs):
             yield self.require_result(nlp, doc.spans[PAIR_NAMES[1]].attrs.get(self.name))
 
@@ -123,8 +117,8 @@ class ElmoEntailment(LabelledPipe):
                 doc._.entailment = self.labels[int(row.argmax())]
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
-        """The mean cross entropy in nats, and its gradient before the softmax, not divided by the
-        size of the batch. Examples without a gold label are not learned from."""
+        """The mean cross entropy in nats, and its gradient before the softmax, a sum. Examples
+        without a gold label are not learned from."""
         examples = list(examples)
         validate_examples(examples, "ElmoEntailment.get_loss")
         d_scores: Any = self.model.ops.alloc2f(*scores.shape)
@@ -166,11 +160,9 @@ def score_entailment(examples: Iterable[Example], **cfg: Any) -> Dict[str, Any]:
     """Score the likeliest labels of pairs.
 
     examples (Iterable[Example]): those without a gold label do not count.
-    **cfg (Any): settings that spaCy gives to scorers: "labels" of the component; without them,
-        they are those of all gold cats.
+    **cfg (Any): "labels" of the component; without them, they are those of all gold cats.
     RETURNS (Dict[str, Any]): `entailment_acc`, `entailment_macro_f` over the labels of gold and
         prediction, `entailment_f_per_type`; None if nothing counts.
-    RAISES (ValueError): as `get_gold`.
     """
     ElmoEntailment.register_extensions()
     known = cfg.get("labels") or ()

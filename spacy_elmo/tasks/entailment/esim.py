@@ -1,7 +1,7 @@
 """ESIM: two texts are encoded, aligned, compared and composed (Chen et al. 2017)."""
 
 from functools import partial
-from typing import Any, Callable, List, Optional, Sequence, Tuple, cast
+from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 from spacy.tokens import Doc
@@ -17,8 +17,8 @@ from ..shared.torch_layer import (
     Tok2VecModel,
     drop,
     init_reader,
+    run_pooled,
     run_rows,
-    run_slices,
     torch_layer,
 )
 from .readers import PAIR_NAMES
@@ -75,11 +75,7 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
     tok2vec, esim = model.layers
     vectors, backprop_vectors = tok2vec(docs, is_train)
     pairs = {i: pair for i, doc in enumerate(docs) if (pair := get_pair(doc, PAIR_NAMES))}
-    places = {
-        i: ((first.start, first.end), (second.start, second.end))
-        for i, (first, second) in pairs.items()
-        if len(first) or len(second)
-    }
+    places = {i: [(text.start, text.end) for text in pair] for i, pair in pairs.items()}
     rows = list(places)
     lengths = [2 * max(end - start for start, end in pair) for pair in places.values()]
     batches = [[rows[i] for i in group] for group in plan_padded(lengths)]
@@ -88,15 +84,8 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
         # All first texts, then all second ones.
         slices = [(i, places[i][side]) for side in (0, 1) for i in batch]
         groups.append((slices, (find_matches([(docs[i], *places[i]) for i in batch]),)))
-    Ys, backprop_slices = run_slices(esim, vectors, groups, is_train)
-    Y: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
-    for batch, rows_of_batch in zip(batches, Ys):
-        Y[batch] = rows_of_batch
-
-    def backprop(dY: Floats2d) -> List[Doc]:
-        return backprop_vectors(backprop_slices([cast(Any, dY)[batch] for batch in batches]))
-
-    return Y, backprop
+    Y, backprop = run_pooled(esim, vectors, batches, groups, is_train)
+    return Y, lambda dY: backprop_vectors(backprop(dY))
 
 
 class ESIM(nn.Module):

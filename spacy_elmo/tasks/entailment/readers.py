@@ -1,12 +1,12 @@
 """Pairs of texts with a label: SNLI, MultiNLI and files of the same format."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ...files import parse_json_object
 from ...text.formats import line_error, read_lines
 from ...utils import show_names
 from ..shared.annotations import make_cats
@@ -31,8 +31,17 @@ def read_snli(nlp: Language, path: Path) -> Iterator[Doc]:
     YIELDS (Doc): a pair with the span groups "premise" and "hypothesis", and `cats`.
     RAISES (ValueError): EL197 for a line without texts or with another label.
     """
-    for number, record in _read_records(path):
+    # Names of the columns of a table; none for JSON.
+    names: Optional[List[str]] = None
+    for number, text in read_lines(path):
+        if not text.strip():
+            continue
         try:
+            if names is None:
+                names = [] if text.lstrip().startswith("{") else _read_names(text)
+                if names:
+                    continue
+            record = _read_cells(text, names) if names else parse_json_object(text.encode("utf-8"))
             doc = _make_doc(nlp, record)
         # The tokenizer raises one for half of a surrogate pair, which JSON can write.
         except ValueError as err:
@@ -41,9 +50,25 @@ def read_snli(nlp: Language, path: Path) -> Iterator[Doc]:
             yield doc
 
 
+def _read_names(text: str) -> List[str]:
+    names = [cell.strip() for cell in text.split("\t")]
+    if not all({*names} & {*known} for known in (_PREMISE, _HYPOTHESIS, _LABEL)):
+        problem = f"not a JSON object, nor names of columns: {show_names(names)}"
+        raise ValueError(f"{problem}, expected premise, hypothesis and label")
+    return names
+
+
+def _read_cells(text: str, names: List[str]) -> Dict[str, str]:
+    # Published tables quote nothing: a quotation mark is text.
+    cells = [cell.strip() for cell in text.split("\t")]
+    if len(cells) > len(names):
+        # A tab in a text would shift the cells.
+        raise ValueError(f"columns: {len(cells)}, the first line names {len(names)}")
+    return dict(zip(names, cells))
+
+
 def _make_doc(nlp: Language, record: Mapping[str, Any]) -> Optional[Doc]:
-    premise, hypothesis = (_find(record, names) for names in (_PREMISE, _HYPOTHESIS))
-    label = _find(record, _LABEL)
+    premise, hypothesis, label = (_find(record, n) for n in (_PREMISE, _HYPOTHESIS, _LABEL))
     if premise is None or hypothesis is None or label is None:
         names = ", ".join(map(str, record))
         raise ValueError(f"it has {names}, expected premise, hypothesis and label")
@@ -58,45 +83,7 @@ def _make_doc(nlp: Language, record: Mapping[str, Any]) -> Optional[Doc]:
 
 
 def _find(record: Mapping[str, Any], names: Tuple[str, ...]) -> Optional[str]:
-    found = [name for name in names if record.get(name) is not None]
-    if not found:
-        return None
-    value = record[found[0]]
+    value = next((record[name] for name in names if record.get(name) is not None), None)
     if isinstance(value, (list, dict)):
-        raise ValueError(f"'{found[0]}' is not text")
-    return str(value)
-
-
-def _read_records(path: Path) -> Iterator[Tuple[int, Dict[str, Any]]]:
-    names: Optional[List[str]] = None
-    is_json = False
-    for number, text in read_lines(path):
-        if not text.strip():
-            continue
-        # Published tables quote nothing: a quotation mark is text.
-        cells = [cell.strip() for cell in text.split("\t")]
-        is_first = not is_json and names is None
-        is_json = is_json or (is_first and text.lstrip().startswith("{"))
-        if is_json:
-            yield number, _parse(path, number, text)
-        elif names is None:
-            names = cells
-            if not all({*names} & {*known} for known in (_PREMISE, _HYPOTHESIS, _LABEL)):
-                problem = f"not a JSON object, nor names of columns: {show_names(names)}"
-                raise line_error(path, number, f"{problem}, expected premise, hypothesis and label")
-        elif len(cells) > len(names):
-            # A tab in a text would shift the cells.
-            problem = f"columns: {len(cells)}, the first line names {len(names)}"
-            raise line_error(path, number, problem)
-        else:
-            yield number, dict(zip(names, cells))
-
-
-def _parse(path: Path, number: int, text: str) -> Dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as err:
-        raise line_error(path, number, f"not JSON ({err})") from err
-    if not isinstance(record, dict):
-        raise line_error(path, number, "not a JSON object {...}")
-    return record
+        raise ValueError(f"'{names[0]}' is not text")
+    return None if value is None else str(value)

@@ -2,7 +2,7 @@
 
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -13,21 +13,12 @@ Place = Tuple[int, int]
 _STARTS, _ENDS = "BSU", "ESLU"
 _PREFIXES = {*"BIOESLU"}
 # Brackets and marks as the Penn Treebank and OntoNotes write them.
-_ESCAPED = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-    "/.": ".",
-    "/?": "?",
-    "/-": "-",
-}
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_ESCAPED = {**_BRACKETS, "/.": ".", "/?": "?", "/-": "-"}
 
 
 class LabelledSpan(NamedTuple):
-    """start, end (int): tokens, the end not included. label (str)."""
+    """Tokens, the end not included."""
 
     start: int
     end: int
@@ -65,12 +56,10 @@ def make_spans(doc: Doc, spans: Sequence[LabelledSpan], offset: int = 0) -> List
 
 
 def make_doc(nlp: Language, sentences: Sequence[Sequence[str]], **annotations: Any) -> Doc:
-    """Make a Doc with sentence starts from the words of each sentence. **annotations (Any): of
-    `Doc`, such as `spaces`."""
+    """Make a Doc with sentence starts from the words of each sentence."""
     words = [word for sentence in sentences for word in sentence]
-    starts: List[bool] = [i == 0 for sentence in sentences for i in range(len(sentence))]
-    # spaCy annotates a list that is not covariant.
-    return Doc(nlp.vocab, words=words, sent_starts=cast(Any, starts), **annotations)
+    starts: Any = [i == 0 for sentence in sentences for i in range(len(sentence))]
+    return Doc(nlp.vocab, words=words, sent_starts=starts, **annotations)
 
 
 def make_docs(
@@ -98,10 +87,6 @@ def unescape(word: str) -> str:
 
 
 def find_places(doc: Doc) -> List[int]:
-    """Count characters without whitespace, so that places in docs of the same text agree whatever
-    the tokenizer and the spaces. RETURNS (List[int]): where each token begins, and the end of the
-    last one."""
-    places = [0]
-    for token in doc:
-        places.append(places[-1] + len("".join(token.text.split())))
-    return places
+    """Where each token begins, and the end of the last one, in characters without whitespace: these
+    agree in docs of the same text whatever the tokenizer and the spaces."""
+    return [*accumulate((len("".join(token.text.split())) for token in doc), initial=0)]

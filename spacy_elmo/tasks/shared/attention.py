@@ -20,16 +20,15 @@ def plan_padded(lengths: Sequence[int]) -> Iterator[List[int]]:
     in order if they fit, otherwise those of similar length. Empty sequences are left out, and
     one that is too long is a group by itself. Yields their indices."""
     found = [i for i, length in enumerate(lengths) if length]
-    if _fits(len(found), max(lengths, default=0)):
-        if found:
-            yield found
+
+    def fits(n: int, longest: int) -> bool:
+        return n * longest <= MOST_PADDED
+
+    if found and fits(len(found), max(lengths)):
+        yield found
         return
-    for group in group_by_length([lengths[i] for i in found], _fits):
+    for group in group_by_length([lengths[i] for i in found], fits):
         yield [found[k] for k in group]
-
-
-def _fits(n: int, longest: int) -> bool:
-    return n * longest <= MOST_PADDED
 
 
 def pad(X: Tensor, lengths: List[int]) -> Tuple[Tensor, Tensor]:
@@ -73,11 +72,6 @@ def pool_max(X: Tensor, mask: Tensor) -> Tensor:
     lowest = torch.finfo(X.dtype).min
     largest = X.masked_fill(~mask.unsqueeze(2), lowest).amax(dim=1)
     return largest * mask.any(dim=1, keepdim=True)
-
-
-def pool_min(X: Tensor, mask: Tensor) -> Tensor:
-    """The smallest number of each column; see `pool_mean`."""
-    return -pool_max(-X, mask)
 
 
 def pool_weighted(X: Tensor, scores: Tensor, mask: Tensor) -> Tensor:

@@ -1,8 +1,7 @@
 """Bidirectional LSTMs over sequences of any lengths, and the architecture `BiLSTMEncoder.v1`.
 
 Sequences of similar lengths run side by side, padded: on a CPU forward and backward take 0.3 to 0.6
-of the time of packed sequences. An output row does not depend on the
-other sequences of the batch.
+of the time of packed sequences. A row does not depend on the other sequences of the batch.
 """
 
 from functools import partial
@@ -35,11 +34,6 @@ def build_bilstm_encoder_v1(width: int, depth: int = 1, dropout: float = 0.0) ->
     RETURNS (EncoderModel): for `encode` of spacy-elmo.ElmoTok2Vec.v2 or spacy.Tok2Vec.v2.
     RAISES (ValueError): EL012 for an odd width, a `dropout` out of range, or no layers.
     """
-    return bilstm(width, depth, dropout)
-
-
-def bilstm(width: int, depth: int = 1, dropout: float = 0.0) -> EncoderModel:
-    """Make the layer. See `build_bilstm_encoder_v1`."""
     require_least("depth", depth, 1)
     require_even("width", width)
     build = partial(BiLSTM, nO=width, depth=depth)
@@ -53,10 +47,7 @@ def bilstm_forward(
     """Shapes (n_tokens, nI) -> (n_tokens, nO) for each doc; any may be empty."""
     lengths = model.ops.asarray1i([len(X) for X in Xs])
     if not any(len(X) for X in Xs):
-        nI, nO = model.get_dim("nI"), model.get_dim("nO")
-        return [model.ops.alloc2f(0, nO) for _ in Xs], lambda _: [
-            model.ops.alloc2f(0, nI) for _ in Xs
-        ]
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in Xs], lambda _: Xs
     Y, backprop_rows = run_rows(model, Xs, is_train)
 
     def backprop(dYs: List[Floats2d]) -> List[Floats2d]:
@@ -66,7 +57,7 @@ def bilstm_forward(
 
 
 def require_even(key: str, value: int) -> None:
-    """RAISES (ValueError): EL012 unless two directions can share a width."""
+    """Raise EL012 unless two directions can share a width."""
     expected = "an even number, at least 2: each direction of the LSTM has half of it"
     require_valid(value >= 2 and value % 2 == 0, key, value, expected)
 
@@ -81,8 +72,8 @@ class BiLSTM(nn.Module):
         self.nO = nO
 
     def forward(self, X: Tensor, lengths: List[int], dropout: float = 0.0) -> Tensor:
-        """X (Tensor): shape (n_tokens, nI). lengths (List[int]): of the sequences; any may be 0.
-        dropout (float): of each layer's output. RETURNS (Tensor): shape (n_tokens, nO)."""
+        """Shape (n_tokens, nI) -> (n_tokens, nO), for sequences of lengths of which any may be 0.
+        dropout (float): of each layer's output."""
         kept = [length for length in lengths if length]
         if not kept:
             return X.new_zeros(0, self.nO)
@@ -112,11 +103,11 @@ class SkipEncoder(nn.Module):
 
 
 class ReadOrder(NamedTuple):
-    """rows (List[Tensor]): of each group, shape (n_steps, n_sequences); a sequence that has ended
-    reads its last row again. places (Tensor): shape (n_rows,), of each row in the concatenated
-    outputs."""
+    """The order in which one direction reads the rows of sequences."""
 
+    # Of each group, shape (n_steps, n_sequences); an ended sequence reads its last row again.
     rows: List[Tensor]
+    # Of each row in the concatenated outputs, shape (n_rows,).
     places: Tensor
 
 
@@ -150,15 +141,9 @@ def _make_reading(groups: List[NDArray], device: torch.device) -> ReadOrder:
 
 
 def run_lstm(lstm: nn.LSTM, X: Tensor, order: ReadOrder, *, reverse: bool = False) -> Tensor:
-    """Run one direction of a layer by torch's operator: the mode of the module is shared by
-    threads.
-
-    lstm (nn.LSTM): the weights, of one or both directions.
-    X (Tensor): shape (n_rows, nI).
-    order (ReadOrder): of the sequences, of this direction.
-    reverse (bool): use the weights of the second direction.
-    RETURNS (Tensor): shape (n_rows, nO), in the order of X.
-    """
+    """Run one direction of a layer, shape (n_rows, nI) -> (n_rows, nO), by torch's operator: the
+    mode of the module is shared by threads. reverse (bool): use the weights of the second
+    direction."""
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights = [getattr(lstm, f"{name}_reverse" if reverse else name) for name in names]
     is_train, Ys = torch.is_grad_enabled(), []

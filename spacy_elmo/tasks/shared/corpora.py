@@ -1,9 +1,5 @@
-"""Corpus readers that give components some of the gold annotation.
-
-spaCy's own reader makes the docs to be predicted from the text alone, without the two texts of a
-pair, the predicates to be labelled, or the words of the data. Where it cuts docs into sentences,
-for `gold_preproc` and `max_length`, it loses all spans; here docs stay whole.
-"""
+"""Corpus readers that give components some of the gold annotation: spaCy's own makes the docs to be
+predicted from the text alone, and loses spans where it cuts docs into sentences."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +70,6 @@ class SpanCorpus:
     max_length: int = 0
 
     def __call__(self, nlp: Language) -> Iterable[Example]:
-        """Yield examples. RAISES (ValueError): EL196 if a span does not fit the predicted doc."""
         with kept_hooks():
             for example in self.read(nlp):
                 reference = example.reference
@@ -101,7 +96,6 @@ class KeptSpans:
     augment: Augmenter
 
     def __call__(self, nlp: Language, example: Example) -> Iterator[Example]:
-        """Yield the examples made of one. RAISES (ValueError): EL196 for other tokens."""
         doc = example.reference
         groups = {name: (group.attrs, list(group)) for name, group in doc.spans.items()}
         for name in groups:
@@ -113,21 +107,17 @@ class KeptSpans:
                 fix = "Take an augmenter that keeps the tokens, such as spacy.lower_case.v1"
                 raise ValueError(Errors.EL196.format(text=doc.text[:50], problem=problem, fix=fix))
             for name, (attrs, spans) in groups.items():
-                moved = [_move(span, each.reference) for span in spans]
+                moved = [
+                    Span(each.reference, s.start, s.end, s.label, kb_id=s.kb_id, span_id=s.id)
+                    for s in spans
+                ]
                 group = SpanGroup(each.reference, name=name, attrs=attrs, spans=moved)
                 each.reference.spans[name] = group
         yield from made
 
 
-def _move(span: Span, doc: Doc) -> Span:
-    """The same span of another doc with the same tokens."""
-    start, end = span.start, span.end
-    return Span(doc, start, end, label=span.label, kb_id=span.kb_id, span_id=span.id)
-
-
 def copy_spans(example: Example, group: str) -> None:
-    """Give the predicted doc a span group of the reference, if that has it. RAISES (ValueError):
-    EL196 if its spans begin or end inside of tokens."""
+    """Give the predicted doc a span group of the reference, if that has it."""
     reference, predicted = example.reference, example.predicted
     if group not in reference.spans:
         return
@@ -138,11 +128,9 @@ def copy_spans(example: Example, group: str) -> None:
             problem = f"'{span.text[:50]}' of '{group}' begins or ends inside of a token"
             fix = (
                 "Convert the data with the tokenizer of the pipeline; or set `gold_preproc = true` "
-                "in the block of spacy-elmo.SpanCorpus.v1, which gives docs with the words of the "
-                "data"
+                "in the block of spacy-elmo.SpanCorpus.v1, to read the words of the data"
             )
-            raise ValueError(
-                Errors.EL196.format(text=reference.text[:50], problem=problem, fix=fix)
-            )
+            text = reference.text[:50]
+            raise ValueError(Errors.EL196.format(text=text, problem=problem, fix=fix))
         spans.append(copied)
     predicted.spans[group] = spans

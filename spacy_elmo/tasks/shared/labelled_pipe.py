@@ -25,20 +25,12 @@ DEFAULT_TOK2VEC = {
     "depth": _BUNDLED.depth,
 }
 _CFG, _MODEL = "cfg", "model"
-# As many as spaCy's own components take for shape inference.
-_N_SAMPLE = 10
 _Result = TypeVar("_Result")
 
 
 class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
-    """A trainable component whose results are read by custom attributes.
-
-    vocab (Vocab): the shared vocabulary.
-    model (Model): its model.
-    name (str): name in the pipeline.
-    scorer (Optional[Callable]): scores examples; None for no scores.
-    **cfg (Any): settings that the scorer gets, too.
-    """
+    """A trainable component whose results are read by custom attributes. **cfg (Any): settings that
+    the scorer gets, too."""
 
     cfg: Dict[str, Any]
 
@@ -94,15 +86,16 @@ class TaskPipe(ExtensionOwner, SavedPipe, TrainablePipe):
 
     @staticmethod
     def take_sample(get_examples: Callable[[], Iterable[Example]]) -> List[Example]:
-        """A few examples for shape inference."""
-        return list(islice(get_examples(), _N_SAMPLE))
+        """As many examples as spaCy's own components take for shape inference."""
+        return list(islice(get_examples(), 10))
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        writers = {
-            _CFG: lambda: srsly.json_dumps(self.cfg).encode("utf-8"),
-            _MODEL: self.model.to_bytes,
-        }
-        return {name: write() for name, write in writers.items() if name not in exclude}
+        files = {}
+        if _CFG not in exclude:
+            files[_CFG] = srsly.json_dumps(self.cfg).encode("utf-8")
+        if _MODEL not in exclude:
+            files[_MODEL] = self.model.to_bytes()
+        return files
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
         try:
@@ -145,14 +138,13 @@ class LabelledPipe(TaskPipe):
 
     def add_label(self, label: str) -> int:
         """Add a label, before the model is initialized. RETURNS (int): 1, or 0 if the component has
-        it already. RAISES (ValueError): EL193 if it is not a name, EL198 if the model's labels
-        are fixed."""
+        it already."""
         if not isinstance(label, str) or not label:
             problem = "it is not a string of at least one character"
             raise ValueError(Errors.EL193.format(label=label, name=self.name, problem=problem))
         if label in self.labels:
             return 0
-        n_outputs = self._get_n_outputs()
+        n_outputs = self.model.maybe_get_dim("nO")
         if n_outputs is not None and n_outputs < self.count_outputs(len(self.labels) + 1):
             raise self.unknown_label(label)
         self.cfg["labels"].append(label)
@@ -198,7 +190,7 @@ class LabelledPipe(TaskPipe):
         if len(self.labels) < self.min_labels:
             problem = f"labels: {shown}; expected at least {self.min_labels}"
             raise ValueError(Errors.EL194.format(name=self.name, problem=problem, needed=self.hint))
-        n_outputs, expected = self._get_n_outputs(), self.count_outputs(len(self.labels))
+        n_outputs, expected = self.model.maybe_get_dim("nO"), self.count_outputs(len(self.labels))
         if n_outputs not in (None, expected):
             problem = f"its model has nO = {n_outputs}, but these labels need {expected}"
             raise ValueError(Errors.EL198.format(problem=problem, name=self.name, labels=shown))
@@ -213,9 +205,6 @@ class LabelledPipe(TaskPipe):
     def count_outputs(self, n_labels: int) -> int:
         """Width of the model's output for a number of labels."""
         return n_labels
-
-    def _get_n_outputs(self) -> Optional[int]:
-        return self.model.get_dim("nO") if self.model.has_dim("nO") else None
 
 
 def _check_params(model: Model, message: Dict[str, Any]) -> None:

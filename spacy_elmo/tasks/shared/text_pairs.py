@@ -18,7 +18,7 @@ _NO_WORD = 0
 
 
 class TextPair(NamedTuple):
-    """first, second (Span): the two texts; either may be empty."""
+    """Two texts; either may be empty."""
 
     first: Span
     second: Span
@@ -27,16 +27,10 @@ class TextPair(NamedTuple):
 def make_pair(
     nlp: Language, first: str, second: str, names: Sequence[str], *, keep_space: bool = False
 ) -> Doc:
-    """Put two texts into one Doc, tokenized separately. The second one starts a sentence, so
-    that spacy-elmo.sentence_spans.v1 has the biLM read each alone.
-
-    nlp (Language): its tokenizer is used; no component runs.
-    first, second (str): the texts; whitespace around them is removed.
-    names (Sequence[str]): of the two span groups, such as ("premise", "hypothesis").
-    keep_space (bool): keep the whitespace around the second text, so that its span has the
-        characters of the original.
-    RETURNS (Doc): first and second text, with a space between; tokens have the tokenizer's norms.
-    """
+    """Put two texts into one Doc, tokenized separately and without whitespace around them. The
+    second one starts a sentence, so that spacy-elmo.sentence_spans.v1 has the biLM read each alone.
+    names (Sequence[str]): of the two span groups. keep_space (bool): keep the whitespace around the
+    second text, so that its span has the characters of the original."""
     second = second if keep_space else second.strip()
     parts = [nlp.make_doc(text) for text in (first.strip(), second)]
     tokens = [token for part in parts for token in part]
@@ -58,13 +52,8 @@ def make_pair(
 
 
 def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
-    """Find the two texts of a doc.
-
-    doc (Doc): any doc.
-    names (Sequence[str]): of the two span groups.
-    RETURNS (Optional[TextPair]): None if it has neither group, or words in neither.
-    RAISES (ValueError): EL195 if it has only one of them, or one of several spans.
-    """
+    """Find the two texts of a doc: None if it has neither span group, or words in neither. RAISES
+    (ValueError): EL195 if it has only one of them, or one of several spans."""
     groups = {name: list(doc.spans[name]) for name in names if name in doc.spans}
     if not any(groups.values()) and (len(doc) or len(groups) < 2):
         return None
@@ -81,23 +70,22 @@ def get_pair(doc: Doc, names: Sequence[str]) -> Optional[TextPair]:
 def find_matches(parts: Sequence[Tuple[Doc, Place, Place]]) -> List[bool]:
     """Find the words that the two texts of each doc have in common, ignoring case (Weissenborn et
     al. 2017, section 3.1): a flag for each token of all first texts, then of all second ones."""
-    first: List[bool] = []
-    second: List[bool] = []
+    matches: Tuple[List[bool], List[bool]] = ([], [])
     for doc, *places in parts:
         A, B = (
             [_NO_WORD if t.is_punct or t.is_space else t.lower for t in doc[start:end]]
             for start, end in places
         )
-        for words, others, matches in ((A, set(B), first), (B, set(A), second)):
-            matches.extend(word != _NO_WORD and word in others for word in words)
-    return first + second
+        shared = {*A} & {*B} - {_NO_WORD}
+        matches[0].extend(word in shared for word in A)
+        matches[1].extend(word in shared for word in B)
+    return matches[0] + matches[1]
 
 
 def add_matches(
     embedding: nn.Embedding, matches: Sequence[bool], X: Tensor
 ) -> Tuple[Tensor, Tensor]:
-    """Prepend `find_matches` to X, shape (n_tokens, nI), by an embedding of shape (2, MATCH_WIDTH).
-    X stays last, because its last numbers may skip an encoder. Returns also the part that was
-    added."""
+    """Prepend `find_matches` to X, shape (n_tokens, nI), whose last numbers may skip an encoder.
+    Returns also the part that was added."""
     M = embedding(torch.tensor(matches, dtype=torch.long, device=X.device))
     return torch.cat([M, X], dim=1), M

@@ -46,14 +46,9 @@ class Dropout:
 
 
 def drop(X: Tensor, rate: float) -> Tensor:
-    """Apply dropout as in training. On a CPU several times as fast as torch's function, which
-    draws random bits for each number; this one draws 64 for each four.
-
-    X (Tensor): any shape.
-    rate (float): probability in [0, 1) that a number becomes 0, rounded to a 65,536th; the others
-        are scaled to keep the mean.
-    RETURNS (Tensor): of the shape of X; X itself for a rate of 0.
-    """
+    """Apply dropout with a probability in [0, 1), rounded to a 65,536th; X itself for 0. On a CPU
+    several times as fast as torch's function, which draws random bits for each number; this one
+    draws 64 for each four."""
     if not rate:
         return X
     if X.device.type != "cpu":
@@ -94,8 +89,7 @@ def torch_layer(
     attrs: Optional[Dict[str, Any]] = None,
 ) -> Model:
     """Make a layer of a torch module, whose input has any width. forward (Callable): Thinc's, which
-    calls `run_rows`. nO (Optional[int]): width of the output. attrs (Optional[Dict[str, Any]]):
-    of the layer; dataclasses are not saved."""
+    calls `run_rows`. attrs (Optional[Dict[str, Any]]): of the layer; dataclasses are not saved."""
     shim = TorchShim(SizedModule(build), serialize_model=_serialize, deserialize_model=_deserialize)
     dims: Dict[str, Optional[int]] = {"nI": None, "nO": nO}
     return Model(name, forward, init=init_rows, shims=[shim], dims=dims, attrs=attrs or {})
@@ -137,13 +131,9 @@ def set_width(model: Model, nI: int, skip_width: int = 0) -> None:
 def run_rows(
     model: Model, Xs: List[Floats2d], is_train: bool, *args: Any
 ) -> Tuple[FloatsXd, Callable[[FloatsXd], List[Floats2d]]]:
-    """Call the module as `module(X, lengths, *args, dropout)`, X of shape (n_tokens, nI).
-
-    model (Model): of `torch_layer`, with the attribute "dropout".
-    Xs (List[Floats2d]): sequences; any may be empty, not all.
-    is_train (bool): whether to drop and to keep gradients.
-    RETURNS (Tuple[FloatsXd, Callable]): its output, and backprop to Xs.
-    """
+    """Call the module of a layer as `module(X, lengths, *args, dropout)`, X of shape (n_tokens,
+    nI), for sequences of which any may be empty, not all. RETURNS: its output, and backprop to
+    Xs."""
     shim = cast(TorchShim, model.shims[0])
     lengths = [len(X) for X in Xs]
     X = xp2torch(model.ops.xp.concatenate(Xs), requires_grad=is_train, device=shim.device)
@@ -168,13 +158,9 @@ def run_slices(
     groups: Sequence[Tuple[Slices, Tuple[Any, ...]]],
     is_train: bool,
 ) -> Tuple[List[FloatsXd], Callable[[List[FloatsXd]], List[Floats2d]]]:
-    """Call `run_rows` for groups of slices of docs.
-
-    vectors (List[Floats2d]): of the docs.
-    groups (Sequence[Tuple[Slices, Tuple]]): number of the doc and tokens of each slice of a group;
-        and further arguments of the module.
-    RETURNS (Tuple[List[FloatsXd], Callable]): outputs of the groups, and backprop to the vectors.
-    """
+    """Call `run_rows` for groups of slices of docs: number of the doc and tokens of each slice; and
+    further arguments of the module. RETURNS: outputs of the groups, and backprop to the vectors of
+    the docs."""
     outputs, backprops = [], []
     for slices, args in groups:
         Xs = [vectors[i][start:end] for i, (start, end) in slices]
@@ -191,6 +177,26 @@ def run_slices(
         return d_vectors
 
     return outputs, backprop
+
+
+def run_pooled(
+    model: Model,
+    vectors: List[Floats2d],
+    batches: Sequence[List[int]],
+    groups: Sequence[Tuple[Slices, Tuple[Any, ...]]],
+    is_train: bool,
+) -> Tuple[Floats2d, Callable[[Floats2d], List[Floats2d]]]:
+    """As `run_slices`, for modules that make a row of each doc: batches are the numbers of the docs
+    of each group. RETURNS: shape (n_docs, nO), zeros for docs in no batch; and backprop."""
+    outputs, backprop_slices = run_slices(model, vectors, groups, is_train)
+    Y: Any = model.ops.alloc2f(len(vectors), model.get_dim("nO"))
+    for batch, rows in zip(batches, outputs):
+        Y[batch] = rows
+
+    def backprop(dY: Any) -> List[Floats2d]:
+        return backprop_slices([dY[batch] for batch in batches])
+
+    return Y, backprop
 
 
 def _serialize(module: SizedModule) -> bytes:

@@ -1,6 +1,7 @@
 """The component "elmo_srl": semantic roles."""
 
-from typing import Callable, Iterable, List, Literal, Optional, Sequence, Tuple
+from functools import partial
+from typing import Callable, Iterable, List, Literal, Optional, Tuple
 
 import numpy as np
 from spacy.language import Language
@@ -15,7 +16,7 @@ from ...utils import require_known, require_valid, split_by_size
 from ..shared.annotations import Place
 from ..shared.labelled_pipe import DEFAULT_TOK2VEC, LabelledPipe
 from .frames import PREDICATES, VERB, Frame, is_annotated, read_frames, score_frames, write_frames
-from .network import Clause, SRLModel, SRLScores
+from .network import Choose, Clause, SRLModel, SRLScores
 from .tags import (
     GoldFrames,
     decode_roles,
@@ -60,11 +61,7 @@ def make_elmo_srl(
     threshold: float,
     scorer: Optional[Callable],
 ) -> "ElmoSRL":
-    """Make the component.
-
-    model (SRLModel): spacy-elmo.SRLTagger.v1.
-    predicates, threshold, scorer: see `ElmoSRL`.
-    """
+    """Make the component. See `ElmoSRL`."""
     return ElmoSRL(
         nlp.vocab, model, name, predicates=predicates, threshold=threshold, scorer=scorer
     )
@@ -126,19 +123,15 @@ class ElmoSRL(LabelledPipe):
         return [clauses for part in parts for clauses in self._predict(part)]
 
     def _predict(self, docs: List[Doc]) -> Prediction:
-        is_given = self.predicates == "given"
-        given = [_read_given(doc) for doc in docs] if is_given else None
         prediction: Prediction = [[] for _ in docs]
         if not any(len(doc) for doc in docs):
             return prediction
-
-        def choose(scores: List[Floats1d]) -> Sequence[Sequence[Place]]:
-            return self._choose(docs, scores) if given is None else given
-
+        is_given = self.predicates == "given"
+        given = [_read_given(doc) for doc in docs] if is_given else []
+        choose: Choose = (lambda _: given) if is_given else partial(self._choose, docs)
         scores = self.model.predict((docs, choose))
         tags = [self.model.ops.to_numpy(each) for each in scores.tags]
-        decoded = decode_roles(tags, scores.clauses, fixed=is_given)
-        for clause, chosen in zip(scores.clauses, decoded):
+        for clause, chosen in zip(scores.clauses, decode_roles(tags, scores.clauses, is_given)):
             prediction[clause.doc].append((clause, chosen))
         return prediction
 
@@ -170,21 +163,20 @@ class ElmoSRL(LabelledPipe):
         places = [[frame.predicate for frame in each.frames] for each in gold]
         docs = [eg.predicted for eg in examples]
         scores, backprop = self.model.begin_update((docs, lambda _: places))
-        loss, gradients = self._get_loss(examples, scores, gold)
+        loss, gradients = self.get_loss(examples, scores, gold)
         backprop(gradients)
         return loss
 
     def get_loss(
-        self, examples: Iterable[Example], scores: SRLScores
+        self,
+        examples: Iterable[Example],
+        scores: SRLScores,
+        gold: Optional[List[GoldFrames]] = None,
     ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
         """The cross-entropy of predicates and of tags, each a mean over its tokens, and its
         gradients. scores (SRLScores): of the model, the gold predicates given."""
         examples = list(examples)
-        return self._get_loss(examples, scores, [find_gold(eg, self.name) for eg in examples])
-
-    def _get_loss(
-        self, examples: List[Example], scores: SRLScores, gold: List[GoldFrames]
-    ) -> Tuple[float, Tuple[List[Floats1d], List[Floats2d]]]:
+        gold = [find_gold(eg, self.name) for eg in examples] if gold is None else gold
         known = [is_annotated(eg.reference) for eg in examples]
         ops = self.model.ops
         loss, d_predicates = get_predicate_loss(ops, scores.predicates, gold, known)

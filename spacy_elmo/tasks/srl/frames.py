@@ -24,16 +24,15 @@ Argument = Tuple[Tuple[int, int, str], ...]
 
 
 class Frame(NamedTuple):
-    """predicate (Span): labelled "V". arguments (List[Tuple[str, Span]]): label and span, in the
-    order of the text."""
+    """A predicate, labelled "V", and labels and spans of its arguments in the order of the text."""
 
     predicate: Span
     arguments: List[Tuple[str, Span]]
 
 
 def read_frames(doc: Doc) -> List[Frame]:
-    """doc (Doc): any doc. RETURNS (List[Frame]): its frames by their numbers. RAISES (ValueError):
-    EL200 for a group without a predicate, or with several."""
+    """Frames of a doc by their numbers. RAISES (ValueError): EL200 for a group without a predicate,
+    or with several."""
     frames = []
     for name in _find_groups(doc):
         spans = [span for span in doc.spans[name] if len(span)]
@@ -66,12 +65,8 @@ def _find_groups(doc: Doc) -> List[str]:
 
 
 def describe_frame(frame: Frame) -> Dict[str, Any]:
-    """Make the input of displaCy: `displacy.render(describe_frame(frame), style="span",
-    manual=True)`.
-
-    frame (Frame): of a doc, such as `doc._.elmo_srl[0]`.
-    RETURNS (Dict[str, Any]): text, tokens and spans.
-    """
+    """Make the input of displaCy: `displacy.render(describe_frame(doc._.elmo_srl[0]),
+    style="span", manual=True)`."""
     doc = frame.predicate.doc
     spans = [frame.predicate, *(span for _, span in frame.arguments)]
     start, end = min(span.start for span in spans), max(span.end for span in spans)
@@ -102,11 +97,9 @@ def score_frames(examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
 
     examples (Iterable[Example]): those whose reference has neither frames nor `srl_predicates` do
         not count.
-    **kwargs (Any): settings that spaCy gives to scorers; not used.
     RETURNS (Dict[str, Any]): precision, recall and F of arguments, `srl_p`, `srl_r`, `srl_f`,
         and `srl_per_type`; of predicates, `srl_predicate_p`, `srl_predicate_r` and
         `srl_predicate_f`: found if they begin at the right token. None if no example counts.
-    RAISES (ValueError): EL200 as `read_frames`.
     """
     total, predicates = PRFScore(), PRFScore()
     per_type: Dict[str, PRFScore] = {}
@@ -142,8 +135,7 @@ def _collect(doc: Doc) -> Dict[int, Optional[Set[Argument]]]:
 
 
 def join_arguments(frame: Frame, places: List[int]) -> List[Argument]:
-    """The arguments of a frame, parts of discontinuous ones joined. places (List[int]): see
-    `find_places`."""
+    """The arguments of a frame by `find_places`, parts of discontinuous ones joined."""
     arguments: List[Argument] = []
     # Label -> the number of the argument that is continued.
     last: Dict[str, int] = {VERB: -1}

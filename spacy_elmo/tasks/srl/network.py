@@ -28,9 +28,9 @@ _get_n_tokens = attrgetter("n_tokens")
 
 
 class Clause(NamedTuple):
-    """The part of a doc that is read for a predicate: its sentence, or a window. doc (int): which
-    one of the batch."""
+    """The part of a doc that is read for a predicate: its sentence, or a window."""
 
+    # Which one of the batch.
     doc: int
     start: int
     end: int
@@ -57,7 +57,7 @@ ClauseRows = Tuple[List[Floats2d], List[Clause]]
 
 @dataclass(frozen=True)
 class Limits:
-    """Tokens of a clause, and of the clauses that are predicted at a time."""
+    """See `build_srl_tagger_v1`. A dataclass: Thinc would save plain numbers."""
 
     max_tokens: int
     batch_tokens: int
@@ -165,7 +165,9 @@ def role_encoder_forward(
 ) -> Tuple[Floats2d, Callable[[Floats2d], List[Floats2d]]]:
     """Vectors of docs and clauses in them, at least one -> shape (n_clause_tokens, nO)."""
     Xs, clauses = X
-    rows, marks = find_rows(clauses, [len(rows) for rows in Xs])
+    offsets = np.cumsum([0, *map(len, Xs)])
+    rows = np.concatenate([offsets[c.doc] + np.arange(c.start, c.end) for c in clauses])
+    marks = np.concatenate([np.arange(c.start, c.end) == c.predicate[0] for c in clauses])
     sizes = [clause.n_tokens for clause in clauses]
     Y, backprop = run_rows(model, Xs, is_train, rows, marks, sizes)
     return cast(Floats2d, Y), backprop
@@ -188,20 +190,10 @@ def make_clauses(
     return clauses
 
 
-def find_rows(clauses: Sequence[Clause], lengths: Sequence[int]) -> Tuple[NDArray, NDArray]:
-    """Find the rows of clauses in the concatenated rows of docs of some lengths, and whether a
-    predicate begins there, shape (n_clause_tokens,) each."""
-    offsets = np.cumsum([0, *lengths])
-    rows = [offsets[c.doc] + np.arange(c.start, c.end) for c in clauses]
-    marks = [np.arange(c.start, c.end) == c.predicate[0] for c in clauses]
-    return np.concatenate(rows), np.concatenate(marks)
-
-
 class RoleEncoder(nn.Module):
-    """The deep LSTM of He et al. (2017, "Deep Semantic Role Labeling: What Works and What's Next"):
-    layers read in alternating directions, each with a highway connection around it and one
-    dropout mask for all tokens of a clause. Their highway gates are inside of the recurrence,
-    these are around the layer, so that torch's own LSTM can be used."""
+    """The deep LSTM of He et al. (2017): layers read in alternating directions, each with a highway
+    connection around it and one dropout mask for all tokens of a clause. Their highway gates are
+    inside of the recurrence, these are around the layer, so that torch's own LSTM can be used."""
 
     def __init__(self, nI: int, skip_width: int = 0, *, width: int, depth: int) -> None:
         super().__init__()
@@ -220,9 +212,9 @@ class RoleEncoder(nn.Module):
         sizes: List[int],
         dropout: float = 0.0,
     ) -> Tensor:
-        """X (Tensor): shape (n_rows, nI). rows, marks (NDArray): see `find_rows`. sizes
-        (List[int]): tokens of the clauses. RETURNS (Tensor): shape (n_tokens, width +
-        skip_width), clause after clause."""
+        """X (Tensor): shape (n_rows, nI). rows (NDArray): of the tokens of clauses in X; marks
+        (NDArray): whether a predicate begins there. sizes (List[int]): tokens of the
+        clauses. RETURNS (Tensor): (n_tokens, width + skip_width), clause after clause."""
         X, skipped = X.split([X.shape[1] - self.skip_width, self.skip_width], dim=1)
         read = torch.from_numpy(rows).to(X.device)
         orders = order_sequences(sizes, X.device)

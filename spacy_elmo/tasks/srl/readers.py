@@ -20,11 +20,9 @@ _CELL = re.compile(r"((?:\([^()*\s]+)*)\*((?:[^()*\s]*\))*)")
 
 
 class RoleSentence(NamedTuple):
-    """A sentence: the document that it is from, its words, and for each predicate, itself and its
-    arguments."""
-
     document: str
     words: List[str]
+    # For each predicate, itself and its arguments.
     frames: List[List[LabelledSpan]]
 
 
@@ -37,7 +35,6 @@ def read_propbank_spans(nlp: Language, path: Path, *, joined: bool = False) -> I
     joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
         across sentences.
     YIELDS (Doc): with frames and sentence starts.
-    RAISES (ValueError): EL197 for a line of another format.
     """
     return _make_docs(nlp, _read_sentences(path, _parse_propbank, "\t"), joined)
 
@@ -50,7 +47,6 @@ def read_conll2005(nlp: Language, path: Path) -> Iterator[Doc]:
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
     YIELDS (Doc): a sentence, with frames.
-    RAISES (ValueError): EL197 for a line of another format.
     """
     return _make_docs(nlp, _read_sentences(path, _parse_conll2005, None), False)
 
@@ -63,7 +59,6 @@ def read_conll2012(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
     path (Path): plain or compressed.
     joined (bool): a Doc for each part of a document, not for each sentence.
     YIELDS (Doc): with frames and sentence starts.
-    RAISES (ValueError): EL197 for a line of another format.
     """
     return _make_docs(nlp, _read_sentences(path, _parse_conll2012, None), joined)
 

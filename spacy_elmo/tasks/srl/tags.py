@@ -5,6 +5,7 @@ role, and so on.
 """
 
 import warnings
+from itertools import groupby
 from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
@@ -26,8 +27,7 @@ _NEVER = -np.inf
 
 
 class GoldFrame(NamedTuple):
-    """A frame in the doc to be predicted: arguments without overlaps, and the tokens of those that
-    begin or end inside of one."""
+    """A frame in the doc to be predicted. unknown: places that arguments are inside of."""
 
     predicate: Place
     arguments: List[Span]
@@ -35,8 +35,8 @@ class GoldFrame(NamedTuple):
 
 
 class GoldFrames(NamedTuple):
-    """Frames in order, first tokens of all predicates, with and without a frame, and tokens of
-    predicates that begin or end inside of one."""
+    """Frames in order, first tokens of all predicates, with and without a frame, and tokens that
+    predicates are inside of."""
 
     frames: List[GoldFrame]
     predicates: List[int]
@@ -45,8 +45,7 @@ class GoldFrames(NamedTuple):
 
 def find_gold(example: Example, name: str = "elmo_srl") -> GoldFrames:
     """Find the gold frames of an example, in the tokens of the doc to be predicted. Spans that
-    begin or end inside of these are not learned (WL039); of arguments that overlap, the longest is
-    kept (WL034). name (str): of the component."""
+    begin or end inside of these are not learned; of arguments that overlap, the longest is."""
     frames = read_frames(example.reference)
     group = example.reference.spans.get(PREDICATES, [])
     named = [*(frame.predicate for frame in frames), *filter(len, group)]
@@ -88,31 +87,29 @@ def _align(example: Example, span: Span) -> Union[Span, Place]:
 
 def make_tags(clause: Clause, gold: GoldFrame, labels: Dict[str, int]) -> NDArray:
     """Make the gold tags of a clause: UNKNOWN for tokens of arguments whose role is not in
-    `labels`, or which reach outside of the clause (WL034)."""
+    `labels`, or which reach outside of the clause."""
     tags = np.zeros(clause.n_tokens, dtype="int64")
+
+    def set_tags(start: int, end: int, first: int, others: int) -> None:
+        start, end = max(start - clause.start, 0), max(end - clause.start, 0)
+        tags[start:end] = others
+        tags[start : min(start + 1, end)] = first
+
     for start, end in gold.unknown:
-        tags[max(start - clause.start, 0) : max(end - clause.start, 0)] = UNKNOWN
-    _set(tags, clause, clause.predicate, 1)
+        set_tags(start, end, UNKNOWN, UNKNOWN)
+    set_tags(*clause.predicate, 1, 2)
     for span in gold.arguments:
-        place = max(span.start, clause.start), min(span.end, clause.end)
-        is_known = place == (span.start, span.end) and span.label_ in labels
-        if not is_known:
-            problem = (
-                f"have the role '{span.label_}', which the component was not initialized with"
-                if span.label_ not in labels
-                else "are outside of their predicate's sentence, or of the `max_tokens` of "
-                "spacy-elmo.SRLTagger.v1"
-            )
+        problem = ""
+        if span.label_ not in labels:
+            problem = f"have the role '{span.label_}', which the component was not initialized with"
+        elif span.start < clause.start or clause.end < span.end:
+            reason = "are outside of their predicate's sentence, or of the `max_tokens` of"
+            problem = f"{reason} spacy-elmo.SRLTagger.v1"
+        if problem:
             warnings.warn(Warnings.WL034.format(problem=problem), stacklevel=2)
-        if place[0] < place[1]:
-            _set(tags, clause, place, 3 + 2 * labels[span.label_] if is_known else UNKNOWN)
+        first = UNKNOWN if problem else 3 + 2 * labels[span.label_]
+        set_tags(span.start, span.end, first, UNKNOWN if problem else first + 1)
     return tags
-
-
-def _set(tags: NDArray, clause: Clause, place: Place, first: int) -> None:
-    start, end = place[0] - clause.start, place[1] - clause.start
-    tags[start:end] = first if first == UNKNOWN else first + 1
-    tags[start] = first
 
 
 def read_roles(tags: Sequence[int], clause: Clause, labels: Sequence[str]) -> List[LabelledSpan]:
@@ -168,18 +165,16 @@ def get_tag_loss(
 
 
 def decode_roles(
-    scores: Sequence[Floats2d], clauses: Sequence[Clause], *, fixed: bool
+    scores: Sequence[Floats2d], clauses: Sequence[Clause], fixed: bool
 ) -> List[List[int]]:
     """Find the best BIO tags of clauses by Viterbi's algorithm. The model has no scores of
-    transitions (He et al. 2017): a step compares an I with two tags, and all others with the
-    best of any, so that its time is linear in the number of tags. fixed (bool): whether all
-    tokens of the predicates are known, not only the first."""
+    transitions (He et al. 2017), so that a step is linear in the number of tags. fixed (bool):
+    whether all tokens of the predicates are known, not only the first."""
     decoded: List[List[int]] = [[] for _ in clauses]
     # Clauses of one length need no padding.
-    groups: dict = {}
-    for i, clause in enumerate(clauses):
-        groups.setdefault(clause.n_tokens, []).append(i)
-    for group in groups.values():
+    by_length = sorted(range(len(clauses)), key=lambda i: clauses[i].n_tokens)
+    for _, same in groupby(by_length, key=lambda i: clauses[i].n_tokens):
+        group = list(same)
         stacked = np.stack([_constrain(scores[i], clauses[i], fixed) for i in group])
         for i, tags in zip(group, _decode(stacked)):
             decoded[i] = tags.tolist()
