@@ -26,12 +26,7 @@ ASSIGNS = [
 
 
 def add_extension(kind: Type[Item], name: str, **settings: Any) -> None:
-    """Register a custom attribute. Warn with WL060 if another package has one of this name.
-
-    kind (Type[Union[Doc, Span, Token]]): what has it.
-    name (str): of the attribute.
-    **settings (Any): of `set_extension`.
-    """
+    """Register a custom attribute. Warn with WL060 if another package has one of this name."""
     if not kind.has_extension(name):
         kind.set_extension(name, **settings)
         return
@@ -53,19 +48,14 @@ def register_extensions() -> None:
 
 
 def make_key(doc: Doc) -> NDArray:
-    """doc (Doc): any doc. RETURNS (NDArray): hash of each token's text and its start in the doc's
-    text, shape (n_tokens, 2), uint64, the same in every process."""
+    """Hash of each token's text and its start in the doc's text, shape (n_tokens, 2), uint64, the
+    same in every process."""
     return doc.to_array([ORTH, IDX]).reshape(len(doc), 2)
 
 
 def require_key(item: Item, key: NDArray, name: str) -> None:
-    """Check that tokens are those that rows were computed for; a token takes constant time.
-
-    item (Item): a doc, or the part of it that is read.
-    key (NDArray): from `make_key`.
-    name (str): the component that computed the rows.
-    RAISES (ValueError): EL050 if the doc's tokens were merged or split since.
-    """
+    """Check that tokens are those that the component `name` computed rows for, else EL050. A token
+    takes constant time."""
     doc = item if isinstance(item, Doc) else item.doc
     if len(key) == len(doc):
         if isinstance(item, Token):
@@ -83,13 +73,8 @@ def require_key(item: Item, key: NDArray, name: str) -> None:
 
 
 def set_vectors(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) -> None:
-    """Keep a component's vectors with a doc, as the last that ran.
-
-    doc (Doc): the doc.
-    name (str): the component.
-    mix (Floats2d): shape (n_tokens, width).
-    layers (Optional[Floats3d]): shape (n_tokens, n_layers, layer_width).
-    """
+    """Keep the vectors of the component that ran last with a doc: `mix` of shape (n_tokens, width),
+    `layers` of shape (n_tokens, n_layers, layer_width)."""
     # On a GPU, spaCy's retokenizer moves the rows of `doc.tensor` in place.
     kept = mix if isinstance(mix, np.ndarray) else mix.copy()
     entry: Dict[str, Any] = {"mix": kept, "key": make_key(doc)}
@@ -100,15 +85,13 @@ def set_vectors(doc: Doc, name: str, mix: Floats2d, layers: Optional[Floats3d]) 
 
 
 def get_entries(doc: Doc) -> Dict[str, Dict[str, Any]]:
-    """doc (Doc): any doc. RETURNS (Dict[str, Dict[str, Any]]): component -> what it left, the
-    one that ran last at the end; empty if none did."""
+    """What each component left with a doc, the one that ran last at the end."""
     return cast(Dict, doc.user_data).get(_ELMO) or {}
 
 
 def get_layers(doc: Doc, name: str) -> Optional[Floats3d]:
-    """doc (Doc): any doc. name (str): a component. RETURNS (Optional[Floats3d]): the layers that it
-    left, shape (n_tokens, n_layers, layer_width); None if it left none. RAISES (ValueError): EL050
-    if the tokens were merged or split since."""
+    """Layers that a component left, shape (n_tokens, n_layers, layer_width), or None. EL050 if the
+    tokens were merged or split since."""
     entry = get_entries(doc).get(name)
     if entry is None or "layers" not in entry:
         return None
@@ -117,8 +100,7 @@ def get_layers(doc: Doc, name: str) -> Optional[Floats3d]:
 
 
 def missing_layers(doc: Doc, name: str) -> ValueError:
-    """doc (Doc): without layers of a component. name (str): the component. RETURNS (ValueError):
-    EL052 if it has run and kept no layers, EL051 if it has not run."""
+    """EL052 if the component has run and kept no layers, EL051 if it has not run."""
     entries = get_entries(doc)
     if name in entries:
         return ValueError(Errors.EL052.format(name=name))
@@ -127,13 +109,8 @@ def missing_layers(doc: Doc, name: str) -> ValueError:
 
 
 def get_vectors(item: Item) -> Floats2d:
-    """Find the vectors of the elmo component that ran last.
-
-    item (Item): a doc, or a part of it.
-    RETURNS (Floats2d): of its tokens, shape (n_tokens, width).
-    RAISES (ValueError): EL050 if its tokens were merged or split since, EL051 if the doc has no
-        vectors, such as the result of `Span.as_doc`.
-    """
+    """Vectors that the last elmo component gave to the tokens, shape (n_tokens, width). EL050 if
+    they were merged or split since, EL051 without vectors, as in the result of `Span.as_doc`."""
     doc = item if isinstance(item, Doc) else item.doc
     name, entry = _get_last(doc)
     require_key(item, entry["key"], name)
@@ -179,11 +156,8 @@ def _average(vectors: Any) -> Floats1d:
 
 
 def set_hooks(doc: Doc) -> None:
-    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors,
-    also where the pipeline has static vectors.
-
-    doc (Doc): the doc. spaCy drops hooks in `to_bytes` and with `n_process`.
-    """
+    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors, also in a
+    pipeline with static vectors. spaCy drops hooks in `to_bytes` and with `n_process`."""
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = _hook_vector
         hooks["has_vector"] = _hook_has_vector
@@ -196,7 +170,28 @@ def _hook_vector(item: Item) -> Floats1d:
         # `Span.as_doc` copies the hooks and its part of the tensor.
         rows = doc.tensor[item.i : item.i + 1] if isinstance(item, Token) else doc.tensor
         return _average(rows[item.start : item.end] if isinstance(item, Span) else rows)
+    if isinstance(item, Span) and _is_merged_now(item):
+        raise ValueError(
+            f"Tokens ('{item.text[:50]}') are merged after 'elmo' ran. With `vector_hooks`, spaCy "
+            "would write a contextual vector into the table of static vectors. Put what merges "
+            "them before 'elmo', or set `vector_hooks = false` and read `span._.elmo`."
+        )
     return _average(get_vectors(item))
+
+
+def _is_merged_now(span: Span) -> bool:
+    """Whether spaCy's retokenizer asks for a vector, to write it into the table of static vectors.
+    By then, it has replaced `doc.tensor` by a copy without the rows of merged tokens."""
+    doc, tensor = span.doc, span.doc.tensor
+    _, entry = _get_last(doc)
+    if not doc.vocab.vectors_length or tensor is entry["mix"] or tensor is None or not len(tensor):
+        return False
+    if len(tensor) == len(doc):
+        # No rows go where only single tokens are "merged". On a GPU, the mix always is a copy.
+        is_copy = isinstance(tensor, np.ndarray) and np.array_equal(tensor[-1], entry["mix"][-1])
+        if not is_copy or len(span) != 1:
+            return False
+    return not doc.vocab.get_vector(span.text).any()
 
 
 def _hook_has_vector(item: Item) -> bool:

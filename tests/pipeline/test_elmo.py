@@ -69,6 +69,21 @@ def test_vector_hooks_serve_pipelines_with_static_vectors():
         doc.to_bytes()
 
 
+@pytest.mark.parametrize("width", [3, 8])
+@pytest.mark.parametrize("start, end", [(0, 2), (1, 2)], ids=["two tokens", "one token"])
+def test_merged_tokens_put_no_contextual_vector_into_the_static_table(width, start, end):
+    nlp = make_nlp(vector_hooks=True)
+    nlp.vocab.set_vector("green", np.ones(width, dtype="float32"))
+    table = nlp.vocab.vectors.data.copy()
+    doc = nlp("green eggs .")
+    error = pytest.raises(ValueError, match="before 'elmo', or set `vector_hooks = false`")
+    with error, doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[start:end])
+
+    np.testing.assert_array_equal(nlp.vocab.vectors.data, table)
+    assert not nlp.vocab.has_vector("eggs") and not nlp.vocab.has_vector("green eggs")
+
+
 def test_tokens_that_were_merged_or_split_are_an_error_until_elmo_runs_again():
     """One merge, one split: as many tokens as before, and the last one is where it was."""
     nlp = make_nlp(store_layers=True, vector_hooks=True)

@@ -9,6 +9,7 @@ import pytest
 import spacy
 import torch
 from spacy.kb import InMemoryLookupKB
+from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import SGD, Adam
@@ -420,6 +421,13 @@ def test_copies_made_in_training_have_gradients_of_their_own(make_copy, kind):
     for _ in range(2):
         other.update(examples, sgd=optimizer)
 
+    # Each pipeline has one elmo, to which its listeners are linked.
+    for pipeline in (nlp, other):
+        elmo = pipeline.get_pipe("elmo")
+        nodes = pipeline.get_pipe("tagger").model.walk()
+        (listener,) = [node for node in nodes if isinstance(node, Tok2VecListener)]
+        assert elmo.listeners == [listener]
+        assert kind == "shared mix" or listener.component is elmo
     assert bilm_bytes(other) != before
     weights = get_embedder(nlp.get_pipe("elmo").model).bilm.parameters()
     assert bilm_bytes(nlp) == before
