@@ -29,12 +29,8 @@ LAYERS_NAME = "elmo_layers"
 
 @dataclass(frozen=True)
 class LayersSettings:
-    """How docs are read. A dataclass, so that Thinc does not store it with the weights:
-    the config is its only source.
-
-    get_spans (SpanGetter): cuts docs into sequences.
-    frozen (bool): whether training leaves the biLM unchanged.
-    """
+    """How docs are cut into sequences, and whether training leaves the biLM unchanged. A dataclass,
+    so that Thinc does not store it with the weights: the config is its only source."""
 
     get_spans: SpanGetter
     frozen: bool
@@ -82,10 +78,7 @@ class EmbedderShim(TorchShim):
 def elmo_layers_forward(
     model: LayersModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Backprop]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): see `elmo_layers`; the backprop goes to
-        the weights and returns [].
-    """
+    """See `elmo_layers`. The backprop goes to the weights and returns []."""
     settings: LayersSettings = model.attrs["settings"]
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
@@ -104,8 +97,6 @@ def elmo_layers_forward(
 def _train(
     model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
 ) -> Tuple[Floats2d, Backprop]:
-    """RETURNS (Tuple[Floats2d, Callable]): shape (n_tokens, n_layers * width), and the
-    backprop to the weights."""
     Y = model.ops.alloc2f(n_tokens, model.get_dim("nO"))
     backprops: List[Tuple[Any, Callable]] = []
     for members, batch in get_embedder(model).batches(sequences):
@@ -128,7 +119,7 @@ def _train(
 def _compute(
     model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
 ) -> Floats2d:
-    """RETURNS (Floats2d): shape (n_tokens, n_layers * width), without gradients."""
+    """Layers without gradients, shape (n_tokens, n_layers * width)."""
     layers = get_embedder(model).compute(sequences, rows, n_tokens)
     return model.ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
 
@@ -163,19 +154,14 @@ def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> Layers
 
 
 def get_embedder(model: Model) -> Embedder:
-    """Find the embedder in a model. The only place that knows where it is kept.
-
-    model (Model): an `elmo_layers`, or a chain that begins with one.
-    RETURNS (Embedder): its embedder.
-    """
+    """Find the embedder in an `elmo_layers`, or in a chain that begins with one."""
     while not model.shims:
         model = model.layers[0]
     return cast(Embedder, cast(Any, model.shims[0])._model)
 
 
 def is_frozen(model: Model) -> bool:
-    """model (Model): an `elmo_layers`, or a chain that begins with one. RETURNS (bool):
-    Whether training leaves its biLM unchanged."""
+    """Whether training leaves the biLM of such a model unchanged."""
     while "settings" not in model.attrs:
         model = model.layers[0]
     return cast(LayersSettings, model.attrs["settings"]).frozen
@@ -184,7 +170,7 @@ def is_frozen(model: Model) -> bool:
 def convert_inputs(
     model: Model, batch: WordBatch, is_train: bool
 ) -> Tuple[ArgsKwargs, Callable[[ArgsKwargs], List]]:
-    """batch (WordBatch): strings and indices, which have no gradient."""
+    """Pass a batch of strings and indices, which have no gradient."""
     return ArgsKwargs(args=(batch,), kwargs={}), _no_gradient
 
 
@@ -195,9 +181,6 @@ def _no_gradient(dY: Any) -> List:
 def convert_outputs(
     model: Model, inputs_outputs: Tuple[WordBatch, torch.Tensor], is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], ArgsKwargs]]:
-    """RETURNS (Tuple[Floats2d, Callable]): rows of shape (n_tokens, n_layers * width),
-    and the backprop.
-    """
     Y_torch = inputs_outputs[1].flatten(1)  # (n_tokens, n_layers * width)
 
     def get_dY_torch(dY: Floats2d) -> ArgsKwargs:
@@ -208,22 +191,15 @@ def convert_outputs(
 
 
 def serialize_embedder(embedder: Embedder) -> bytes:
-    """embedder (Embedder): loaded first if need be.
-    RETURNS (bytes): the biLM's weights as safetensors, the type they have.
-    """
+    """The biLM's weights as safetensors, in the type that they have; loaded first if need be."""
     embedder.ensure_ready()
     state = embedder.bilm.state_dict()
     return safetensors.torch.save({name: t.cpu().contiguous() for name, t in state.items()})
 
 
 def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) -> Embedder:
-    """embedder (Embedder): filled in place, where it is.
-    data (bytes): what `serialize_embedder` returned.
-    device (torch.device): not used: Thinc's current device, which threads do not share.
-    RETURNS (Embedder): the same embedder.
-    RAISES (ValueError): EL103 if the data cannot be read; EL020 and EL021 if they are of
-        another shape than the config, EL106 for invalid numbers.
-    """
+    """Fill an embedder in place, on its own device: `device` is Thinc's current one, which threads
+    do not share. Weights of another shape than the config's are refused (EL020, EL021)."""
     state = parse_tensors(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
     embedder.set_ready()
@@ -231,15 +207,9 @@ def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) 
 
 
 def load_model(model: Model, data: bytes, source: str) -> None:
-    """Fill the model of a component "elmo" in place. Names are compared; dimensions and attributes
-    in the message are not read, since the config is their only source.
-
-    model (Model): a chain of `elmo_layers` and `scalar_mix`; untouched if anything is wrong.
-    data (bytes): from `model.to_bytes()`.
-    source (str): where it comes from, for errors.
-    RAISES (ValueError): EL116 if the message cannot be read or has another structure, EL020,
-        EL021 and EL103 if the weights do not fit.
-    """
+    """Fill the model of a component "elmo" from `model.to_bytes()`, in place; it stays unchanged if
+    anything is wrong. Names are compared; dimensions and attributes in the message are not read,
+    since the config is their only source."""
     message, nodes, mix = unpack(data, source), list(model.walk()), model.layers[1]
     try:
         found = [node["name"] for node in message["nodes"]]

@@ -30,8 +30,8 @@ _SEEN = "seen"
 
 
 def get_skip_width(tok2vec: Tok2VecModel) -> int:
-    """tok2vec (Tok2VecModel): any, initialized. RETURNS (int): how many of its last numbers skip
-    the encoder of the task: those of `output` without `encode`."""
+    """How many of the last numbers of a `tok2vec` skip the encoder of the task: those of `output`
+    without `encode`."""
     skip = tok2vec.maybe_get_ref(SKIP) if isinstance(tok2vec, Model) else None
     return 0 if skip is None else skip.get_dim("nO")
 
@@ -82,11 +82,7 @@ def _init_inner(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
 
 
 def in_parts(model: Tok2VecModel) -> Tok2VecModel:
-    """Have a model predict some docs at a time. Training is unchanged.
-
-    model (Tok2VecModel): for docs that do not depend on each other; changed in place.
-    RETURNS (Tok2VecModel): the same model.
-    """
+    """Have a model, changed in place, predict some docs at a time. Training is unchanged."""
     model._func = partial(in_parts_forward, read=model._func)
     return model
 
@@ -94,21 +90,17 @@ def in_parts(model: Tok2VecModel) -> Tok2VecModel:
 def in_parts_forward(
     model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: Forward
 ) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too. read (Callable): the model's own forward.
-    RETURNS (Tuple[List[Floats2d], Callable]): what it returns for all docs, without a backprop
-        if they were read in parts."""
-    if is_train or not exceeds_part(model, docs) or _has_bilm(model):
+    """Call `read`, the model's own forward, with all docs in training, else with some at a time."""
+    if is_train or not exceeds_part(model, docs):
+        return read(model, docs, is_train)
+    if any(node.name == LAYERS_NAME for node in model.walk()):
+        # A biLM, as after `nlp.replace_listeners`, reads many sequences side by side.
         return read(model, docs, is_train)
     # Several of spaCy's layers cannot read a part without tokens.
     parts = split_by_size([doc for doc in docs if len(doc)], len, PART_TOKENS)
     Ys = [Y for part in parts for Y in read(model, part, False)[0]]
     empty, rest = Ys[0][:0], iter(Ys)
     return [next(rest) if len(doc) else empty for doc in docs], _no_gradient
-
-
-def _has_bilm(model: Model) -> bool:
-    # After `nlp.replace_listeners`; it reads many sequences side by side.
-    return any(node.name == LAYERS_NAME for node in model.walk())
 
 
 def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
@@ -120,11 +112,8 @@ def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
 
 @dataclass(frozen=True)
 class DropSettings:
-    """A dataclass, so that Thinc does not store it with the weights: the config is its only
-    source.
-
-    share (float): probability that a token is dropped in training, in [0, 1).
-    """
+    """Probability in [0, 1) that a token is dropped in training. A dataclass, so that Thinc does
+    not store it with the weights: the config is its only source."""
 
     share: float
 
@@ -137,8 +126,7 @@ def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
 
     embed (Tok2VecModel): the word features.
     share (float): probability that a token is dropped in training, in [0, 1).
-    RETURNS (Tok2VecModel): docs -> arrays as wide as those of `embed`. The words of its
-        training are saved with its weights.
+    RETURNS (Tok2VecModel): as wide as `embed`. The words of its training are saved with it.
     """
     return Model(
         "word_dropout",
@@ -158,42 +146,29 @@ def _init_drop_words(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
 def drop_words_forward(
     model: Tok2VecModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
-        backprop to `embed`.
-    """
     settings: DropSettings = model.attrs["settings"]
     Xs, backprop_embed = model.layers[0](docs, is_train)
     words = [cast(NDArray, doc.to_array(ORTH)) for doc in docs]
+    seen: NDArray = model.attrs[_SEEN]
     if is_train:
         if words:
-            _remember(model, np.unique(np.concatenate(words)))
+            batch = np.unique(np.concatenate(words))
+            places, is_known = _find(seen, batch)
+            if not is_known.all():
+                model.attrs[_SEEN] = np.insert(seen, places[~is_known], batch[~is_known])
         random: Any = model.ops.xp.random
         masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
     else:
-        known = [_find(model.attrs[_SEEN], each)[1] for each in words]
-        masks = [model.ops.xp.asarray(each.reshape(-1, 1)) for each in known]
+        masks = [model.ops.xp.asarray(_find(seen, each)[1].reshape(-1, 1)) for each in words]
 
     def backprop(dYs: List[Floats2d]) -> Any:
-        return backprop_embed(_apply(dYs, masks))
+        return backprop_embed([dY * mask for dY, mask in zip(dYs, masks)])
 
-    return _apply(Xs, masks), backprop
-
-
-def _apply(Xs: List[Floats2d], masks: List[Any]) -> List[Floats2d]:
-    return [X * mask for X, mask in zip(Xs, masks)]
-
-
-def _remember(model: Tok2VecModel, batch: NDArray) -> None:
-    seen: NDArray = model.attrs[_SEEN]
-    places, known = _find(seen, batch)
-    if not known.all():
-        model.attrs[_SEEN] = np.insert(seen, places[~known], batch[~known])
+    return [X * mask for X, mask in zip(Xs, masks)], backprop
 
 
 def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
-    """RETURNS (Tuple[NDArray, NDArray]): where words belong in a sorted array; whether they are
-    there."""
+    """Where words belong in a sorted array, and whether they are there."""
     places = np.searchsorted(seen, words)
     known = places < len(seen)
     known[known] = seen[places[known]] == words[known]
@@ -204,8 +179,7 @@ def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
 
 
 def static_vectors(width: int) -> Tok2VecModel:
-    """Make a layer of spaCy's `StaticVectors` with a row for each token. See
-    `build_static_vectors_v1`."""
+    """spaCy's `StaticVectors` with a row for each token. See `build_static_vectors_v1`."""
     require_least("width", width, 1)
     return Model(
         "pipeline_vectors",
@@ -223,11 +197,6 @@ def _init_static_vectors(model: Tok2VecModel, X: Optional[List[Doc]] = None, Y: 
 def static_vectors_forward(
     model: Tok2VecModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), and the
-        backprop to the map from vectors to them.
-    RAISES (ValueError): EL186 if the pipeline has no static vectors.
-    """
     if not any(len(doc) for doc in docs):
         # spaCy's layer does not say how many docs there were.
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], _no_gradient

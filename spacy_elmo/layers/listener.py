@@ -31,13 +31,9 @@ _shape_samples: "WeakSet[Doc]" = WeakSet()
 
 @dataclass
 class ListenerSettings:
-    """State of a listener. A dataclass, so that Thinc does not store it with the weights, and in
-    `attrs`, so that copies of the model have it.
-
-    upstream (str): name of the component.
-    frozen (bool): whether the component's biLM is frozen, and needs no gradients of the layers.
-    has_warned (bool): whether the listener has warned of missing vectors.
-    """
+    """State of a listener to the component `upstream`, whose biLM needs no gradients if it is
+    `frozen`. A dataclass, so that Thinc does not store it with the weights, and in `attrs`, so that
+    copies of the model have it."""
 
     upstream: str
     frozen: bool = True
@@ -54,11 +50,8 @@ class ElmoListener(Tok2VecListener):
     name = "elmo-listener"
 
     def __init__(self, upstream_name: str, n_layers: int, width: int) -> None:
-        """upstream_name (str): name of the "elmo" component.
-        n_layers (int): layers that it sends, the word layer counted.
-        width (int): width of one layer.
-        RAISES (ValueError): EL002 for "*", which any tok2vec would claim.
-        """
+        """Listen to `n_layers` layers of `width` each. EL002 for upstream "*", which any tok2vec
+        would claim."""
         if upstream_name == "*":
             raise ValueError(Errors.EL002)
         super().__init__(upstream_name=upstream_name, width=n_layers * width)
@@ -70,18 +63,15 @@ class ElmoListener(Tok2VecListener):
 
     @classmethod
     def get_batch_id(cls, inputs: Any) -> int:
-        """RETURNS (int): A number for a batch, different for the same docs in another order."""
+        """A number for a batch, different for the same docs in another order."""
         return hash(tuple(tuple(token.orth for token in doc) for doc in inputs))
 
 
 def elmo_listener_forward(
     model: ElmoListener, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): for each doc shape
-        (n_tokens, n_layers * width), and the backprop to the component.
-    RAISES (ValueError): in training, EL003 if the component has not run on these docs.
-    """
+    """For each doc the layers, shape (n_tokens, n_layers * width), and the backprop to the
+    component. EL003 in training if that has not run on these docs."""
     if is_train and model._batch_id is not None:
         require_batch(model, docs)
         return cast(Any, (model._outputs, model._backprop))
@@ -91,9 +81,7 @@ def elmo_listener_forward(
 def checked_listener_forward(
     model: Tok2VecListener, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """Run spaCy's own listener after a look at the vectors that it will read. RAISES (ValueError):
-    EL003 for docs on which the component has not run in training, EL115 for vectors of another
-    width, EL050 for docs whose tokens were merged or split since."""
+    """Run spaCy's own listener after a look at the vectors that it will read."""
     upstream = model.attrs["settings"].upstream
     if is_train and cast(Any, model)._batch_id is not None:
         require_batch(model, docs)
@@ -111,10 +99,7 @@ def checked_listener_forward(
 
 
 def check_listener(listener: Tok2VecListener, upstream: str) -> None:
-    """Have a listener of spaCy's own look at what it reads. Harmless when done before.
-
-    listener (Tok2VecListener): the listener. upstream (str): the component that it is linked to.
-    """
+    """Have a listener of spaCy's own look at what it reads. Harmless when done before."""
     settings = listener.attrs.get("settings")
     if settings is None or settings.upstream != upstream:
         listener.attrs["settings"] = ListenerSettings(upstream)
@@ -123,13 +108,12 @@ def check_listener(listener: Tok2VecListener, upstream: str) -> None:
 
 
 def remember_sample(model: Model, X: Any = None, Y: Any = None) -> None:
-    """X (Any): docs for shape inference."""
+    """Initialize with docs for shape inference."""
     _shape_samples.update(X or ())
 
 
 def require_batch(model: Any, docs: List[Doc]) -> None:
-    """model (Any): a listener that was sent a batch. docs (List[Doc]): what it learns from. RAISES
-    (ValueError): EL003 if that was another batch: the component has not run on this one."""
+    """EL003 if a listener was sent another batch: the component has not run on this one."""
     if model._batch_id != model.get_batch_id(docs):
         raise ValueError(Errors.EL003.format(upstream=model.attrs["settings"].upstream))
 
@@ -143,12 +127,8 @@ def _read_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
     if is_train and len(doc):
         raise ValueError(Errors.EL003.format(upstream=upstream))
     component = getattr(model, "component", None)
-    if (
-        component is not None
-        and not get_entries(doc)
-        and doc.tensor is not None
-        and len(doc.tensor)
-    ):
+    has_tensor = doc.tensor is not None and len(doc.tensor)
+    if component is not None and has_tensor and not get_entries(doc):
         # A part that `Span.as_doc` made of a doc, as for spaCy's entity linker: only the tensor was
         # copied, and the layers are computed again.
         return cast(Floats2d, component.predict([doc])[0][0])
@@ -159,11 +139,9 @@ def _read_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
 def _require_width(model: Model, doc: Doc, width: int) -> None:
     expected = model.get_dim("nO")
     if width != expected:
-        upstream = model.attrs["settings"].upstream
+        upstream, text = model.attrs["settings"].upstream, doc.text[:50]
         raise ValueError(
-            Errors.EL115.format(
-                upstream=upstream, expected=expected, text=doc.text[:50], found=width
-            )
+            Errors.EL115.format(upstream=upstream, expected=expected, text=text, found=width)
         )
 
 
@@ -182,27 +160,15 @@ def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
 
 
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
-    """Choose the model that replaces a listener in `nlp.replace_listeners`.
-
-    copied (Model): a copy of the component's model, `elmo_layers` and its mix.
-    listener (Model): what is replaced. An `ElmoListener` has its own mix behind it,
-        and gets the layers; a listener of spaCy's own gets the whole.
-    component (Any): the "elmo" component.
-    RETURNS (Model): the replacement.
-    """
+    """Choose the model that replaces a listener in `nlp.replace_listeners`, from a copy of the
+    component's. An `ElmoListener` has its own mix behind it, and gets the layers alone."""
     return copied.layers[0] if isinstance(listener, ElmoListener) else copied
 
 
 def replace_listener_config(elmo: Dict[str, Any], tok2vec: Dict[str, Any]) -> Dict[str, Any]:
-    """Make the config of a replaced listener: the component's model, with the mix keys
-    of the listener if that had its own mix.
-
-    elmo (Dict[str, Any]): [components.elmo.model].
-    tok2vec (Dict[str, Any]): [components.<name>.model.tok2vec] before the replacement.
-        Of an `ElmoTok2Vec`, spaCy does not say which listener is meant: it is the first
-        one left, so their paths are given input first.
-    RETURNS (Dict[str, Any]): a block of `Elmo.v2`, or of the listener's older version.
-    """
+    """Make the config of a replaced listener from [components.elmo.model], with the mix keys of the
+    listener if that had its own mix. Of an `ElmoTok2Vec`, spaCy does not say which listener is
+    meant: it is the first one left, so their paths are given input first."""
     blocks = [tok2vec]
     if tok2vec.get("@architectures") in TOK2VEC_ARCHITECTURES:
         blocks = [tok2vec[key] for key in ("input", "output") if tok2vec.get(key)]

@@ -1,18 +1,7 @@
 """`scalar_mix`: the layers of a token -> one vector; `mixed_layers`: a chain that ends with it."""
 
 from dataclasses import dataclass
-from typing import (
-    Any,
-    Callable,
-    List,
-    Literal,
-    Optional,
-    Sequence,
-    Sized,
-    Tuple,
-    Union,
-    cast,
-)
+from typing import Any, Callable, List, Literal, Optional, Sequence, Sized, Tuple, Union, cast
 
 import numpy as np
 from spacy.tokens import Doc
@@ -88,12 +77,12 @@ class MixSettings:
 
     @property
     def is_wide(self) -> bool:
-        """RETURNS (bool): Whether the result is as wide as all layers together."""
+        """Whether the result is as wide as all layers together."""
         return self.output == "all"
 
     @property
     def is_trained(self) -> bool:
-        """RETURNS (bool): Whether updates change weights and scale."""
+        """Whether updates change weights and scale."""
         return self.output == "mix" and not self.fixed_weights
 
 
@@ -102,10 +91,9 @@ def scalar_mix(n_layers: int, width: int, settings: MixSettings) -> MixModel:
 
     n_layers (int): layers side by side in an input row, the word layer first.
     width (int): width of one layer.
-    settings (MixSettings): what to do.
+    settings (MixSettings): what to do; EL012 if it does not fit.
     RETURNS (MixModel): rows of n_layers * width -> rows of width, or as wide as they were
         with `output = "all"`.
-    RAISES (ValueError): EL012 if a setting does not fit.
     """
     settings.validate(n_layers)
     ops = get_current_ops()
@@ -135,12 +123,11 @@ def scalar_mix_init(model: MixModel, X: Any = None, Y: Any = None) -> MixModel:
 def scalar_mix_forward(
     model: MixModel, Xs: List[Floats2d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """Xs (List[Floats2d]): one array a doc, shape (n_tokens, n_layers * width), layer
-        by layer inside a row; docs may be empty.
-    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as
-        wide as Xs, and the backprop to Xs. Called with `to_layers=False`, that goes to weights
-        and scale alone, and returns [].
-    RAISES (ValueError): for rows of more or fewer layers.
+    """Xs (List[Floats2d]): one array a doc, shape (n_tokens, n_layers * width), layer by layer
+        inside a row.
+    RETURNS (Tuple[List[Floats2d], Callable]): arrays of shape (n_tokens, width), or as wide as Xs,
+        and the backprop to Xs. Called with `to_layers=False`, that returns [], and goes to weights
+        and scale alone.
     """
     if is_train or not exceeds_part(model, Xs):
         return _mix(model, Xs, is_train)
@@ -187,35 +174,29 @@ def _mix(model: MixModel, Xs: List[Floats2d], is_train: bool) -> Tuple[List[Floa
 
 
 def exceeds_part(model: Model, items: Sequence[Sized]) -> bool:
-    """model (Model): any. items (Sequence[Sized]): docs, or arrays with a row for each token.
-    RETURNS (bool): Whether prediction is faster in parts: for many tokens, and not on a GPU."""
+    """Whether prediction of docs, or of arrays with a row for each token, is faster in parts: for
+    many tokens, and not on a GPU."""
     return sum(map(len, items)) > PART_TOKENS and isinstance(model.ops, NumpyOps)
 
 
 def get_layer_width(model: MixModel) -> int:
-    """model (MixModel): a scalar mix. RETURNS (int): Width of one layer."""
+    """Width of one layer."""
     return model.get_dim("nI") // len(cast(Floats1d, model.get_param("W")))
 
 
 def get_gamma(model: MixModel) -> float:
-    """model (MixModel): a scalar mix. RETURNS (float): Its scale."""
+    """Scale of a mix."""
     return float(cast(Floats1d, model.get_param("gamma"))[0])
 
 
 def get_weights(model: MixModel) -> Floats1d:
-    """model (MixModel): a scalar mix. RETURNS (Floats1d): Weights before the softmax, shape
-    (n_layers,)."""
+    """Weights before the softmax, shape (n_layers,)."""
     settings: MixSettings = model.attrs["settings"]
     return settings.learn_rate_factor * cast(Floats1d, model.get_param("W"))
 
 
 def get_shares(model: MixModel) -> List[float]:
-    """Compute the share of each layer.
-
-    model (MixModel): a scalar mix.
-    RETURNS (List[float]): n_layers numbers that sum to 1, the word layer first; each 1 where
-        all layers are kept.
-    """
+    """Share of each layer, the word layer first. They sum to 1, or each is 1 if all are kept."""
     settings: MixSettings = model.attrs["settings"]
     weights = get_weights(model)
     n_layers = len(weights)
@@ -231,8 +212,8 @@ def get_shares(model: MixModel) -> List[float]:
 
 
 def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
-    """RETURNS (Floats2d): shape (n_tokens, n_layers * width); a single array is not copied, unless
-    it would be what is returned."""
+    """Rows of all docs, shape (n_tokens, n_layers * width); a single array is not copied, unless it
+    would be what is returned."""
     expected = model.get_dim("nI")
     for X in Xs:
         if X.shape[1] != expected:
@@ -318,14 +299,9 @@ def _normalise(
 
 
 def mixed_layers(source: Any, mix: MixModel) -> Model[List[Doc], List[Floats2d]]:
-    """Chain a biLM or a listener and a mix. Unlike Thinc's `chain` it does not compute gradients of
-    the layers for a frozen biLM: they would take a tenth of the time of an update.
-
-    source (Any): docs -> layers, List[Floats2d], with `frozen` in its settings. spaCy's
-        `replace_listeners` may put another one in its place.
-    mix (MixModel): from `scalar_mix`.
-    RETURNS (Model[List[Doc], List[Floats2d]]): docs -> what the mix makes of their layers.
-    """
+    """Chain a biLM or a listener, with `frozen` in its settings, and a mix. Unlike Thinc's `chain`
+    it does not compute gradients of the layers for a frozen biLM: they would take a tenth of the
+    time of an update."""
     model: Model = chain(source, mix)
     model._func = mixed_layers_forward
     return model
@@ -334,10 +310,7 @@ def mixed_layers(source: Any, mix: MixModel) -> Model[List[Doc], List[Floats2d]]
 def mixed_layers_forward(
     model: Model, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    """docs (List[Doc]): any docs, empty ones too.
-    RETURNS (Tuple[List[Floats2d], Callable]): for each doc what the mix makes of its layers, and
-        the backprop to the mix and, if it is trained, to the biLM.
-    """
+    # spaCy's `replace_listeners` may have put another source in its place.
     source, mix = model.layers
     Xs, backprop_layers = source(docs, is_train)
     Ys, backprop_mix = mix(Xs, is_train)
@@ -356,19 +329,15 @@ N_VALUES = 1 << 16
 
 
 def round_rate(rate: float) -> Tuple[int, float]:
-    """rate (float): probability in [0, 1). RETURNS (Tuple[int, float]): how many of `N_VALUES` are
-    dropped, not all of them; the factor of the others, which keeps the mean."""
+    """How many of `N_VALUES` are dropped, never all, and the factor of the others, which keeps the
+    mean."""
     n_dropped = min(round(rate * N_VALUES), N_VALUES - 1)
     return n_dropped, N_VALUES / (N_VALUES - n_dropped)
 
 
 def draw_mask(ops: Ops, shape: Tuple[int, ...], rate: float) -> Floats2d:
-    """As Thinc's `get_dropout_mask`, on a CPU in a fraction of its time.
-
-    ops (Ops): Thinc's. shape (Tuple[int, ...]): any. rate (float): probability in [0, 1), rounded
-        to a 65,536th.
-    RETURNS (Floats2d): 0 for dropped numbers, for others a scale that keeps the mean.
-    """
+    """As Thinc's `get_dropout_mask`, on a CPU in a fraction of its time: 0 for dropped numbers, for
+    others a scale that keeps the mean. The rate is rounded to a 65,536th."""
     if ops.xp is not np:
         return cast(Floats2d, ops.get_dropout_mask(shape, rate))
     n_dropped, scale = round_rate(rate)

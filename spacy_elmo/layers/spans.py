@@ -21,13 +21,7 @@ SpanGetter = Callable[[List[Doc]], List[List[Span]]]
 
 
 def get_sequences(docs: List[Doc], get_spans: SpanGetter) -> Tuple[List[List[str]], List[NDArray]]:
-    """Collect the sequences of words that the biLM reads.
-
-    docs (List[Doc]): the docs.
-    get_spans (SpanGetter): cuts them.
-    RETURNS (Tuple[List[List[str]], List[NDArray]]): words of each span, whitespace left
-        out, and their rows in the docs put end to end.
-    """
+    """Words of each span, whitespace left out, and their rows in the docs put end to end."""
     sequences: List[List[str]] = []
     rows: List[NDArray] = []
     start = 0

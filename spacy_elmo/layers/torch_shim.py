@@ -15,42 +15,32 @@ NO_GPU = -1
 
 
 def check_gpu(gpu_id: int) -> None:
-    """gpu_id (int): number of a GPU, or `NO_GPU`. RAISES (ValueError): EL325 if spaCy cannot use
-    such a GPU. Nothing is loaded onto it."""
-    n_gpus = count_gpus()
+    """EL325 if spaCy, which needs CuPy, cannot use a GPU. Nothing is loaded onto it."""
+    n_gpus = torch.cuda.device_count() if has_cupy_gpu else 0
     if gpu_id != NO_GPU and not 0 <= gpu_id < n_gpus:
         raise ValueError(Errors.EL325.format(gpu_id=gpu_id, n_gpus=n_gpus))
 
 
-def count_gpus() -> int:
-    """RETURNS (int): number of GPUs that spaCy can use, which needs CuPy."""
-    return torch.cuda.device_count() if has_cupy_gpu else 0
-
-
 def get_gpu_name() -> str:
-    """RETURNS (str): name of the GPU that this process uses; "" without one."""
+    """Name of the GPU that this process uses; "" without one."""
     return torch.cuda.get_device_name() if isinstance(get_current_ops(), CupyOps) else ""
 
 
 class TorchShim(PyTorchShim):
     """Thinc's shim with averaged weights: `PyTorchShim.use_params` looks for keys that no optimizer
-    writes.
-
-    model (nn.Module): moved to `choose_device`. **kwargs (Any): of Thinc's shim.
-    """
+    writes. The module is moved to `choose_device`."""
 
     def __init__(self, model: torch.nn.Module, **kwargs: Any) -> None:
         super().__init__(model, device=choose_device(), **kwargs)
 
     @property
     def device(self) -> torch.device:
-        """RETURNS (torch.device): of the module's weights, or where they will be."""
+        """Where the module's weights are, or will be."""
         weights = next(self._model.parameters(), None)
         return choose_device() if weights is None else weights.device
 
     def copy(self) -> "TorchShim":
-        """RETURNS (TorchShim): a copy with another id, by which the optimizer keeps moments and
-        averages."""
+        """Copy with another id, by which the optimizer keeps moments and averages."""
         copied = copy.deepcopy(self)
         with PyTorchShim.global_id_lock:
             PyTorchShim.global_id += 1
@@ -59,7 +49,7 @@ class TorchShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: Dict) -> Iterator[None]:
-        """params (Dict): (id, name) -> array, such as `optimizer.averages`."""
+        """Use arrays by (id, name), such as `optimizer.averages`."""
         own = dict(self._model.named_parameters())
         names = [name for name in own if (self.id, name) in params]
         backup = {name: own[name].data for name in names}
@@ -80,7 +70,7 @@ class TorchShim(PyTorchShim):
 
 
 def choose_device() -> torch.device:
-    """RETURNS (torch.device): where new modules belong: on Thinc's device, but not on Apple's GPUs,
-    for which torch lacks operations that we need."""
+    """Where new modules belong: on Thinc's device, but not on Apple's GPUs, for which torch lacks
+    operations that we need."""
     device = get_torch_default_device()
     return torch.device("cpu") if device.type == "mps" else device
