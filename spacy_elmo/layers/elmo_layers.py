@@ -29,8 +29,12 @@ LAYERS_NAME = "elmo_layers"
 
 @dataclass(frozen=True)
 class LayersSettings:
-    """How docs are cut into sequences, and whether training leaves the biLM unchanged. A dataclass,
-    so that Thinc does not store it with the weights: the config is its only source."""
+    """How docs are read. A dataclass, so that Thinc does not store it with the weights: the config
+    is its only source.
+
+    get_spans (SpanGetter): cuts docs into sequences.
+    frozen (bool): whether training leaves the biLM unchanged.
+    """
 
     get_spans: SpanGetter
     frozen: bool

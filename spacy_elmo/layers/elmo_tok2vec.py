@@ -112,8 +112,10 @@ def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
 
 @dataclass(frozen=True)
 class DropSettings:
-    """Probability in [0, 1) that a token is dropped in training. A dataclass, so that Thinc does
-    not store it with the weights: the config is its only source."""
+    """A dataclass, so that Thinc does not store it with the weights.
+
+    share (float): probability in [0, 1) that a token is dropped in training.
+    """
 
     share: float
 

@@ -31,9 +31,13 @@ _shape_samples: "WeakSet[Doc]" = WeakSet()
 
 @dataclass
 class ListenerSettings:
-    """State of a listener to the component `upstream`, whose biLM needs no gradients if it is
-    `frozen`. A dataclass, so that Thinc does not store it with the weights, and in `attrs`, so that
-    copies of the model have it."""
+    """State of a listener. A dataclass, so that Thinc does not store it with the weights, and in
+    `attrs`, so that copies of the model have it.
+
+    upstream (str): name of the component.
+    frozen (bool): whether the component's biLM is frozen, and needs no gradients of the layers.
+    has_warned (bool): whether the listener has warned of missing vectors.
+    """
 
     upstream: str
     frozen: bool = True
@@ -50,8 +54,11 @@ class ElmoListener(Tok2VecListener):
     name = "elmo-listener"
 
     def __init__(self, upstream_name: str, n_layers: int, width: int) -> None:
-        """Listen to `n_layers` layers of `width` each. EL002 for upstream "*", which any tok2vec
-        would claim."""
+        """upstream_name (str): name of the "elmo" component; EL002 for "*", which any tok2vec would
+            claim.
+        n_layers (int): layers that it sends, the word layer counted.
+        width (int): width of one layer.
+        """
         if upstream_name == "*":
             raise ValueError(Errors.EL002)
         super().__init__(upstream_name=upstream_name, width=n_layers * width)
