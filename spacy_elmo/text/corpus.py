@@ -22,7 +22,7 @@ from .text_files import BOM, decode, find_files, get_format
 
 logger = logging.getLogger("spacy_elmo")
 
-STDIN = "-"
+STDIN, STDIN_FILE = "-", "stdin.txt"
 # Files read at the same time, and characters taken from one of them at once.
 _N_OPEN = 32
 _CHUNK_CHARS = 16_384
@@ -40,7 +40,7 @@ class TextSource:
     """Read files over and over. In each epoch their order is drawn anew; some are open
     at a time, and the next chunk comes from one of them, larger files more often: so that
     neighbours in the stream come from all over the corpus. The order depends on the
-    seed, the files and the position alone.
+    seed, the files and the position alone; positions have JSON's types.
 
     path (str): a file, folder or glob.
     seed (int): of the order.
@@ -53,23 +53,17 @@ class TextSource:
 
     @property
     def n_bytes(self) -> int:
-        """RETURNS (int): Size of the files as they are stored."""
+        """Size of the files as they are stored."""
         return sum(file.stat().st_size for file in self.files)
 
     def start(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): The position of the first text, in JSON's types."""
+        """The position of the first text."""
         return {"epoch": 0, "n_chunks": 0, "next_file": 0, "open": []}
 
     def read(
         self, position: Dict[str, Any], *, endless: bool = True
     ) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
-        """Read from a position on.
-
-        position (Dict[str, Any]): from `start` or an earlier `read`.
-        endless (bool): whether to start over when all is read.
-        YIELDS (Tuple[Chunk, Dict[str, Any]]): a chunk, and the position after it.
-        RAISES (ValueError): as the readers, for damaged files.
-        """
+        """Read from a position on: chunks, and the position after each."""
         while True:
             # Files without text would be read forever.
             is_empty = position["next_file"] == 0 and not position["open"]
@@ -82,7 +76,7 @@ class TextSource:
             position = {**position, "epoch": position["epoch"] + 1, "next_file": 0, "open": []}
 
     def read_in_order(self) -> Iterator[Tuple[Chunk, None]]:
-        """YIELDS (Tuple[Chunk, None]): all chunks once, file after file."""
+        """Read all chunks once, file after file; positions are None."""
         n_chunks = 0
         for index in range(len(self.files)):
             file = self._open(index, 0)
@@ -91,7 +85,7 @@ class TextSource:
                 n_chunks += 1
 
     def read_texts(self) -> Iterator[str]:
-        """YIELDS (str): all texts once, file after file."""
+        """Read all texts once, file after file."""
         for chunk, _ in self.read_in_order():
             yield from chunk.texts
 
@@ -101,7 +95,6 @@ class TextSource:
             next(self._open(index, 0).texts, None)
 
     def _read_epoch(self, position: Dict[str, Any]) -> Iterator[Tuple[Chunk, Dict[str, Any]]]:
-        """Read the rest of an epoch."""
         epoch, n_chunks, next_file = (position[k] for k in ("epoch", "n_chunks", "next_file"))
         order = np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.files))
         opened = [self._open(index, offset) for index, offset in position["open"]]
@@ -142,13 +135,8 @@ def _take_chunk(file: _OpenFile) -> List[str]:
 
 class Corpus:
     """Read sources side by side and cut their texts. The next chunk comes from the source that is
-    furthest behind its share of the characters.
-
-    sources (Mapping[str, TextSource]): by their names.
-    weights (Mapping[str, float]): share of the text that comes from each.
-    make_cutter (Callable[[], Cutter]): picklable.
-    n_workers (int): processes that cut; 0 for none besides this one.
-    """
+    furthest behind its share (`weights`) of the characters. `make_cutter` must be picklable;
+    `n_workers` are processes that cut, 0 for none besides this one."""
 
     def __init__(
         self,
@@ -164,7 +152,7 @@ class Corpus:
         self.n_workers = n_workers
 
     def start(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): The position of the first text, in JSON's types."""
+        """The position of the first text."""
         return {
             "n_chunks": 0,
             "n_chars": dict.fromkeys(self.sources, 0),
@@ -172,25 +160,19 @@ class Corpus:
         }
 
     def read(self, position: Dict[str, Any]) -> Iterator[Tuple[List[List[str]], Dict[str, Any]]]:
-        """Read without end from a position on.
-
-        position (Dict[str, Any]): from `start` or an earlier `read`.
-        YIELDS (Tuple[List[List[str]], Dict[str, Any]]): sequences of words, and the
-            position after them.
-        RAISES (ValueError): as the readers, for damaged files; EL080 for a source without text.
-        """
+        """Read without end from a position on: sequences of words, and the position after them.
+        RAISES (ValueError): as the readers, for damaged files; EL094 for a source without text."""
         return cut_all(self._read_chunks(position), self.make_cutter, self.n_workers)
 
     def read_once(self) -> Iterator[List[List[str]]]:
-        """YIELDS (List[List[str]]): the sequences of all sources, each read once."""
+        """Read the sequences of all sources once."""
         for source in self.sources.values():
             chunks = source.read(source.start(), endless=False)
             for sequences, _ in cut_all(chunks, self.make_cutter, self.n_workers):
                 yield sequences
 
     def read_in_order(self) -> Iterator[List[List[str]]]:
-        """YIELDS (List[List[str]]): the sequences of all sources, each read once, file
-        after file."""
+        """Read the sequences of all sources once, file after file."""
         for source in self.sources.values():
             yield from (s for s, _ in cut_all(source.read_in_order(), self.make_cutter, 0))
 
@@ -205,14 +187,10 @@ class Corpus:
                 raise ValueError(Errors.EL094.format(path=f"the source '{name}'"))
             chunk, positions[name] = item
             n_chars[name] += sum(len(text) + 1 for text in chunk.texts)
-            after = {
-                "n_chunks": n_chunks + 1,
-                "n_chars": dict(n_chars),
-                "sources": dict(positions),
-            }
-            # Numbered over all sources: the number decides how a chunk is cut.
-            yield Chunk(chunk.texts, n_chunks), after
             n_chunks += 1
+            after = {"n_chunks": n_chunks, "n_chars": dict(n_chars), "sources": dict(positions)}
+            # Numbered over all sources: the number decides how a chunk is cut.
+            yield Chunk(chunk.texts, n_chunks - 1), after
 
 
 def open_sources(
@@ -235,33 +213,29 @@ def open_sources(
     RAISES (ValueError): EL080 or EL081 for paths; for a source without a weight, and for the
         standard input where there is no folder.
     """
-    if not sources and train == STDIN:
+    if not sources:
+        if train != STDIN:
+            return {"train": TextSource(train, seed, run_folder)}, {"train": 1.0}
         if run_folder is None:
             raise ValueError("The standard input cannot be read here. Give a file instead of '-'.")
-        saved = (spool_stdin if spool else spool_path)(run_folder)
+        saved = spool_stdin(run_folder) if spool else run_folder / STDIN_FILE
         return {"train": TextSource(str(saved), seed)}, {"train": 1.0}
-    if not sources:
-        return {"train": TextSource(train, seed, run_folder)}, {"train": 1.0}
     opened: Dict[str, TextSource] = {}
     weights: Dict[str, float] = {}
     for i, (name, source) in enumerate(sources.items()):
         is_block = isinstance(source, Mapping) and set(source) == {"path", "weight"}
         weight = source["weight"] if is_block else None
         if not isinstance(weight, (int, float)) or not 0 < weight < inf:
-            raise ValueError(
-                f"The source '{name}' in [corpus.sources] needs a path and a weight above 0, found "
-                f"{source}."
-            )
+            problem = f"needs a path and a weight above 0, found {source}."
+            raise ValueError(f"The source '{name}' in [corpus.sources] {problem}")
         opened[name] = TextSource(str(source["path"]), seed + i, run_folder)
         weights[name] = float(weight)
     return opened, weights
 
 
 def read_sequences(path: str, make_cutter: Callable[[], Cutter]) -> Iterator[List[str]]:
-    """Read a text (file, folder or glob) once and in order. YIELDS (List[str]): the words of each
-    sequence."""
-    sources, weights = open_sources(path, {}, None, seed=0)
-    for part in Corpus(sources, weights, make_cutter).read_in_order():
+    """Read the sequences of a text (file, folder or glob) once and in order."""
+    for part in Corpus(*open_sources(path, {}, None, seed=0), make_cutter).read_in_order():
         yield from part
 
 
@@ -269,28 +243,20 @@ def read_all_sequences(path: str, make_cutter: Callable[[], Cutter]) -> List[Lis
     """As `read_sequences`, with one string for all occurrences of a word: about ten bytes a
     token."""
     texts: Dict[str, str] = {}
-    return [
-        [texts.setdefault(word, word) for word in words]
-        for words in read_sequences(path, make_cutter)
-    ]
+    sequences = read_sequences(path, make_cutter)
+    return [[texts.setdefault(word, word) for word in words] for words in sequences]
 
 
 def cutter_maker(lang: str, block: Dict[str, Any], **settings: Any) -> Callable[[], Cutter]:
-    """lang (str): language code. block (Dict[str, Any]): [nlp.tokenizer]. settings (Any):
-    arguments of `Cutter`. RETURNS (Callable[[], Cutter]): makes it; picklable."""
+    """Make a picklable function that makes a `Cutter`, for a language and its [nlp.tokenizer]."""
     return partial(Cutter, partial(make_tokenizer, lang, block), **settings)
-
-
-def spool_path(folder: Path) -> Path:
-    """folder (Path): a run's. RETURNS (Path): where the standard input is saved."""
-    return folder / "stdin.txt"
 
 
 def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
     """Save the standard input as stdin.txt in a folder, so that training can start over and
     resume. If it exists, nothing is read, with a warning WL011. RAISES (ValueError): EL094 if no
     text comes, EL155 if it is not in UTF-8; nothing is saved then."""
-    path = spool_path(folder)
+    path = folder / STDIN_FILE
     if path.exists():
         logger.warning(Warnings.WL011.format(path=path))
         return path
@@ -312,8 +278,8 @@ def spool_stdin(folder: Path, stdin: Optional[IO[bytes]] = None) -> Path:
 
 
 def read_stdin() -> str:
-    """RETURNS (str): All of the standard input, decoded as UTF-8. RAISES (ValueError): EL094 if
-    it is empty, EL155 if it is not in UTF-8."""
+    """Read all of the standard input. RAISES (ValueError): EL094 if it is empty, EL155 if it is not
+    in UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         path = spool_stdin(Path(folder))
         return decode(path.read_bytes(), path, 0).removeprefix(BOM)

@@ -40,14 +40,8 @@ _RUNS = re.compile(rf"(?:[^\w\s]|_){{{_MAX_RUN + 1},}}")
 _MAX_BYTES = 49_149
 _MAX_CHARS = _MAX_BYTES // 4  # of 4 bytes at most
 # Where a long text is cut, the best first: behind a line break, a sentence, a space.
-_PLACES = [
-    re.compile(place)
-    for place in (
-        r"\n",
-        f"[{re.escape(''.join(sorted(FINAL)))}]+[{re.escape(''.join(sorted(CLOSING)))}]*",
-        r"\s",
-    )
-]
+_SENTENCE_END = f"[{re.escape(''.join(sorted(FINAL)))}]+[{re.escape(''.join(sorted(CLOSING)))}]*"
+_PLACES = [re.compile(place) for place in (r"\n", _SENTENCE_END, r"\s")]
 
 
 class Chunk(NamedTuple):
@@ -67,11 +61,8 @@ class Cutter:
         (In a memory zone, it would remember nothing and take twice as long.)
     max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
     window_share (float): share of the chunks that are cut into windows, which join
-        sentences and texts.
-    cut (str): how the other chunks are cut: "sentences", "lines" (each text as it is) or
-        "windows".
-    seed (int): of the choice.
-    RAISES (ValueError): EL012 for an impossible setting.
+        sentences and texts; chosen by the seed.
+    cut (str): how the others are cut: "sentences", "lines" (each text as it is) or "windows".
     """
 
     def __init__(
@@ -93,16 +84,17 @@ class Cutter:
         self.seed = seed
 
     def __call__(self, texts: Sequence[str], number: int) -> List[List[str]]:
-        """texts (Sequence[str]): texts that follow each other; an empty one is a break.
-        number (int): of the chunk, which decides how it is cut.
-        RETURNS (List[List[str]]): sequences, at least one word in each.
-        """
+        """Cut the texts of a chunk, an empty one is a break; its number decides how. Each sequence
+        has at least one word."""
+        docs = [make_doc(self.tokenizer, text) for text in texts]
+        # Tokenizers of other packages may have no vocab; their docs do.
+        if docs and len(docs[-1].vocab) > _MAX_WORDS:
+            self.tokenizer = self._start_tokenizer()
         cut = self.cut
         if np.random.default_rng([self.seed, 3, number]).random() < self.window_share:
             cut = "windows"
-        sequences: List[List[str]] = []
-        joined: List[str] = []
-        for doc in self._tokenize(texts):
+        sequences: List[List[str]] = [[]]
+        for doc in docs:
             if cut == "sentences":
                 words = [token.text for token in doc if not token.is_space or "\n" in token.text]
                 for sentence in cut_sentences(words):
@@ -110,25 +102,10 @@ class Cutter:
                 continue
             words = _get_words(doc)
             if cut == "windows" and words:
-                joined += words
-            elif cut == "windows":
-                sequences.append(joined)
-                joined = []
+                sequences[-1].extend(words)
             else:
                 sequences.append(words)
-        sequences.append(joined)
-        return [
-            list(window)
-            for sequence in sequences
-            for window in cut_windows(sequence, self.max_tokens)
-        ]
-
-    def _tokenize(self, texts: Sequence[str]) -> List[Doc]:
-        docs = [make_doc(self.tokenizer, text) for text in texts]
-        # Tokenizers of other packages may have no vocab; their docs do.
-        if docs and len(docs[-1].vocab) > _MAX_WORDS:
-            self.tokenizer = self._start_tokenizer()
-        return docs
+        return [list(part) for words in sequences for part in cut_windows(words, self.max_tokens)]
 
     def _start_tokenizer(self) -> Any:
         tokenizer = self.make_tokenizer()
@@ -142,14 +119,8 @@ def cut_all(
     make_cutter: Callable[[], Cutter],
     n_workers: int,
 ) -> Iterator[Tuple[List[List[str]], Any]]:
-    """Cut a stream of chunks, in order, in this process or in worker processes.
-
-    chunks (Iterator[Tuple[Chunk, Any]]): chunks, each with something to hand on.
-    make_cutter (Callable[[], Cutter]): picklable.
-    n_workers (int): processes; 0 to cut in this one.
-    YIELDS (Tuple[List[List[str]], Any]): the sequences of a chunk, and what came with it.
-    RAISES (ValueError): EL328 if a process ends.
-    """
+    """Cut a stream of chunks, each with a position that is handed on, in order. RAISES
+    (ValueError): EL328 if one of the worker processes (none: this process cuts) ends."""
     if n_workers == 0:
         cutter = make_cutter()
         for chunk, position in chunks:
@@ -241,16 +212,9 @@ def _include_closing(words: Sequence[str], i: int, end: int) -> int:
 
 
 def make_doc(tokenize: Callable[[str], Doc], text: str) -> Doc:
-    """Tokenize a text, in a time that grows with its length.
-
-    tokenize (Callable[[str], Doc]): a tokenizer, or a pipeline's `make_doc`.
-    text (str): any.
-    RETURNS (Doc): as the tokenizer makes it, except for a run of more than 500 punctuation marks,
-        which is tokenized in parts; and, unless the tokenizer is spaCy's own, for a text above
-        49,149 bytes, which is tokenized in parts as of `cut_long`, without user data.
-    RAISES (ValueError): spaCy's E088 for a text that is longer than the pipeline allows; else
-        as the tokenizer.
-    """
+    """Tokenize a text by a tokenizer or a pipeline's `make_doc`, in a time that grows with its
+    length: a run of more than 500 punctuation marks is tokenized in parts; and, unless the
+    tokenizer is spaCy's own, a text above 49,149 bytes (`cut_long`), without user data."""
     # `make_doc` is a method of the pipeline, which has the tokenizer.
     owner = getattr(tokenize, "__self__", None)
     if len(text) > getattr(owner, "max_length", len(text)):
@@ -262,8 +226,7 @@ def make_doc(tokenize: Callable[[str], Doc], text: str) -> Doc:
         return tokenize(text)
     docs = [tokenize(part) for part in parts]
     for each in docs:
-        # Its offsets are those of the part.
-        each.user_data.clear()
+        each.user_data.clear()  # its offsets are those of the part
     doc = Doc.from_docs(docs, ensure_whitespace=False)
     assert doc is not None
     return doc
@@ -284,20 +247,14 @@ def cut_long(text: str) -> List[str]:
         return [text]
     parts = []
     start = 0
-    while start < len(text):
-        end = _find_end(text, start)
+    while len(text) - start > _MAX_CHARS:
+        full = start + _MAX_CHARS
+        for place in _PLACES:
+            found = [match.end() for match in place.finditer(text, start + _MAX_CHARS // 2, full)]
+            # A match at the end may continue there.
+            if ends := [each for each in found if each < full]:
+                break
+        end = ends[-1] if ends else full
         parts.append(text[start:end])
         start = end
-    return parts
-
-
-def _find_end(text: str, start: int) -> int:
-    end = start + _MAX_CHARS
-    if end >= len(text):
-        return len(text)
-    for place in _PLACES:
-        found = [match.end() for match in place.finditer(text, start + _MAX_CHARS // 2, end)]
-        # A match at the end may continue there.
-        if ends := [each for each in found if each < end]:
-            return ends[-1]
-    return end
+    return [*parts, text[start:]]

@@ -6,7 +6,9 @@ each with the position after it, from which another call continues. 0 is the sta
 
 import json
 import zlib
+from contextlib import suppress
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Tuple
 
@@ -38,15 +40,10 @@ def _read_error(path: Path, error: object) -> ValueError:
 
 
 def read_text(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
-    """Read plain text: each line is a text. An empty line stands for a break. A line above
-    64 kB is several texts, cut behind a space.
-
-    path (Path): the file, in UTF-8, with a mark (BOM) or without.
-    offset (int): byte of the decompressed file to start from.
-    YIELDS (Tuple[str, int]): the line without its end, and the byte after it.
-    RAISES (ValueError): EL103 if the file is damaged or its lines end with carriage returns alone,
-        EL155 if it is not in UTF-8.
-    """
+    """Read plain text: each line is a text, an empty one stands for a break. A line above 64 kB is
+    several texts, cut behind a space. Positions are bytes of the decompressed file. RAISES
+    (ValueError): EL103 if the file is damaged or its lines end with carriage returns alone, EL155
+    if it is not in UTF-8."""
     for line, end in _read_lines(path, offset, _MAX_LINE):
         text = decode(line, path, end - len(line)).strip(f"\r\n{BOM}")
         if end == len(line):
@@ -63,27 +60,19 @@ def require_line_feeds(line: bytes, path: Path) -> None:
 
 
 def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
-    """Read JSON objects, one in each line, with the text in "text".
-
-    path (Path): the file, in UTF-8, with a mark (BOM) or without.
-    offset (int): byte of the decompressed file to start from.
-    YIELDS (Tuple[str, int]): the text, and the byte after it.
-    RAISES (ValueError): EL103 if the file is damaged, or for a line without a text, with NUL in it
-        or above 256 MB; EL155 if it is not in UTF-8.
-    """
+    """Read JSON objects, one in each line, with the text in "text". Positions are bytes of the
+    decompressed file. RAISES (ValueError): EL103 if the file is damaged, or for a line without a
+    text, with NUL in it or above 256 MB; EL155 if it is not in UTF-8."""
     for line, end in _read_lines(path, offset, _MAX_JSON, is_cut=False):
         start = end - len(line)
         content = decode(line, path, start).removeprefix(BOM)
         if not content.strip():
             continue
-        problem = f'no JSON object with a "text" in the line at byte {start}'
-        if len(line) > _MAX_JSON:
-            raise _read_error(path, problem)
-        try:
-            text: Any = json.loads(content)["text"]
-        except (ValueError, KeyError, TypeError, RecursionError) as err:
-            raise _read_error(path, problem) from err
-        if not isinstance(text, str):
+        text: Any = None
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            text = json.loads(content)["text"]
+        if len(line) > _MAX_JSON or not isinstance(text, str):
+            problem = f'no JSON object with a "text" in the line at byte {start}'
             raise _read_error(path, problem)
         _require_no_null(text, path, f"the line at byte {start}")
         # JSON can contain half of a surrogate pair.
@@ -96,13 +85,8 @@ def _require_no_null(text: str, path: Path, place: str) -> None:
 
 
 def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
-    """Read the texts of docs. A DocBin has to be loaded whole.
-
-    path (Path): a .spacy file.
-    offset (int): doc to start from.
-    YIELDS (Tuple[str, int]): the doc's text, and the number of the next one.
-    RAISES (ValueError): EL103 if the file cannot be read, or a text contains NUL.
-    """
+    """Read the texts of docs in a .spacy file, which is loaded whole. Positions are numbers of
+    docs. RAISES (ValueError): EL103 if it cannot be read, or a text contains NUL."""
     try:
         docs = load_docbin(path)
         strings = StringStore(docs.strings)
@@ -175,9 +159,8 @@ def _find_last_character(line: bytes) -> int:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Read the lines of published data in UTF-8, plain or .gz, .xz, .zst. YIELDS (Line): the number
-    and the text of each. RAISES (ValueError): EL100, EL103, EL155 or EL197 for a file that cannot
-    be read."""
+    """Read the lines of published data in UTF-8, plain or .gz, .xz, .zst. RAISES (ValueError):
+    EL100, EL103, EL155 or EL197 for a file that cannot be read."""
     require_file(path)
     lines = _read_lines(path, 0, _MAX_DATA_LINE, is_cut=False)
     for number, (line, end) in enumerate(lines, 1):
@@ -192,15 +175,9 @@ def read_lines(path: Path) -> Iterator[Line]:
 def read_blocks(path: Path) -> Iterator[List[Line]]:
     """As `read_lines`, for blocks of lines with empty lines between them, such as sentences in
     columns."""
-    block: List[Line] = []
-    for number, text in read_lines(path):
-        if text.strip():
-            block.append((number, text))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for has_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+        if has_text:
+            yield list(lines)
 
 
 def split_cells(text: str) -> List[str]:

@@ -19,17 +19,12 @@ from ..utils import show_reason
 TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
 
 
-def list_languages() -> List[str]:
-    """List the codes of spaCy's languages, and of those that other packages registered."""
-    builtin = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg]
-    return sorted({*builtin, *registry.languages.get_all()})
-
-
 def require_language(lang: str) -> None:
-    """RAISES (ValueError): EL161 if spaCy has no language with this code."""
-    known = list_languages()
+    """RAISES (ValueError): EL161 if neither spaCy nor another package has this language."""
+    builtin = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg]
+    known = {*builtin, *registry.languages.get_all()}
     if lang not in known:
-        raise ValueError(Errors.EL161.format(lang=lang, known=", ".join(known)))
+        raise ValueError(Errors.EL161.format(lang=lang, known=", ".join(sorted(known))))
 
 
 def is_tokenizer_block(block: Any) -> bool:
@@ -56,14 +51,10 @@ def make_tokenizer(lang: str, block: Dict[str, Any]) -> Any:
 
 
 class StaticVectors(NamedTuple):
-    """Words and their vectors.
+    """Words and their vectors."""
 
-    words (List[str]): distinct words.
-    vectors (NDArray): shape (n_words, width), float32.
-    """
-
-    words: List[str]
-    vectors: NDArray
+    words: List[str]  # distinct
+    vectors: NDArray  # shape (n_words, width), float32
 
 
 def read_static_vectors(path: Path) -> StaticVectors:

@@ -69,18 +69,18 @@ def find_files(
     """List the files of a corpus.
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
-    known (Optional[List[str]]): endings of known formats, without the dot; None for those of
-        corpora.
+    known (Optional[List[str]]): endings of known formats; None for those of corpora.
     is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths
         relative to it.
     but (Optional[Path]): a folder that a program writes into: files in it are left out.
     may_be_none (bool): whether a folder or glob may have no files.
-    RETURNS (List[Path]): at least one file, unless there may be none; sorted by name.
+    RETURNS (List[Path]): sorted by name.
     RAISES (ValueError): EL080 if there is no file, EL081 for a named file of an unknown format,
         EL100 for a pipe or a device: text is read more than once; EL103 for a folder that may
         not be read.
     """
     known = sorted(corpus_readers.get_all()) if known is None else known
+    endings = ", ".join(known)
     is_folder = os.path.isdir(path)
     if is_folder:
         folder = Path(path)
@@ -92,28 +92,23 @@ def find_files(
     if but is not None:
         written = but.resolve()
         found = [file for file in found if written not in file.resolve().parents]
-    files = [p for p in found if get_format(p) in known] if is_folder else found
-    if len(files) < len(found):
-        others = [p.name for p in found if get_format(p) not in known]
-        logger.warning(
-            Warnings.WL012.format(
-                path=path,
-                n_files=count_things(len(others), "file"),
-                examples=", ".join(others[:3]),
-                known=", ".join(known),
-            )
-        )
+    others = [file for file in found if get_format(file) not in known]
+    if others and not is_folder:
+        raise ValueError(Errors.EL081.format(path=others[0], known=endings))
+    if others:
+        n_files, examples = count_things(len(others), "file"), ", ".join(p.name for p in others[:3])
+        text = Warnings.WL012.format(path=path, n_files=n_files, examples=examples, known=endings)
+        logger.warning(text)
+    files = [file for file in found if get_format(file) in known]
     if not files and not (may_be_none and (is_folder or has_magic(path))):
-        raise ValueError(Errors.EL080.format(path=path, known=", ".join(known)))
+        raise ValueError(Errors.EL080.format(path=path, known=endings))
     for file in files:
-        if get_format(file) not in known:
-            raise ValueError(Errors.EL081.format(path=file, known=", ".join(known)))
         require_file(file)
     return files
 
 
 def _walk(folder: Path, is_excluded: Callable[[Path], bool]) -> Iterator[Path]:
-    """YIELDS (Path): Files below a folder, also below links to other folders, each folder once."""
+    """Find files below a folder, also below links to other folders, each folder once."""
 
     def refuse(err: OSError) -> None:
         # Its text would be missing.
@@ -159,18 +154,14 @@ def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
 def decode(line: bytes, path: Path, offset: int) -> str:
     """Decode a part of a file that begins at `offset` (in decompressed bytes) and has whole
     characters. RAISES (ValueError): EL155 if it is not UTF-8, or contains NUL."""
-    wrong = line.find(b"\0")
     try:
-        text = line.decode("utf-8")
+        if b"\0" not in line:
+            return line.decode("utf-8")
+        line.partition(b"\0")[0].decode("utf-8")
+        wrong = line.find(b"\0")
     except UnicodeDecodeError as err:
-        wrong = min(err.start, wrong) if wrong >= 0 else err.start
-        text = ""
-    if wrong >= 0:
-        raise _encoding_error(path, offset + wrong)
-    return text
-
-
-def _encoding_error(path: Path, place: int) -> ValueError:
+        wrong = err.start
+    place = offset + wrong
     start = max(0, place - _N_AROUND)
     with open_binary(path) as file:
         head = file.read(8)
@@ -180,13 +171,14 @@ def _encoding_error(path: Path, place: int) -> ValueError:
             n_lines += part.count(b"\n")
             left -= len(part)
         sample = file.read(2 * _N_AROUND)
-    line = n_lines + sample[: place - start].count(b"\n")
-    byte = f"0x{sample[place - start]:02x}"
+    number = n_lines + sample[: place - start].count(b"\n")
+    found = f"0x{sample[place - start]:02x}"
     guess, remedy = _guess_encoding(head, sample, start)
-    text = Errors.EL155.format(
-        path=path, byte=place, line=line, found=byte, guess=guess, remedy=remedy
+    raise ValueError(
+        Errors.EL155.format(
+            path=path, byte=place, line=number, found=found, guess=guess, remedy=remedy
+        )
     )
-    return ValueError(text)
 
 
 def _guess_encoding(head: bytes, sample: bytes, start: int) -> Tuple[str, str]:
