@@ -15,7 +15,6 @@ import numpy as np
 import srsly
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..bilm.batch import BOS_WORD, EOS_WORD
 from ..bilm.config import N_SPECIAL_WORDS, BiLMConfig
@@ -32,6 +31,7 @@ from .allennlp_layout import (
     config_from_options,
     make_options,
     plan_datasets,
+    to_array,
     to_arrays,
     to_state,
 )
@@ -81,8 +81,8 @@ def _find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
 
 
 def read_options(path: Path) -> BiLMConfig:
-    """Read a shape from an options.json alone. RAISES (ValueError): EL030 if there is no file,
-    EL104 if it is damaged, EL032 if it does not describe a biLM."""
+    """Read a shape from an options.json alone. RAISES (ValueError): EL032 if it does not describe a
+    biLM."""
     CheckpointFiles(path).require()
     check_digests(path.parent, [path.name, VOCAB_FILE])
     try:
@@ -103,9 +103,7 @@ def _read_table_words(folder: Path) -> List[str]:
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape of a pair of files, and compare it with the weights. RAISES (ValueError): as
-    `read_options`; EL038 without h5py, EL103 if the weights cannot be read, EL020 and EL021 if they
-    are of another shape."""
+    """Read the shape of a pair of files, and compare it with the weights."""
     options_path, weights_path = _find_pair(files)
     config = read_options(options_path)
     with _open(weights_path) as file:
@@ -118,8 +116,7 @@ def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
 
 
 def read_allennlp_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights, float32. RAISES (ValueError): as `read_allennlp_config`; EL104 and EL106 if
-    the file is damaged."""
+    """Read the weights, float32."""
     options_path, path = _find_pair(files)
     check_digests(path.parent, [path.name])
     with _open(path) as file:
@@ -172,8 +169,7 @@ def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     """Open an HDF5 file for reading. YIELDS (h5py.File)."""
-    if h5py is None:
-        raise _h5py_error(path)
+    _require_h5py(path)
     require_file(path)
     with _translate_errors(path):
         file = h5py.File(path, "r")
@@ -181,9 +177,10 @@ def _open(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _h5py_error(path: Path) -> ValueError:
-    text = Errors.EL038.format(purpose=f"'{path}'", package="h5py", extra="allennlp")
-    return ValueError(text)
+def _require_h5py(path: Path) -> None:
+    if h5py is None:
+        text = Errors.EL038.format(purpose=f"'{path}'", package="h5py", extra="allennlp")
+        raise ValueError(text)
 
 
 @contextmanager
@@ -192,39 +189,31 @@ def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as err:
-        raise _read_error(path, show_reason(err)) from err
-
-
-def _read_error(path: Path, error: str) -> ValueError:
-    return ValueError(Errors.EL103.format(path=path, error=error))
+        raise ValueError(Errors.EL103.format(path=path, error=show_reason(err))) from err
 
 
 def _find(path: Path, file: Any, name: str) -> Optional[Any]:
-    """Look up a dataset by name, "a/b". RETURNS (Optional[h5py.Dataset]): None if it is missing.
-    RAISES (ValueError): EL103 if it refers to another file, or a group above it is a link."""
+    """Look up a dataset by name, "a/b"; None if it is missing. Links and references to other files
+    are refused."""
     entry = file
-    for part in name.split("/"):
-        with _translate_errors(path):
-            is_group = isinstance(entry, h5py.Group)
-            link = entry.get(part, getlink=True) if is_group else None
-        if link is None:
-            return None
-        if not isinstance(link, h5py.HardLink):
-            raise _read_error(path, f"'{part}' in '{name}' is a link, which is not followed")
-        with _translate_errors(path):
-            entry = entry[part]
-    if not isinstance(entry, h5py.Dataset):
-        return None
     with _translate_errors(path):
-        refers = entry.is_virtual or entry.external
-    if refers:
-        raise _read_error(path, f"the numbers of '{name}' are stored in another file")
+        for part in name.split("/"):
+            link = entry.get(part, getlink=True) if isinstance(entry, h5py.Group) else None
+            if link is None:
+                return None
+            if not isinstance(link, h5py.HardLink):
+                raise ValueError(f"'{part}' in '{name}' is a link, which is not followed")
+            entry = entry[part]
+        if not isinstance(entry, h5py.Dataset):
+            return None
+        if entry.is_virtual or entry.external:
+            raise ValueError(f"the numbers of '{name}' are stored in another file")
     return entry
 
 
 def _find_weights(path: Path, file: Any, config: BiLMConfig) -> Dict[str, Any]:
-    """Look up the datasets of a biLM, and compare names, shapes and types. No number is read.
-    RETURNS (Dict[str, h5py.Dataset]): by name; names of a one-layer model are completed."""
+    """Look up the datasets of a biLM by name, and compare names, shapes and types. No number is
+    read. Names of a one-layer model are completed."""
     expected = {name: TensorHeader(dataset.shape) for name, dataset in plan_datasets(config)}
     found: Dict[str, Any] = {}
     for name in expected:
@@ -246,23 +235,22 @@ def _find_weights(path: Path, file: Any, config: BiLMConfig) -> Dict[str, Any]:
 def _check_datasets(path: Path, expected: Dict[str, TensorHeader], found: Dict[str, Any]) -> None:
     """Check that the file has numbers of these shapes and types, so that reading them takes memory
     in proportion to its size."""
-    headers = {}
-    for name, dataset in found.items():
-        with _translate_errors(path):
-            headers[name] = TensorHeader(dataset.shape or (), dataset.dtype.name)
+    headers: Dict[str, TensorHeader] = {}
+    with _translate_errors(path):
+        for name, dataset in found.items():
+            shape = dataset.shape or ()
+            headers[name] = TensorHeader(shape, dataset.dtype.name)
             is_empty = dataset.size and not dataset.id.get_storage_size()
-            has_large_chunks = any(
-                chunk > size for chunk, size in zip(dataset.chunks or (), dataset.shape or ())
-            )
-        if name in expected and headers[name] == expected[name] and is_empty:
-            raise _read_error(path, f"the numbers of '{name}' were never written")
-        if has_large_chunks:
-            raise _read_error(path, f"the chunks of '{name}' are larger than the dataset")
+            if is_empty and headers[name] == expected.get(name):
+                raise ValueError(f"the numbers of '{name}' were never written")
+            if any(chunk > size for chunk, size in zip(dataset.chunks or (), shape)):
+                raise ValueError(f"the chunks of '{name}' are larger than the dataset")
     check_headers(expected, headers, str(path))
-    n_bytes = sum(4 * math.prod(header.shape) for header in headers.values())
-    size = path.stat().st_size
-    if n_bytes > _MAX_RATIO * size + _FREE_BYTES:
-        raise _read_error(path, f"it claims {n_bytes:,} bytes of numbers in a file of {size:,}")
+    with _translate_errors(path):
+        n_bytes = sum(4 * math.prod(header.shape) for header in headers.values())
+        size = path.stat().st_size
+        if n_bytes > _MAX_RATIO * size + _FREE_BYTES:
+            raise ValueError(f"it claims {n_bytes:,} bytes of numbers in a file of {size:,}")
 
 
 def _read_numbers(path: Path, name: str, dataset: Any) -> NDArray:
@@ -283,8 +271,7 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
         format cannot hold the biLM or the softmax, EL106 for NaN or infinite weights, EL145 if the
         folder cannot be written.
     """
-    if h5py is None:
-        raise _h5py_error(folder)
+    _require_h5py(folder)
     config = bilm.config
     problem = ""
     if config.input != "characters":
@@ -299,14 +286,10 @@ def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] =
         srsly.write_json(temporary / OPTIONS_FILE, make_options(config))
         _write_arrays(temporary / WEIGHTS_FILE, to_arrays(config, bilm.state_dict()))
         if softmax is not None:
-            names = {SOFTMAX_WEIGHT: "weight", SOFTMAX_BIAS: "bias"}
-            arrays = {theirs: _to_array(softmax.state[ours]) for theirs, ours in names.items()}
+            weight, bias = to_array(softmax.state["weight"]), to_array(softmax.state["bias"])
+            arrays = {SOFTMAX_WEIGHT: weight, SOFTMAX_BIAS: bias}
             _write_arrays(temporary / SOFTMAX_FILE, arrays)
             write_words(temporary / VOCAB_FILE, softmax.words)
-
-
-def _to_array(tensor: Tensor) -> NDArray:
-    return tensor.detach().cpu().float().numpy()
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ..bilm.batch import N_CHARACTERS
 from ..bilm.config import N_SPECIAL_WORDS, BiLMConfig
@@ -40,38 +41,24 @@ class Dataset(NamedTuple):
     part: int = -1
 
 
-def _keep(array: NDArray) -> NDArray:
-    return array
-
-
-def _order_gates(array: NDArray) -> NDArray:
+def _order_gates(array: NDArray, shift: float = 0.0) -> NDArray:
     # TF stores the gates as i, j, f, o; ours are i, f, o, j.
     i, j, f, o = np.split(array, 4, axis=-1)
-    return np.concatenate([i, f, o, j], axis=-1)
+    return np.concatenate([i, f + np.float32(shift), o, j], axis=-1)
 
 
-def _restore_gates(array: NDArray) -> NDArray:
+def _restore_gates(array: NDArray, shift: float = 0.0) -> NDArray:
     i, f, o, j = np.split(array, 4, axis=-1)
-    return np.concatenate([i, j, f, o], axis=-1)
+    return np.concatenate([i, j, f - np.float32(shift), o], axis=-1)
 
 
-def _shift_forget(by: float) -> Callable[[NDArray], NDArray]:
-    # TF adds 1 to the forget gate when it runs; the +1 is not in the file.
-    def shift(array: NDArray) -> NDArray:
-        i, f, o, j = np.split(array, 4)
-        return np.concatenate([i, f + np.float32(by), o, j])
-
-    return shift
-
-
-_SAME = Layout(_keep, _keep)
+_SAME = Layout(lambda a: a, lambda a: a)
 _TRANSPOSED = Layout(np.transpose, np.transpose)
 # TF: (1, width, in, out); torch: (out, in, width).
 _CONVOLUTION = Layout(lambda a: a[0].transpose(2, 1, 0), lambda a: a.transpose(2, 1, 0)[None])
 _GATES = Layout(_order_gates, _restore_gates)
-_BIAS = Layout(
-    lambda a: _shift_forget(1.0)(_order_gates(a)), lambda a: _restore_gates(_shift_forget(-1.0)(a))
-)
+# TF adds 1 to the forget gate when it runs; the +1 is not in the file.
+_BIAS = Layout(lambda a: _order_gates(a, 1.0), lambda a: _restore_gates(a, 1.0))
 
 
 def _cell_name(direction: int, layer: int) -> str:
@@ -138,12 +125,16 @@ def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
     }
 
 
+def to_array(tensor: Tensor) -> NDArray:
+    return tensor.detach().cpu().float().numpy()
+
+
 def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
     """Convert our weights to the datasets of a file, float32. A forget gate's bias outside of 0.5
     to 2 may change by a rounding of 6e-8 when it is read back: the file stores it less 1."""
     arrays: Dict[str, NDArray] = {}
     for name, dataset in plan_datasets(config):
-        ours = state[dataset.name].detach().cpu().float().numpy()
+        ours = to_array(state[dataset.name])
         if dataset.part >= 0:
             ours = np.split(ours, 2)[dataset.part]
         arrays[name] = np.ascontiguousarray(dataset.layout.to_theirs(ours))
@@ -151,13 +142,9 @@ def to_arrays(config: BiLMConfig, state: StateDict) -> Dict[str, NDArray]:
 
 
 def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) -> BiLMConfig:
-    """Read a shape from options, tolerant of all that bilm-tf accepts.
-
-    options (Dict[str, Any]): the content of options.json.
-    source (str): the file, for messages.
-    n_words (int): words of a model that reads words, without the special ones.
-    RAISES (ValueError): EL032 for a missing or impossible option, and for missing words.
-    """
+    """Read a shape from the content of options.json, tolerant of all that bilm-tf accepts.
+    `n_words` are those of a model that reads words, without the special ones. RAISES (ValueError):
+    EL032 for a missing or impossible option, and for missing words."""
     try:
         if options.get("bidirectional", True) is not True:
             raise ValueError(f"bidirectional is {show_value(options['bidirectional'])}")

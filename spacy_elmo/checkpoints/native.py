@@ -46,9 +46,8 @@ _OPTIONAL_KEYS = {"n_words", "vector_width"}
 
 def matches_native(files: CheckpointFiles) -> bool:
     """Whether the path is a folder with our file names in it."""
-    folder = files.folder
-    is_folder = files.weights_path is None
-    return is_folder and (folder / CONFIG_FILE).exists() and (folder / WEIGHTS_FILE).exists()
+    names = (CONFIG_FILE, WEIGHTS_FILE)
+    return files.weights_path is None and all((files.folder / name).exists() for name in names)
 
 
 def is_native(folder: Path) -> bool:
@@ -58,18 +57,9 @@ def is_native(folder: Path) -> bool:
 
 
 def read_native_config(files: CheckpointFiles) -> BiLMConfig:
-    """Read the shape, and compare it with the shapes of the weights. RAISES (ValueError): EL032 if
-    config.json does not describe a shape, EL103 if the weights cannot be read, EL020 and EL021 if
-    they are of another shape, EL100 to EL104 if a file is missing or damaged."""
-    folder, path = files.folder, files.folder / WEIGHTS_FILE
-    check_digests(folder, [CONFIG_FILE])
-    config = _read_shape(folder / CONFIG_FILE)
-    headers = restore_headers(read_headers(path), str(path))
-    check_headers(plan_weights(config), headers, str(path))
-    return config
-
-
-def _read_shape(path: Path) -> BiLMConfig:
+    """Read the shape, and compare it with the shapes of the weights."""
+    path = files.folder / CONFIG_FILE
+    check_digests(files.folder, [CONFIG_FILE])
     try:
         values = read_json_object(path)
         known = {field.name for field in fields(BiLMConfig)}
@@ -77,22 +67,24 @@ def _read_shape(path: Path) -> BiLMConfig:
             raise ValueError(f"it has no {show_names(missing)}")
         if unknown := set(values) - known:
             raise ValueError(f"it has unknown keys: {show_names(unknown)}")
-        return BiLMConfig(**values)
+        config = BiLMConfig(**values)
     except ValueError as err:
         raise ValueError(Errors.EL032.format(path=path, error=show_reason(err))) from err
+    weights = files.folder / WEIGHTS_FILE
+    headers = restore_headers(read_headers(weights), str(weights))
+    check_headers(plan_weights(config), headers, str(weights))
+    return config
 
 
 def read_native_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights, float32. RAISES (ValueError): EL103, EL104 and EL106 if they are
-    damaged."""
+    """Read the weights, float32."""
     path = files.folder / WEIGHTS_FILE
     check_digests(files.folder, [WEIGHTS_FILE])
     return restore_rows(read_tensors(path), str(path))
 
 
 def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
-    """Read the softmax; None if the folder has none. RAISES (ValueError): as `read_native_state`;
-    EL112 if its settings are unusable."""
+    """Read the softmax; None if the folder has none."""
     folder, path = files.folder, files.folder / SOFTMAX_FILE
     if not path.exists():
         return None
@@ -103,13 +95,12 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     except (ValueError, TypeError, RecursionError) as err:
         raise ValueError(Errors.EL112.format(path=path, problem=show_reason(err))) from err
     state = restore_rows(read_tensors(path), str(path))
-    words = read_words(folder / VOCAB_FILE)
-    return SoftmaxWeights(metadata.get("kind", "full"), settings, state, words)
+    kind = metadata.get("kind", "full")
+    return SoftmaxWeights(kind, settings, state, read_words(folder / VOCAB_FILE))
 
 
 def read_meta(folder: Path) -> Dict[str, Any]:
-    """Read the content of meta.json; empty without that file. RAISES (ValueError): EL103 and EL104
-    if it is damaged."""
+    """Read the content of meta.json; empty without that file."""
     folder = CheckpointFiles(folder).folder
     if not (folder / META_FILE).exists():
         return {}
@@ -144,20 +135,20 @@ def write_native(
     RAISES (ValueError): EL034 if the folder exists and is something else, EL106 for NaN or
         infinite weights, EL145 if the folder cannot be written. The old folder is kept then.
     """
+
+    def write(name: str, state: StateDict, is_rounded: bool, **metadata: str) -> None:
+        # Scales are always float32.
+        stored_type = torch.float32 if is_rounded else dtype
+        state = round_rows(state) if is_rounded else state
+        write_tensors(temporary / name, state, stored_type, metadata or None)
+
     with checkpoint_folder(folder, is_native) as temporary:
         srsly.write_json(temporary / CONFIG_FILE, bilm.config.to_dict())
         srsly.write_json(temporary / META_FILE, meta or {})
-        state = round_rows(bilm.state_dict()) if round_weights else bilm.state_dict()
-        # Scales are always float32.
-        stored_type = torch.float32 if round_weights else dtype
-        write_tensors(temporary / WEIGHTS_FILE, state, stored_type)
+        write(WEIGHTS_FILE, bilm.state_dict(), round_weights)
         if softmax is not None:
-            metadata = {"kind": softmax.kind, "settings": json.dumps(softmax.settings)}
-            if round_softmax:
-                state, stored_type = round_rows(softmax.state), torch.float32
-            else:
-                state, stored_type = softmax.state, dtype
-            write_tensors(temporary / SOFTMAX_FILE, state, stored_type, metadata)
+            settings = json.dumps(softmax.settings)
+            write(SOFTMAX_FILE, softmax.state, round_softmax, kind=softmax.kind, settings=settings)
             write_words(temporary / VOCAB_FILE, softmax.words)
         if write_more is not None:
             write_more(temporary)

@@ -29,8 +29,7 @@ def matches_pipeline(files: CheckpointFiles) -> bool:
 
 def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
     """Read the shape of the pipeline's only "elmo", or of the component, and compare it with the
-    weights. RAISES (ValueError): EL314 if there is not exactly one; EL032 for a
-    config that cannot be read; EL020 and EL021 for weights of another shape."""
+    weights."""
     folder = find_component(files.folder)
     block = _read_components(folder.parent)[folder.name]["model"]
     known = {field.name for field in fields(BiLMConfig)}
@@ -44,8 +43,7 @@ def read_pipeline_config(files: CheckpointFiles) -> BiLMConfig:
 
 
 def read_pipeline_state(files: CheckpointFiles, config: BiLMConfig) -> StateDict:
-    """Read the weights, float32. RAISES (ValueError): EL116 for a file without weights of an
-    "elmo", EL103, EL100 and EL103 if it cannot be read."""
+    """Read the weights, float32."""
     state = _read_state(find_component(files.folder))
     return {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
 
@@ -57,8 +55,7 @@ def read_pipeline_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
 
 def find_component(folder: Path) -> Path:
     """Find the folder of the only "elmo" in a saved pipeline, or of the component itself. RAISES
-    (ValueError): EL314 if there is not exactly one; EL032 for an unreadable
-    config."""
+    (ValueError): EL314 if there is not exactly one."""
     is_component = not (folder / CONFIG_FILE).is_file()
     pipeline = folder.parent if is_component else folder
     names = [

@@ -1,6 +1,7 @@
 """Files of tensors (safetensors), and matrices stored in 8 bits a number."""
 
 import json
+import re
 import struct
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,9 @@ StateDict = Dict[str, Tensor]
 # A file begins with the length of its header; tensors begin at multiples of 8 bytes.
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 8
-# safetensors' names of types -> torch's.
-_DTYPES = {"F": "float", "BF": "bfloat", "I": "int", "U": "uint"}
+# safetensors' names of types, such as "BF16" -> torch's "bfloat16".
+_DTYPE = re.compile(r"^(BF|F|I|U)(\d+)$")
+_KINDS = {"F": "float", "BF": "bfloat", "I": "int", "U": "uint"}
 
 # The scales of a rounded matrix are stored under its name with this suffix.
 _SUFFIX = ".row_scale"
@@ -30,34 +32,28 @@ _MAX_INT8 = 127
 
 
 def read_headers(path: Path) -> Dict[str, TensorHeader]:
-    """Read shapes and types of the tensors in a file, but no numbers. RAISES (ValueError): EL100 if
-    there is no file, EL103 if it cannot be read."""
+    """Read shapes and types of the tensors in a file, but no numbers."""
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
+        headers: Dict[str, TensorHeader] = {}
         names: List[str] = file.keys()
-        slices = {name: file.get_slice(name) for name in names}
-        return {
-            name: TensorHeader(tuple(part.get_shape()), _name_dtype(part.get_dtype()))
-            for name, part in slices.items()
-        }
-
-
-def _name_dtype(code: str) -> str:
-    """Translate a type such as "BF16" to torch's "bfloat16"."""
-    letters = code.rstrip("0123456789")
-    return _DTYPES.get(letters, code) + code[len(letters) :] if letters in _DTYPES else code
+        for name in names:
+            part = file.get_slice(name)
+            dtype = _DTYPE.sub(lambda match: _KINDS[match[1]] + match[2], part.get_dtype())
+            headers[name] = TensorHeader(tuple(part.get_shape()), dtype)
+        return headers
 
 
 def read_metadata(path: Path) -> Dict[str, str]:
-    """Read the metadata of a file. Errors as `read_headers`."""
+    """Read the metadata of a file."""
     require_file(path)
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
         return file.metadata() or {}
 
 
 def read_tensors(path: Path) -> StateDict:
-    """Read all tensors of a file whose headers were checked: copies, floating-point numbers as
-    float32. RAISES (ValueError): as `read_headers`, EL106 for NaN or infinite numbers."""
+    """Read all tensors of a file whose headers were checked: copies, floating-point numbers, which
+    must be finite, as float32."""
     require_file(path)
     state: StateDict = {}
     with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
@@ -73,8 +69,8 @@ def read_tensors(path: Path) -> StateDict:
 
 
 def parse_tensors(content: bytes, source: str) -> StateDict:
-    """Read the tensors of a file's content, with the types that they have; numbers are not checked.
-    RAISES (ValueError): EL103 if they cannot be read."""
+    """Read the tensors of a file's content, with the types that they have; numbers are not
+    checked."""
     with _translate_errors(source):
         return safetensors.torch.load(content)
 
@@ -95,8 +91,8 @@ def write_tensors(
     metadata: Optional[Dict[str, str]] = None,
 ) -> None:
     """Write tensors, floating-point numbers as `dtype`. The same tensors and metadata give the same
-    bytes. RAISES (ValueError): for NaN or infinite numbers (EL106), and for numbers too large for
-    the type."""
+    bytes. RAISES (ValueError): for numbers that are not finite (EL106) or too large for the
+    type."""
     tensors = {name: _cast(name, tensor.detach(), dtype) for name, tensor in state.items()}
     content = memoryview(safetensors.torch.save(tensors, metadata=metadata))
     (n_bytes,) = _LENGTH.unpack_from(content)
@@ -154,29 +150,19 @@ def round_rows(state: Mapping[str, Tensor]) -> StateDict:
 def restore_headers(headers: Mapping[str, TensorHeader], source: str) -> Dict[str, TensorHeader]:
     """Compute the headers of the tensors of `restore_rows`. RAISES (ValueError): EL103 for an
     int8 matrix without a scale for each row, or a scale without a matrix."""
-    restored: Dict[str, TensorHeader] = {}
-    for name, header in headers.items():
-        matrix = name.removesuffix(_SUFFIX)
-        if name.endswith(_SUFFIX) and _is_rounded(headers, matrix):
+    restored = dict(headers)
+    for name in headers:
+        if headers[name].dtype != "int8" and not name.endswith(_SUFFIX):
             continue
-        if _is_rounded(headers, name):
-            restored[name] = TensorHeader(header.shape)
-        elif header.dtype == "int8" or name.endswith(_SUFFIX):
-            error = f"'{matrix}' has 8 bits a number, but not one float32 scale for each row"
+        name = name.removesuffix(_SUFFIX)
+        matrix, scale = headers.get(name), headers.get(name + _SUFFIX)
+        is_matrix = matrix is not None and matrix.dtype == "int8" and len(matrix.shape) == 2
+        if matrix is None or not is_matrix or scale != TensorHeader(matrix.shape[:1]):
+            error = f"'{name}' has 8 bits a number, but not one float32 scale for each row"
             raise ValueError(Errors.EL103.format(path=source, error=error))
-        else:
-            restored[name] = header
+        restored[name] = TensorHeader(matrix.shape)
+        restored.pop(name + _SUFFIX, None)
     return restored
-
-
-def _is_rounded(headers: Mapping[str, TensorHeader], name: str) -> bool:
-    matrix, scale = headers.get(name), headers.get(name + _SUFFIX)
-    return (
-        matrix is not None
-        and matrix.dtype == "int8"
-        and len(matrix.shape) == 2
-        and scale == TensorHeader(matrix.shape[:1])
-    )
 
 
 def restore_rows(state: Mapping[str, Tensor], source: str) -> StateDict:
