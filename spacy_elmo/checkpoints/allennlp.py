@@ -70,7 +70,7 @@ def _find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
     """Find the paths of options and weights."""
     if files.weights_path is not None:
         return files.path, files.weights_path
-    paths = sorted(path for path in files.folder.glob("*.hdf5") if "softmax" not in path.name)
+    paths = sorted({*files.folder.glob("*.hdf5")} - {*files.folder.glob("*softmax*")})
     if len(paths) != 1:
         names = ", ".join(path.name for path in paths) or "none"
         raise ValueError(
@@ -145,7 +145,7 @@ def read_allennlp_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     """Read the softmax in the folder of the weights: a file *softmax*.hdf5 with vocab.txt. A pair
     of files has none."""
     folder = files.folder
-    path = next((p for p in sorted(folder.glob("*.hdf5")) if "softmax" in p.name), None)
+    path = min(folder.glob("*softmax*.hdf5"), default=None)
     vocab = folder / VOCAB_FILE
     if files.weights_path is not None or path is None or not vocab.exists():
         return None
@@ -261,16 +261,9 @@ def _read_numbers(path: Path, name: str, dataset: Any) -> NDArray:
 
 
 def write_allennlp(bilm: BiLM, folder: Path, softmax: Optional[SoftmaxWeights] = None) -> None:
-    """Write options.json and weights.hdf5, and with a softmax softmax_weights.hdf5 and
-    vocab.txt. The write is atomic.
-
-    bilm (BiLM): what to write; it must read characters.
-    folder (Path): where; must not exist.
-    softmax (Optional[SoftmaxWeights]): "full" or "sampled".
-    RAISES (ValueError): EL034 if the folder exists, EL038 without h5py, EL039 if the
-        format cannot hold the biLM or the softmax, EL106 for NaN or infinite weights, EL145 if the
-        folder cannot be written.
-    """
+    """Write options.json and weights.hdf5, and with a softmax softmax_weights.hdf5 and vocab.txt,
+    to a folder that does not exist. RAISES (ValueError): EL039 if the format cannot hold the biLM
+    or the softmax; as `write_native`."""
     _require_h5py(folder)
     config = bilm.config
     problem = ""

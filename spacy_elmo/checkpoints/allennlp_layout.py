@@ -78,9 +78,15 @@ def plan_datasets(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
     else:
         shape = (N_SPECIAL_WORDS + config.n_words, config.direction_width)
         yield EMBEDDING, Dataset(shape, EMBEDDING, _SAME)
+    width, cell_width = config.direction_width, config.cell_width
     for d, direction in enumerate(("forward", "backward")):
         for layer in range(config.depth):
-            yield from _cell(_cell_name(d, layer), f"{direction}_lstm.layers.{layer}", config)
+            theirs, ours = _cell_name(d, layer), f"{direction}_lstm.layers.{layer}"
+            # One matrix for input (upper rows) and recurrence (lower rows).
+            yield f"{theirs}/W_0", Dataset((2 * width, 4 * cell_width), f"{ours}.weight", _GATES)
+            yield f"{theirs}/B", Dataset((4 * cell_width,), f"{ours}.bias", _BIAS)
+            if config.projection:
+                yield f"{theirs}/W_P_0", Dataset((cell_width, width), f"{ours}.projection", _SAME)
 
 
 def _char_cnn(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
@@ -103,15 +109,6 @@ def _char_cnn(config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
     weight, bias = WORD_PROJECTION
     yield weight, Dataset((n_filters, width), f"{ours}.weight", _TRANSPOSED)
     yield bias, Dataset((width,), f"{ours}.bias", _SAME)
-
-
-def _cell(theirs: str, ours: str, config: BiLMConfig) -> Iterator[Tuple[str, Dataset]]:
-    width, cell_width = config.direction_width, config.cell_width
-    # One matrix for input (upper rows) and recurrence (lower rows).
-    yield f"{theirs}/W_0", Dataset((2 * width, 4 * cell_width), f"{ours}.weight", _GATES)
-    yield f"{theirs}/B", Dataset((4 * cell_width,), f"{ours}.bias", _BIAS)
-    if config.projection:
-        yield f"{theirs}/W_P_0", Dataset((cell_width, width), f"{ours}.projection", _SAME)
 
 
 def to_state(config: BiLMConfig, read: Callable[[str], NDArray]) -> StateDict:
@@ -148,17 +145,16 @@ def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) 
     try:
         if options.get("bidirectional", True) is not True:
             raise ValueError(f"bidirectional is {show_value(options['bidirectional'])}")
-        shape = _read_lstm(options["lstm"])
         if "char_cnn" in options:
-            shape.update(_read_char_cnn(options["char_cnn"]))
+            words = _read_char_cnn(options["char_cnn"])
         elif n_words:
-            shape.update(input="words", n_words=n_words)
+            words = {"input": "words", "n_words": n_words}
         else:
             raise ValueError(
                 "it has no 'char_cnn', so the model reads words: put its vocabulary, with <S>, "
                 "</S> and <UNK> in front, beside it as vocab.txt"
             )
-        return BiLMConfig(**shape)
+        return BiLMConfig(**_read_lstm(options["lstm"]), **words)
     except KeyError as err:
         raise ValueError(Errors.EL032.format(path=source, error=f"it has no {err}")) from err
     except (AttributeError, TypeError, ValueError) as err:

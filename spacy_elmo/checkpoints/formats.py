@@ -23,23 +23,15 @@ _MODELS_GROUP = "spacy_elmo_models"
 
 
 class CheckpointFiles(NamedTuple):
-    """A folder, or a file that describes the shape and one that holds the weights.
-
-    path (Path): the folder, or the first file.
-    weights_path (Optional[Path]): the second file; None for a folder.
-    """
+    """A folder, or a file that describes the shape (`path`) and one that holds the weights."""
 
     path: Path
     weights_path: Optional[Path] = None
 
     @classmethod
     def of(cls, path: PathLike, weights_path: Optional[PathLike] = None) -> "CheckpointFiles":
-        """Find a checkpoint; nothing is opened.
-
-        path (PathLike): a folder, the first of two files, or the name of an installed model
-            ("en_small"). A path that exists takes precedence over a name.
-        weights_path (Optional[PathLike]): the second file.
-        """
+        """Find a checkpoint by a folder, two files, or the name of an installed model ("en_small");
+        a path that exists takes precedence over a name. Nothing is opened."""
         if weights_path is not None:
             return cls(Path(path), Path(weights_path))
         name = find_name(path)
@@ -47,7 +39,7 @@ class CheckpointFiles(NamedTuple):
 
     @classmethod
     def named(cls, name: str = BUNDLED_NAME) -> "CheckpointFiles":
-        """Find the folder of an installed model. Errors as `find_model`."""
+        """Find the folder of an installed model."""
         return cls(find_model(name))
 
     @property
@@ -114,38 +106,24 @@ def find_model(name: str) -> Path:
 
 
 class SoftmaxWeights(NamedTuple):
-    """The stored softmax of a language model.
+    """The stored softmax of a language model."""
 
-    kind (str): registered name of the softmax, such as "full".
-    settings (Dict[str, Any]): its further arguments.
-    state (StateDict): its weights.
-    words (List[str]): the vocabulary, in the order of the rows.
-    """
-
-    kind: str
-    settings: Dict[str, Any]
+    kind: str  # registered name of the softmax, such as "full"
+    settings: Dict[str, Any]  # its further arguments
     state: StateDict
-    words: List[str]
+    words: List[str]  # the vocabulary, in the order of the rows
 
 
 class CheckpointReader(NamedTuple):
-    """How to read one format.
+    """How to read one format. All raise ValueError with a message that names the file."""
 
-    matches (Callable[[CheckpointFiles], bool]): whether the files are of this format,
-        by their names alone.
-    read_config (Callable[[CheckpointFiles], BiLMConfig]): reads the shape, and compares it with
-        the shapes of the stored weights, so that the file limits the memory for the biLM.
-    read_state (Callable[[CheckpointFiles, BiLMConfig], StateDict]): weights by the
-        names of `BiLM.state_dict()`, float32.
-    read_softmax (Callable[[CheckpointFiles], Optional[SoftmaxWeights]]): the softmax;
-        None if the checkpoint has none.
-
-    All raise ValueError with a message that names the file.
-    """
-
+    # Whether the files are of this format, by their names alone.
     matches: Callable[[CheckpointFiles], bool]
+    # The shape, compared with that of the stored weights: the file limits the biLM's memory.
     read_config: Callable[[CheckpointFiles], BiLMConfig]
+    # The weights by the names of `BiLM.state_dict()`, float32.
     read_state: Callable[[CheckpointFiles, BiLMConfig], StateDict]
+    # None if the checkpoint has no softmax.
     read_softmax: Callable[[CheckpointFiles], Optional[SoftmaxWeights]]
 
 
@@ -164,9 +142,8 @@ def read_bilm(files: CheckpointFiles) -> BiLM:
     the weights do not fit the shape, EL030 to EL103 and EL100 to EL106 if they cannot be read."""
     reader = find_reader(files)
     config = reader.read_config(files)
-    state = reader.read_state(files, config)
     bilm = BiLM(config)
-    load_weights(bilm, state, str(files))
+    load_weights(bilm, reader.read_state(files, config), str(files))
     return bilm
 
 

@@ -20,7 +20,7 @@ logger = logging.getLogger("spacy_elmo")
 
 
 class CheckpointLoader:
-    """Load a checkpoint of any known format. See `build_checkpoint_loader_v1`."""
+    """See `build_checkpoint_loader_v1`."""
 
     def __init__(self, files: CheckpointFiles) -> None:
         self.files = files
@@ -38,7 +38,7 @@ class BundledLoader:
 
     @property
     def files(self) -> CheckpointFiles:
-        """RETURNS (CheckpointFiles): The model's folder."""
+        """The model's folder."""
         return CheckpointFiles.named(self.name)
 
     def __call__(self, bilm: BiLM) -> None:

@@ -121,17 +121,14 @@ def write_native(
 ) -> None:
     """Write a checkpoint atomically. The same arguments give the same bytes.
 
-    bilm (BiLM): what to write.
-    folder (Path): where; replaced if it holds a checkpoint of ours.
+    folder (Path): replaced if it holds a checkpoint of ours.
     softmax (Optional[SoftmaxWeights]): the softmax, if it is to be kept.
     meta (Optional[Dict[str, Any]]): content of meta.json.
     dtype (torch.dtype): type of the stored numbers.
-    round_weights (bool): store the matrices of the biLM in 8 bits a number, with a scale for
-        each row: a quarter of the size.
-    round_softmax (bool): store the matrix of the softmax in 8 bits a number, with a scale for
-        each row: a quarter of the size; log-probabilities differ by about 0.01.
-    write_more (Optional[Callable[[Path], None]]): writes further files into the folder
-        before it is renamed.
+    round_weights, round_softmax (bool): store the matrices of the biLM or of the softmax in 8 bits
+        a number, with a scale for each row: a quarter of the size; log-probabilities differ by
+        about 0.01 then.
+    write_more (Optional[Callable[[Path], None]]): writes further files into the folder.
     RAISES (ValueError): EL034 if the folder exists and is something else, EL106 for NaN or
         infinite weights, EL145 if the folder cannot be written. The old folder is kept then.
     """
