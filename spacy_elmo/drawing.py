@@ -29,13 +29,10 @@ _DPI = 200
 # Okabe and Ito's colours, which people of all kinds of colour vision tell apart.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 # The ground is that of the documentation site when it is dark.
-_DARK_GROUND, _DARK_LETTERS = "#1e2129", "#e2e4e9"
 _DARK: Dict[Any, Any] = {
-    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), _DARK_GROUND),
-    **dict.fromkeys(
-        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
-        _DARK_LETTERS,
-    ),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#1e2129"),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), "#e2e4e9"),
+    **dict.fromkeys(("xtick.color", "ytick.color"), "#e2e4e9"),
 }
 
 
@@ -47,31 +44,28 @@ def require_matplotlib() -> None:
 
 
 def require_drawable(path: Path) -> None:
-    """path (Path): of a picture, to be checked before it is computed. RAISES
-    (ValueError): EL038 if nothing can be drawn; also if its ending is not one of a picture."""
+    """Check the path of a picture before it is computed. RAISES (ValueError): EL038 if nothing can
+    be drawn; also if its ending is not one of a picture."""
     require_matplotlib()
     known = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
-        endings = ", ".join(f".{name}" for name in sorted(known))
-        raise ValueError(
-            f"A picture cannot be written as '{path}', only with one of the endings {endings}."
-        )
+        expected = f"only with one of the endings {', '.join(f'.{name}' for name in sorted(known))}"
+        raise ValueError(f"A picture cannot be written as '{path}', {expected}.")
 
 
 def has_matplotlib() -> bool:
-    """RETURNS (bool): Whether anything can be drawn."""
+    """Whether anything can be drawn."""
     return Figure is not None
 
 
 def color_scheme(*, dark: bool) -> "AbstractContextManager[None]":
-    """dark (bool): light letters on a dark ground. RETURNS (AbstractContextManager): figures that
-    are made and saved within it have these colours."""
+    """Colours of figures that are made and saved within it: with `dark`, light letters on a dark
+    ground."""
     return rc_context(_DARK if dark else {})
 
 
 def measure_text(text: str, size: float, weight: str = "normal") -> float:
-    """text (str): one line. size (float): of the letters, in points. weight (str): "normal" or
-    "bold". RETURNS (float): how wide it is drawn, in points."""
+    """How wide a line in letters of a size is drawn, both in points."""
     font = font_manager.FontProperties(family=_list_families(), weight=weight, size=size)
     with warnings.catch_warnings():
         # Said when the picture is saved.
@@ -86,12 +80,8 @@ def _list_families() -> List[str]:
 
 
 def save_figure(figure: "Figure", path: Path, **settings: Any) -> None:
-    """Draw a picture into a file, by an atomic write.
-
-    figure (Figure): the picture.
-    path (Path): file to write; its ending chooses the format. Folders above it are made.
-    settings: of matplotlib's `savefig`.
-    """
+    """Draw a picture into a file, by an atomic write. The file's ending chooses the format; folders
+    above it are made. `settings` are those of matplotlib's `savefig`."""
     families = _list_families()
     for text in figure.findobj(Text):
         text.set_fontfamily(families)

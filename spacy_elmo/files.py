@@ -6,10 +6,10 @@ import re
 import shutil
 import stat
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator
+from typing import Any, Dict, Iterable, Iterator, Optional
 
 import srsly
 from filelock import FileLock, Timeout
@@ -33,8 +33,8 @@ _MOST_ITEMS = 100_000
 
 
 def require_file(path: Path) -> int:
-    """Check that a path is a file, as opening a pipe would wait for a writer. RETURNS (int): its
-    size in bytes. RAISES (ValueError): EL100 if it is not a file."""
+    """Check that a path is a file (EL100), as opening a pipe would wait for a writer. RETURNS
+    (int): its size in bytes."""
     try:
         status = path.stat()
     except (OSError, ValueError) as err:
@@ -46,8 +46,8 @@ def require_file(path: Path) -> int:
 
 
 def read_file(path: Path, most: int = sys.maxsize) -> bytes:
-    """Read a whole file of at most `most` bytes. RAISES (ValueError): EL100 if there is no file,
-    EL103 if it is larger or cannot be read."""
+    """Read a whole file of at most `most` bytes. RAISES (ValueError): EL100, or EL103 if it is
+    larger or cannot be read."""
     size = require_file(path)
     if size > most:
         error = f"it has {size:,} bytes, more than the {most:,} that such a file can have"
@@ -59,8 +59,8 @@ def read_file(path: Path, most: int = sys.maxsize) -> bytes:
 
 
 def read_json_object(path: Path) -> Dict[str, Any]:
-    """Read a JSON object (`{...}`) in UTF-8. RAISES (ValueError): as `read_file`; EL103 also for
-    other content."""
+    """Read a file with a JSON object (`{...}`) in UTF-8. RAISES (ValueError): as `read_file`; EL103
+    also for other content."""
     content = read_file(path, _MAX_JSON)
     try:
         return parse_json_object(content)
@@ -69,8 +69,7 @@ def read_json_object(path: Path) -> Dict[str, Any]:
 
 
 def parse_json_object(content: bytes) -> Dict[str, Any]:
-    """Parse a JSON object (`{...}`) in UTF-8. RAISES (ValueError): for other content, with the
-    reason alone."""
+    """Parse a JSON object. RAISES (ValueError): for other content, with the reason alone."""
     try:
         # Python's own parser: srsly's accepts "1e" and the like as numbers.
         value = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
@@ -90,14 +89,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def unpack(data: bytes, source: str, *, most_items: int = _MOST_ITEMS) -> Any:
-    """Read a message of msgpack, in time and memory in proportion to its size.
-
-    data (bytes): the message; it may contain NumPy arrays.
-    source (str): where it comes from, for the error.
-    most_items (int): of a list or a table in it.
-    RETURNS (Any): the content.
-    RAISES (ValueError): EL116 if it cannot be read.
-    """
+    """Read a message of msgpack, which may contain NumPy arrays, in time and memory in proportion
+    to its size. No list or table in it may have more than `most_items`. RAISES (ValueError): EL116
+    if it cannot be read."""
     # Not `srsly.msgpack_loads`: after an error it leaves garbage collection disabled.
     try:
         return msgpack.loads(data, raw=False, max_array_len=most_items, max_map_len=most_items)
@@ -130,13 +124,9 @@ def write_json(path: Path, content: Any) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file to a temporary sibling, which is flushed to the disk and renamed at the end, and
-    removed after an error. Readers find the old content or the new content, never a part of it.
-
-    path (Path): where. Into a device or a pipe, such as /dev/stdout, is written directly. The
-        permissions of an existing file are kept.
-    YIELDS (Path): the temporary file to write, with the same suffix.
-    RAISES (OSError): as `write_file`.
-    """
+    removed after an error. Readers find the old content or the new content, never a part of it. The
+    permissions of an existing file are kept; a device or a pipe is written directly.
+    YIELDS (Path): the file to write, with the same suffix."""
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path
         return
@@ -158,11 +148,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     """Write a folder to a temporary sibling, which replaces the folder at the end. After an
     error the old folder is kept. No system renames a folder over another one, so the old one is
     renamed to NAME.previous first, which `find_folder` finds if the process is killed then.
-
-    folder (Path): where; missing folders above it are made.
-    YIELDS (Path): an empty folder to write into.
-    RAISES (OSError): if it cannot be written; the old content is kept then.
-    """
+    Missing folders above it are made. YIELDS (Path): an empty folder to write into."""
     folder, previous = _resolve(folder), name_previous(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Weights are large: remove what killed processes left.
@@ -220,32 +206,21 @@ def _resolve(path: Path) -> Path:
 
 def _flush(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
-    if path.is_dir():
-        # Windows cannot open folders, and some network file systems cannot flush them.
-        with suppress(OSError):
-            _flush_handle(path, os.O_RDONLY)
-    else:
-        # Opened for writing: Windows flushes nothing else.
-        _flush_handle(path, os.O_RDWR)
-
-
-def _flush_handle(path: Path, flags: int) -> None:
-    handle = os.open(path, flags)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    is_folder = path.is_dir()
+    # Windows cannot open folders, and some network file systems cannot flush them.
+    with suppress(OSError) if is_folder else nullcontext():
+        # Windows flushes only files that are open for writing.
+        handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder for writing; the system releases the lock when the process ends. Readers take
-    no lock.
-
-    folder (Path): to be written to; the file .lock stays in it.
-    RAISES (ValueError): EL143 if there is another writer.
-    RAISES (OSError): if the folder is not writable.
-    """
+    """Lock a folder for writing; the system releases the lock when the process ends, and the file
+    .lock stays. Readers take no lock. RAISES (ValueError): EL143 if there is another writer."""
     lock = FileLock(str(folder / LOCK_FILE))
     try:
         lock.acquire(timeout=0)
@@ -262,13 +237,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def digest(content: bytes) -> str:
-    """Compute the BLAKE2b of 16 bytes, in hexadecimal."""
+    """BLAKE2b of 16 bytes, in hexadecimal."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def digest_file(path: Path) -> str:
-    """As `digest`, of a file, in bounded memory. RAISES (ValueError): EL100 and EL103 if it cannot
-    be read."""
+    """As `digest`, of a file, in bounded memory."""
     require_file(path)
     running = blake2b(digest_size=16)
     try:
@@ -300,22 +274,14 @@ def write_digests(folder: Path) -> None:
     (folder / DIGESTS_FILE).write_bytes(srsly.json_dumps(digests).encode("utf-8"))
 
 
-def check_digests(folder: Path, names: Iterable[str]) -> None:
-    """Check files of a folder before they are read. Files that digests.json does not name pass.
-    RAISES (ValueError): EL104 if a file is damaged."""
-    digests = read_digests(folder)
-    for name in names:
+def check_digests(folder: Path, names: Optional[Iterable[str]] = None) -> bool:
+    """Check files of a folder, or all that digests.json names; others pass. RETURNS (bool): whether
+    there is a digests.json. RAISES (ValueError): EL104 if a file is damaged."""
+    digests, path = read_digests(folder), folder / DIGESTS_FILE
+    for name in digests if names is None else names:
         if name in digests and digests[name] != digest_file(folder / name):
-            path = folder / DIGESTS_FILE
             raise ValueError(Errors.EL104.format(path=folder / name, digests=path))
-
-
-def check_all_digests(folder: Path) -> bool:
-    """Check all files that digests.json names. RETURNS (bool): whether there is a digests.json.
-    RAISES (ValueError): EL104 if a file is damaged."""
-    digests = read_digests(folder)
-    check_digests(folder, digests)
-    return (folder / DIGESTS_FILE).exists()
+    return path.exists()
 
 
 def read_digests(folder: Path) -> Dict[str, Any]:

@@ -35,31 +35,26 @@ _CONFIGS = Path(str(package_files("spacy_elmo"))) / "configs"
 # Checks of settings
 
 
-def require_least(key: str, value: float, least: float) -> None:
-    """RAISES (ValueError): EL012 if the value of a setting is less than `least`."""
-    if value < least:
-        raise ValueError(Errors.EL012.format(key=key, value=value, expected=f"at least {least}"))
-
-
 def require_valid(is_valid: bool, key: str, value: object, expected: str) -> None:
     """Check a setting. expected (str): a clause for the message. RAISES (ValueError): EL012."""
     if not is_valid:
         raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
 
 
+def require_least(key: str, value: float, least: float) -> None:
+    """Check that the value of a setting is at least `least`."""
+    require_valid(value >= least, key, value, f"at least {least}")
+
+
 def require_layer(layer: int, n_layers: int) -> None:
-    """RAISES (ValueError): EL012 unless -n_layers <= layer < n_layers."""
-    if not -n_layers <= layer < n_layers:
-        known = ", ".join(str(i) for i in range(-1, n_layers))
-        expected = f"one of: {known}"
-        raise ValueError(Errors.EL012.format(key="layer", value=layer, expected=expected))
+    """Check that -n_layers <= layer < n_layers."""
+    expected = f"one of: {', '.join(str(i) for i in range(-1, n_layers))}"
+    require_valid(-n_layers <= layer < n_layers, "layer", layer, expected)
 
 
 def require_known(key: str, value: str, known: Sequence[str]) -> None:
-    """RAISES (ValueError): EL012 if the value of a setting is not one of `known`."""
-    if value not in known:
-        expected = f"one of: {', '.join(known)}"
-        raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
+    """Check that the value of a setting is one of `known`."""
+    require_valid(value in known, key, value, f"one of: {', '.join(known)}")
 
 
 # Untrusted values and names in messages: short, on one line, printable
@@ -105,33 +100,18 @@ def show_path(path: Path) -> str:
 # Text for people
 
 
-def _bracket(word: str) -> str:
-    return f"[{word}]"
-
-
 def mark_word(
     words: Sequence[str],
     position: int,
-    mark: Callable[[str], str] = _bracket,
+    mark: Callable[[str], str] = "[{}]".format,
     *,
     n_around: Optional[int] = None,
-    ellipsis: str = "…",
 ) -> str:
-    """Write a sentence with one word marked.
-
-    words (Sequence[str]): of the sentence.
-    position (int): of the word.
-    mark (Callable[[str], str]): how it is marked; by default in square brackets.
-    n_around (Optional[int]): words to show on each side; None for all.
-    ellipsis (str): in place of the words that are not shown; "" for nothing.
-    RETURNS (str): one line.
-    """
+    """Write a sentence with one word marked; with `n_around`, only as many words on each side."""
     start = 0 if n_around is None else max(0, position - n_around)
     end = len(words) if n_around is None else position + n_around + 1
     shown = [mark(word) if i == position else word for i, word in enumerate(words)][start:end]
-    prefix = [ellipsis] if ellipsis and start else []
-    suffix = [ellipsis] if ellipsis and end < len(words) else []
-    return " ".join([*prefix, *shown, *suffix])
+    return " ".join(["…"] * (start > 0) + shown + ["…"] * (end < len(words)))
 
 
 def count_things(n: int, singular: str, plural: str = "") -> str:
@@ -145,13 +125,8 @@ def count_things(n: int, singular: str, plural: str = "") -> str:
 def group_by_length(
     lengths: Sequence[int], fits: Callable[[int, int], bool]
 ) -> Iterator[List[int]]:
-    """Group sequences that are padded to the longest of their group.
-
-    lengths (Sequence[int]): of the sequences.
-    fits (Callable[[int, int], bool]): whether a number of sequences, padded to a length, is
-        within bounds. A sequence that is too long is a group of one.
-    YIELDS (List[int]): indices of the sequences of one group, the shortest first.
-    """
+    """Group sequences that are padded to the longest of their group, the shortest first: indices of
+    as many as `fits(number, length)` allows. A sequence that is too long is a group of one."""
     group: List[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if group and not fits(len(group) + 1, lengths[i]):
@@ -165,13 +140,8 @@ def group_by_length(
 def split_by_size(
     items: Iterable[Item], get_size: Callable[[Item], int], most: int
 ) -> Iterator[List[Item]]:
-    """Divide items into batches, so that memory is bounded.
-
-    items (Iterable[Item]): docs, clauses or the like.
-    get_size (Callable[[Item], int]): tokens of one.
-    most (int): tokens of a batch, unless it is a single item.
-    YIELDS (List[Item]): in order.
-    """
+    """Divide items, such as docs, in order into batches of at most `most` tokens, unless one is a
+    single item."""
     batch: List[Item] = []
     n_tokens = 0
     for item in items:
@@ -185,8 +155,7 @@ def split_by_size(
 
 
 def normalise(X: NDArray) -> NDArray:
-    """X (NDArray): vectors, shape (..., width). RETURNS (NDArray): the same of length 1; zeros
-    stay zeros."""
+    """Scale vectors, shape (..., width), to length 1; zeros stay zeros."""
     xp = get_array_module(X)
     norms = xp.linalg.norm(X, axis=-1, keepdims=True)
     return X / xp.where(norms == 0, 1.0, norms)
@@ -230,21 +199,19 @@ def _call_libc(name: str, *args: int) -> None:
 
 def end_with_parent(stop: Optional[Connection] = None) -> None:
     """End this child process at once when its parent ends, even if that is killed; or when the
-    parent closes the other end of `stop`. Ctrl-C reaches the whole process group, and is left to
-    the parent. Nothing is cleaned up.
-
-    stop (Optional[Connection]): the reading end of a pipe through which nothing is sent.
-    """
-    # Not an Event: to set one waits for all processes that wait for it, killed ones too.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
-
-
-def _watch_parent(stop: Optional[Connection]) -> None:
+    parent closes the other end of `stop`, a pipe through which nothing is sent. Ctrl-C reaches the
+    whole process group, and is left to the parent. Nothing is cleaned up."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    wait([parent.sentinel] if stop is None else [parent.sentinel, stop])
-    os._exit(1)
+    # Not an Event: to set one waits for all processes that wait for it, killed ones too.
+    ends = [parent.sentinel] if stop is None else [parent.sentinel, stop]
+
+    def watch() -> None:
+        wait(ends)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ..bilm.model import BiLM
 from ..checkpoints.formats import SoftmaxWeights
 from ..checkpoints.native import write_native
 from ..errors import Warnings
-from ..files import DIGESTS_FILE, check_all_digests, read_json_object, write_digests
+from ..files import DIGESTS_FILE, check_digests, read_json_object, write_digests
 
 logger = logging.getLogger("spacy_elmo")
 
@@ -79,7 +79,7 @@ class RunFolder:
         """Find the last checkpoint that is whole and of this run. Warns of others (WL004)."""
         for folder in list_checkpoints(self.path):
             try:
-                if not check_all_digests(folder):
+                if not check_digests(folder):
                     raise ValueError(f"{DIGESTS_FILE} is missing")
                 content = read_json_object(folder / STATE_FILE)
                 # Not load_file, whose views keep the file open.

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from spacy_elmo.files import check_all_digests
-from spacy_elmo.pretraining.config import load_config
+from spacy_elmo.files import check_digests
+from spacy_elmo.pretraining.config_files import load_config
 from spacy_elmo.pretraining.log import RunLog
 from spacy_elmo.pretraining.prepare import BEST, LAST
 from spacy_elmo.pretraining.run import pretrain
@@ -53,7 +53,7 @@ def test_a_damaged_checkpoint_changes_no_run(stopped, expected, tmp_path, name, 
 
     assert "[WL004]" in caplog.text
     assert read_state(run) == expected
-    assert check_all_digests(run / LAST) and check_all_digests(run / BEST)
+    assert check_digests(run / LAST) and check_digests(run / BEST)
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_again(stopped, texts, tmp_path):
@@ -72,7 +72,7 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # noqa: F401
-from spacy_elmo.files import check_all_digests
+from spacy_elmo.files import check_digests
 from spacy_elmo.pretraining.prepare import BEST, LAST
 from tests.support import faults
 from tests.support.runs import change, read_state, share_tokenizer, train, write_texts
@@ -94,7 +94,7 @@ for n in faults.kill_at_each_write(lambda: run("killed"), first, every):
     output = folder / "killed"
     for model in (LAST, BEST):
         # A model is whole, or not there yet.
-        assert not (output / model).exists() or check_all_digests(output / model), n
+        assert not (output / model).exists() or check_digests(output / model), n
     in_child(lambda: run("killed", resume=True))
     assert read_state(output) == read_state(folder / "straight"), n
     assert not list(output.rglob("*.partial")), n
