@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from spacy_elmo.files import check_digests
-from spacy_elmo.pretraining.config_files import load_config
+from spacy_elmo.pretraining.config import load_config
 from spacy_elmo.pretraining.log import RunLog
 from spacy_elmo.pretraining.prepare import BEST, LAST
 from spacy_elmo.pretraining.run import pretrain
@@ -53,7 +53,7 @@ def test_a_damaged_checkpoint_changes_no_run(stopped, expected, tmp_path, name, 
 
     assert "[WL004]" in caplog.text
     assert read_state(run) == expected
-    assert check_digests(run / LAST) and check_digests(run / BEST)
+    assert check_digests(run / LAST) and check_all_digests(run / BEST)
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_again(stopped, texts, tmp_path):
