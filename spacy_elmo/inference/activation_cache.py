@@ -11,7 +11,7 @@ import threading
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -50,7 +50,7 @@ class ActivationCache:
         self._opened: WeakValueDictionary[bytes, KeptLayers] = WeakValueDictionary()
 
     def open(self, weights_key: bytes) -> "KeptLayers":
-        """RETURNS (KeptLayers): layers of the biLM with this hash, the same object in each call."""
+        """Layers of the biLM with this hash, the same object in each call."""
         with self._lock:
             kept = self._opened.get(weights_key)
             if kept is None:
@@ -58,13 +58,8 @@ class ActivationCache:
                 if self.path is not None:
                     name = f"{weights_key.hex()[:32]}-{self.dtype.name}.layers"
                     store = LayerFile(self.path / name, self.n_bytes_most)
-                kept = self._opened[weights_key] = KeptLayers(store, self.dtype, self._warn_full)
+                kept = self._opened[weights_key] = KeptLayers(store, self.dtype)
             return kept
-
-    def _warn_full(self) -> None:
-        place = "memory" if self.path is None else f"'{self.path}'"
-        megabytes = self.n_bytes_most // 1_000_000
-        logger.warning(Warnings.WL043.format(place=place, megabytes=megabytes))
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> None:
         return None
@@ -78,26 +73,26 @@ def _make_nothing() -> None:
 
 
 class KeptLayers:
-    """Layers of one biLM, kept in a store. `warn_full` is called once, when that is full."""
+    """Layers of one biLM, kept in a store. WL043 is logged once, when that is full."""
 
-    def __init__(self, store: "LayerStore", dtype: np.dtype, warn_full: Callable[[], None]) -> None:
+    def __init__(self, store: "LayerStore", dtype: np.dtype) -> None:
         self.store = store
         self.dtype = dtype
-        self._warn_full: Optional[Callable[[], None]] = warn_full
         self.n_hits = 0
         self.n_misses = 0
+        self._has_warned = False
         self._noted: Set[bytes] = set()
 
     def get(self, sequences: Sequence[Sequence[str]]) -> List[Optional[NDArray]]:
-        """sequences (Sequence[Sequence[str]]): words, at least one each. RETURNS
-        (List[Optional[NDArray]]): for each float32 of shape (n_tokens, n_layers * width), or
-        None."""
+        """Look up the layers of sequences of at least one word: for each float32, shape (n_tokens,
+        n_layers * width), or None."""
         keys = [_hash_words(words) for words in sequences]
         stored = self.store.get(list(dict.fromkeys(keys)))
-        arrays: List[Optional[NDArray]] = []
-        for key, words in zip(keys, sequences):
-            X = np.frombuffer(stored[key], self.dtype) if key in stored else None
-            arrays.append(None if X is None else X.reshape(len(words), -1).astype(np.float32))
+        arrays: List[Optional[NDArray]] = [None] * len(keys)
+        for i, (key, words) in enumerate(zip(keys, sequences)):
+            if key in stored:
+                X = np.frombuffer(stored[key], self.dtype).reshape(len(words), -1)
+                arrays[i] = X.astype(np.float32)
         n_hits = sum(array is not None for array in arrays)
         self.n_hits += n_hits
         self.n_misses += len(arrays) - n_hits
@@ -116,17 +111,13 @@ class KeptLayers:
         return again
 
     def put(self, sequences: Sequence[Sequence[str]], arrays: Sequence[NDArray]) -> None:
-        """sequences (Sequence[Sequence[str]]): words. arrays (Sequence[NDArray]): float32,
-        as from `get`. Kept while there is room."""
-        self.store.put(
-            {
-                _hash_words(words): array.astype(self.dtype).tobytes()
-                for words, array in zip(sequences, arrays)
-            }
-        )
-        if self.store.is_full and self._warn_full is not None:
-            self._warn_full()
-            self._warn_full = None
+        """Keep arrays, as from `get`, while there is room."""
+        content = [array.astype(self.dtype).tobytes() for array in arrays]
+        self.store.put(dict(zip(map(_hash_words, sequences), content)))
+        if self.store.is_full and not self._has_warned:
+            self._has_warned = True
+            megabytes = self.store.n_bytes_most // 1_000_000
+            logger.warning(Warnings.WL043.format(place=self.store.place, megabytes=megabytes))
 
 
 def _hash_words(words: Sequence[str]) -> bytes:
@@ -138,8 +129,10 @@ def _hash_words(words: Sequence[str]) -> bytes:
 class LayerMemory:
     """Keep items in memory, while there is room."""
 
+    place = "memory"
+
     def __init__(self, n_bytes_most: int) -> None:
-        self.n_bytes_left = n_bytes_most
+        self.n_bytes_most = self.n_bytes_left = n_bytes_most
         self.items: Items = {}
         self.is_full = False
 
@@ -163,6 +156,7 @@ class LayerFile:
 
     def __init__(self, path: Path, n_bytes_most: int) -> None:
         self.path = path
+        self.place = f"'{path.parent}'"
         self.n_bytes_most = n_bytes_most
         self.is_full = False
         self._is_usable = True

@@ -83,14 +83,13 @@ class Embedder(nn.Module):
 
     @property
     def word_cache(self) -> WordCache:
-        """RETURNS (WordCache): Vectors of the words read last; none are kept while the
-        weights change."""
+        """Vectors of the words read last; none are kept while the weights change."""
         engine = self._engine
         return WordCache(0) if engine is None else engine.word_cache
 
     @property
     def is_ready(self) -> bool:
-        """RETURNS (bool): Whether the weights are loaded."""
+        """Whether the weights are loaded."""
         return self.pending_loader is None
 
     def set_loader(self, loader: Loader) -> None:
@@ -141,7 +140,7 @@ class Embedder(nn.Module):
         self._kept = None
 
     def activations(self) -> Optional[KeptLayers]:
-        """RETURNS (Optional[KeptLayers]): Layers kept for the present weights."""
+        """Layers kept for the present weights."""
         if self._activations is None:
             return None
         self.ensure_ready()
@@ -150,7 +149,7 @@ class Embedder(nn.Module):
         return self._kept[1]
 
     def hash_weights(self) -> bytes:
-        """RETURNS (bytes): the same for biLMs that compute the same vectors."""
+        """Hash the weights: the same for biLMs that compute the same vectors."""
         self.ensure_ready()
         return hash_weights(self.bilm, self._precision)
 
@@ -262,13 +261,8 @@ class Embedder(nn.Module):
         rows: Sequence[Union[Sequence[int], NDArray]],
         n_rows: int,
     ) -> Tensor:
-        """Compute the layers of each word, without gradients.
-
-        sequences (Sequence[Sequence[str]]): words of each sequence.
-        rows (Sequence[Union[Sequence[int], NDArray]]): where the words of each go.
-        n_rows (int): of the result.
-        RETURNS (Tensor): layers, shape (n_rows, n_layers, width); zeros where no word goes.
-        """
+        """Compute the layers of each word, without gradients: shape (n_rows, n_layers, width). The
+        words of each sequence go to its rows; other rows are zeros."""
         layers = self._make_layers(n_rows, self.bilm.config.n_layers)
         is_empty = np.ones(n_rows, dtype=bool)
         for own in rows:
@@ -281,11 +275,8 @@ class Embedder(nn.Module):
         return layers
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
-        """Cut sequences into batches for `forward`, empty ones left out.
-
-        sequences (Sequence[Sequence[str]]): words of each sequence.
-        YIELDS (Tuple[List[int], WordBatch]): indices of its sequences, and the batch.
-        """
+        """Cut sequences into batches for `forward`, empty ones left out. YIELDS the indices of its
+        sequences, and the batch."""
         self.warn_truncated(sequences)
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             yield members, make_batch([sequences[i] for i in members])
@@ -301,7 +292,7 @@ class Embedder(nn.Module):
             yield engine, members, batch
 
     def _make_layers(self, n_rows: int, n_layers: int) -> Tensor:
-        """RETURNS (Tensor): shape (n_rows, n_layers, width), not filled."""
+        """Layers that are not filled, shape (n_rows, n_layers, width)."""
         shape = n_rows, n_layers, self.bilm.config.width
         return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
 
@@ -319,12 +310,7 @@ class Embedder(nn.Module):
         return engine
 
     def forward(self, batch: WordBatch) -> Tensor:
-        """Compute layers so that gradients can flow back to the weights.
-
-        batch (WordBatch): sequences of words.
-        RETURNS (Tensor): layers of the tokens without boundaries, one sequence after the other,
-            shape (n_tokens, n_layers, width).
-        """
+        """Compute layers so that gradients can flow back to the weights. As `BiLM.forward`."""
         self.ensure_ready()
         self._is_training = True
         self._engine = None
@@ -352,7 +338,7 @@ class Embedder(nn.Module):
 
 
 def warn_truncated(words: Iterable[str], config: BiLMConfig) -> bool:
-    """Warn with WL003 if a biLM cuts some of the words. RETURNS (bool): Whether it does."""
+    """Warn with WL003 if a biLM cuts some of the words. RETURNS (bool): whether it does."""
     if config.input != "characters":
         return False
     n_words = count_truncated(words, config.max_chars)

@@ -92,12 +92,8 @@ class _Reading(NamedTuple):
 
 class InferenceEngine:
     """Compute the layers of a `BiLM`, up to float noise, as fast as we can: weights packed, on a
-    CPU the directions side by side. Immutable, except for its word cache.
-
-    bilm (BiLM): its weights are copied as float32, except for a word table.
-    precision (str): of the products, "fp32", "bf16", "fp16" or "int8".
-    word_cache (int): word vectors kept between calls; 0 for none.
-    """
+    CPU the directions side by side. Immutable, except for its word cache, which keeps the vectors
+    of `word_cache` words. Weights are copied as float32, except for a word table."""
 
     @without_gradients
     def __init__(self, bilm: BiLM, precision: str = "fp32", *, word_cache: int = 0) -> None:
@@ -120,8 +116,7 @@ class InferenceEngine:
         return self.version == bilm.version and self._device == bilm.device
 
     def find_vectors(self, words: List[str], n_threads: int = 1) -> Tensor:
-        """words (List[str]): distinct words. RETURNS (Tensor): their vectors, computed or from the
-        cache, shape (n_words, width // 2)."""
+        """Vectors of distinct words, computed or from the cache, shape (n_words, width // 2)."""
         hits, stored, misses = self.word_cache.get(words)
         if stored is not None and not misses:
             return stored
@@ -298,11 +293,7 @@ def _split(lengths: NDArray, n_parts: int) -> List[_Part]:
 
 
 class InferenceStack:
-    """The same function as `LSTMStack`, without gradients.
-
-    stack (LSTMStack): its weights are copied.
-    precision (str): of the products.
-    """
+    """The same function as `LSTMStack`, without gradients."""
 
     def __init__(self, stack: LSTMStack, precision: str) -> None:
         self.skip_connections = stack.skip_connections

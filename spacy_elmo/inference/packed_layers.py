@@ -52,8 +52,7 @@ def round_rows(n_rows: int, least: int = 1) -> int:
 
 
 def require_precision(precision: str, device: str) -> None:
-    """precision (str): one of `PRECISIONS`. device (str): "cpu" or another of torch's.
-    RAISES (ValueError): EL016 if that device does not compute in it."""
+    """RAISES (ValueError): EL016 if a device of torch's, by name, does not compute in it."""
     if not _is_supported(precision, device):
         known = ", ".join(name for name in PRECISIONS if _is_supported(name, device))
         raise ValueError(Errors.EL016.format(device=device, value=precision, known=known))
@@ -90,13 +89,8 @@ def pack_linear(
     n_out), in a precision; inputs and outputs are float32.
 
     A row's result does not depend on the other rows, except for the order of summation; with
-    another precision than "fp32" and at least two rows, not for that either.
-
-    weight (Tensor): float32, shape (n_in, n_out), copied.
-    bias (Optional[Tensor]): float32, shape (n_out,), copied.
-    precision (str): one that `require_precision` accepts.
-    least_rows (int): fewest rows of an input.
-    """
+    another precision than "fp32" and at least two rows, not for that either. Weight and bias,
+    float32, are copied; `least_rows` are the fewest of an input."""
     if precision == "int8":
         return _Int8(weight, bias)
     return _Float(weight, bias, DTYPES[precision], least_rows)
@@ -184,11 +178,7 @@ class PackedCNN:
 
     A convolution over character embeddings is linear, and there are 261 characters. What each of
     them adds at each place of each filter is a table; a window's outputs are then a sum of as many
-    rows as the filter is wide, without any multiplication.
-
-    cnn (CharCNN): its weights are copied.
-    precision (str): of the products.
-    """
+    rows as the filter is wide, without any multiplication."""
 
     def __init__(self, cnn: CharCNN, precision: str) -> None:
         embedding = cnn.embedding.weight.detach()
@@ -200,10 +190,7 @@ class PackedCNN:
         self.projection = _pack_module(cnn.projection, precision)
 
     def __call__(self, char_ids: Tensor) -> Tensor:
-        """char_ids (Tensor): int64, shape (n_words, n_chars), n_chars at least the width
-            of the widest filter.
-        RETURNS (Tensor): word vectors, shape (n_words, width // 2).
-        """
+        """As `CharCNN.forward`."""
         n_words = char_ids.size(0)
         pooled = [_pool(table, bias, char_ids) for table, bias in self.tables]
         Y = self.activation(torch.cat(pooled, dim=1))  # (n_words, n_filters)
@@ -242,9 +229,6 @@ class PackedLSTM:
 
         cell' = sigmoid(f) * cell + 4 sigmoid(i) * (sigmoid(j) - 1/2)
         h' = (sigmoid(o) * (sigmoid(cell') - 1/2)) (2 Wp)
-
-    layer (LSTMLayer): its weights are copied.
-    precision (str): of the products.
     """
 
     def __init__(self, layer: LSTMLayer, precision: str) -> None:
@@ -360,11 +344,7 @@ def _pad_rows(X: Tensor, n_rows: int) -> Tensor:
 
 class TorchLSTM:
     """An LSTM layer without clips and gradients by torch's own LSTM: on a CPU for one sequence, on
-    a GPU for any.
-
-    layer (LSTMLayer): its weights are copied.
-    dtype (torch.dtype): of the computation.
-    """
+    a GPU for any."""
 
     def __init__(self, layer: LSTMLayer, dtype: torch.dtype) -> None:
         self.weights = [weight.detach().to(dtype) for weight in make_torch_weights(layer)]

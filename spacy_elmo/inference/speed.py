@@ -21,17 +21,13 @@ _FEW_TOKENS = 2000
 
 
 def measure_limit(n_threads: int, n_repeats: int = 5) -> float:
-    """Measure the operations a second of torch's large float32 matrix products.
-
-    n_threads (int): used at a time.
-    n_repeats (int): of which the median counts.
-    RETURNS (float): operations a second, multiply and add counted as two.
-    """
+    """Measure the operations a second, multiply and add counted as two, of torch's large float32
+    matrix products: the median of `n_repeats`."""
     matrices = [torch.randn(_PRODUCT_SIZE, _PRODUCT_SIZE) for _ in range(n_threads)]
     tasks = [partial(torch.mm, matrix, matrices[0]) for matrix in matrices]
     run_parallel(tasks, n_threads)
-    seconds = [_time(partial(run_parallel, tasks, n_threads)) for _ in range(n_repeats)]
-    return n_threads * 2 * _PRODUCT_SIZE**3 / median(seconds)
+    rates = [_rate(n_threads, partial(run_parallel, tasks, n_threads)) for _ in range(n_repeats)]
+    return 2 * _PRODUCT_SIZE**3 * median(rates)
 
 
 def measure_speed(
@@ -43,10 +39,8 @@ def measure_speed(
     n_threads: int = 0,
     n_repeats: int = 3,
 ) -> Dict[str, Any]:
-    """Measure a biLM on a text.
+    """Measure a biLM on sentences.
 
-    bilm (BiLM): with its weights.
-    sentences (Sequence[Sequence[str]]): words of each sentence.
     precisions (Sequence[str]): of the products.
     batch_sizes (Sequence[int]): sentences at a time.
     n_threads (int): used at a time; 0 for as many as torch uses.
@@ -72,7 +66,7 @@ def measure_speed(
         # The first pass compiles kernels.
         errors[name] = _compare(embedders[name].embed(sentences), exact)
         embedders[name].word_cache.clear()
-        cold[name] = _rate(sentences, partial(embedders[name].embed, sentences))
+        cold[name] = _rate(_count(sentences), partial(embedders[name].embed, sentences))
     cache = embedders[precisions[0]].word_cache
     hit_rate = cache.n_hits / max(1, cache.n_hits + cache.n_misses)
     memory = read_peak_memory()
@@ -86,7 +80,7 @@ def measure_speed(
     for turn in range(n_repeats + 1):
         for (name, size), turns in rates.items():
             embed = partial(_embed_parts, embedders[name], samples[size], size)
-            rate = _rate(samples[size], embed)
+            rate = _rate(_count(samples[size]), embed)
             # The first round compiles kernels.
             if turn:
                 turns.append(rate)
@@ -101,7 +95,7 @@ def measure_speed(
     ]
     return {
         "n_threads": n_threads,
-        "n_tokens": sum(map(len, sentences)),
+        "n_tokens": _count(sentences),
         "limit": limit,
         "operations_per_token": bilm.config.n_operations,
         "rows": rows,
@@ -112,14 +106,15 @@ def measure_speed(
     }
 
 
-def _time(function: Callable[[], Any]) -> float:
+def _rate(n: int, function: Callable[[], Any]) -> float:
+    """How many of the `n` things that a call does are done in a second."""
     started = time.perf_counter()
     function()
-    return time.perf_counter() - started
+    return n / (time.perf_counter() - started)
 
 
-def _rate(sentences: Sequence[Sequence[str]], embed: Callable[[], Any]) -> float:
-    return sum(map(len, sentences)) / _time(embed)
+def _count(sentences: Sequence[Sequence[str]]) -> int:
+    return sum(map(len, sentences))
 
 
 def _embed_parts(embedder: Embedder, sentences: Sequence[Sequence[str]], size: int) -> None:
@@ -129,8 +124,7 @@ def _embed_parts(embedder: Embedder, sentences: Sequence[Sequence[str]], size: i
 
 def _take(sentences: Sequence[Sequence[str]], size: int) -> Sequence[Sequence[str]]:
     """All sentences, or for small batches some from all over the text."""
-    n_tokens = sum(map(len, sentences))
-    step = max(1, n_tokens // _FEW_TOKENS) if size < 8 else 1
+    step = max(1, _count(sentences) // _FEW_TOKENS) if size < 8 else 1
     return sentences[::step]
 
 

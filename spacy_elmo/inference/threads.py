@@ -37,12 +37,8 @@ def choose_n_threads(n_threads: int) -> int:
 
 
 def run_parallel(tasks: Sequence[Callable[[], Result]], n_threads: int) -> List[Result]:
-    """Run tasks without gradients, in threads in which torch uses one thread.
-
-    tasks (Sequence[Callable[[], Result]]): independent of each other.
-    n_threads (int): the most that run at a time.
-    RETURNS (List[Result]): their results, in order.
-    """
+    """Run independent tasks without gradients, `n_threads` at a time, in threads in which torch
+    uses one thread. Results are in order."""
     if min(n_threads, len(tasks)) == 1 and torch.get_num_threads() == 1:
         return [task() for task in tasks]
     return list(_get_pool(n_threads).map(_run_task, tasks))
