@@ -13,12 +13,11 @@ from spacy_elmo.explore.sections import describe_answers
 from spacy_elmo.tasks.qa.answers import set_gold
 
 from ..support.helpers import make_nlp
-from ..support.toy_roles import LISTENER, add_srl
-from ..support.toy_tasks import MODELS
+from ..support.toy_tasks import MODELS, make_task
 from .test_commands import run
 
 TEXT = "Sam gave him ham ."
-ALL = ("ner", "spancat", "textcat", "elmo_coref", "elmo_entailment", "elmo_qa")
+ALL = ("ner", "spancat", "textcat", "elmo_coref", "elmo_entailment", "elmo_qa", "elmo_srl")
 
 
 def make_gold(nlp):
@@ -46,7 +45,6 @@ def folder(tmp_path_factory):
     nlp = make_nlp()
     for name in ALL:
         nlp.add_pipe(name, config={"model": MODELS[name]})
-    add_srl(nlp, LISTENER)
     golds = make_gold(nlp)
     examples = [Example(gold.copy(), gold) for gold in golds]
     optimizer = nlp.initialize(lambda: examples)
@@ -112,34 +110,20 @@ def test_components_of_pairs_need_no_sentences(tmp_path):
     assert doc.cats == pytest.approx(expected) and nlp(TEXT).cats == {}
 
 
-def test_predicates_are_found_where_others_are_given(tmp_path):
-    nlp = make_nlp()
-    add_srl(nlp, LISTENER)
-    doc = nlp.make_doc(TEXT)
-    roles = {"ARG0": (0, 1), "V": (1, 2)}
-    doc.spans["srl_1"] = [Span(doc, *place, label=role) for role, place in roles.items()]
-    optimizer = nlp.initialize(lambda: [Example(doc.copy(), doc)])
-    optimizer.learn_rate = 0.02
-    for _ in range(40):
-        nlp.update([Example(nlp.make_doc(TEXT), doc)], sgd=optimizer)
-    nlp.to_disk(tmp_path / "found")
+def test_predicates_are_found_where_others_are_given(folder, tmp_path):
     settings = {"components": {"elmo_srl": {"predicates": "given"}}}
-    spacy.load(tmp_path / "found", config=settings).to_disk(tmp_path / "given")
-    assert spacy.load(tmp_path / "given").get_pipe("elmo_srl").predicates == "given"
-
-    assert "gave; ARG0: Sam" in run("elmo", "tasks", tmp_path / "given", TEXT)
-
-
-def test_a_pipeline_that_needs_a_question_is_an_error(tmp_path):
-    nlp = make_nlp()
-    for name in ("elmo_qa", "elmo_entailment"):
-        nlp.add_pipe(name, config={"model": MODELS[name]})
+    nlp = spacy.load(folder, config=settings, exclude=["elmo_qa", "elmo_entailment"])
     nlp.to_disk(tmp_path)
-    printed = run("elmo", "tasks", tmp_path, TEXT, exit_code=1)
-    assert "needs a question" in printed and "--question TEXT or --hypothesis" in printed
+    assert spacy.load(tmp_path).get_pipe("elmo_srl").predicates == "given"
+
+    assert "gave; ARG0: Sam" in run("elmo", "tasks", tmp_path, TEXT)
 
 
 def test_pipelines_without_results_are_an_error(folder, tmp_path):
+    make_task("elmo_qa").to_disk(tmp_path / "qa")
+    printed = run("elmo", "tasks", tmp_path / "qa", TEXT, exit_code=1)
+    assert "needs a question" in printed and "Add --question" in printed
+
     plain = spacy.blank("en")
     plain.add_pipe("sentencizer")
     plain.to_disk(tmp_path / "plain")

@@ -30,7 +30,7 @@ from spacy_elmo.experiments.variants import choose_variants
 
 from ..support.helpers import ROOT, hash_of
 from ..support.toy_corpora import make_docs
-from ..support.toy_roles import make_corpus
+from ..support.toy_tasks import make_corpus
 
 PLAIN, ELMO = choose_variants("gain", 2)
 

@@ -13,10 +13,20 @@ from spacy_elmo.tasks.qa.answers import set_gold
 from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.corpora import copy_spans
 from spacy_elmo.tasks.shared.text_pairs import make_pair
+from spacy_elmo.tasks.srl.frames import Frame, read_frames, write_frames
 
 from .helpers import SHAPE, make_nlp
-from .toy_roles import HASHED, make_corpus, read
 
+HASHED = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "width": 16,
+    "depth": 1,
+    "embed_size": 100,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "subword_features": False,
+    "pretrained_vectors": None,
+}
 LISTENER = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
     "upstream": "elmo",
@@ -85,6 +95,45 @@ def make_gold(nlp, name, n_docs=24, seed=0):
     return [make(nlp, rng) for _ in range(n_docs)]
 
 
+def make_role_doc(vocab, text, *frames):
+    """A doc of words, and frames such as {"V": (1, 2), "A0": (0, 1)}."""
+    doc = Doc(vocab, words=text.split())
+    write_frames(doc, [make_frame(doc, frame) for frame in frames])
+    return doc
+
+
+def make_frame(doc, frame):
+    spans = [(label, Span(doc, *place, label=label)) for label, place in frame.items()]
+    return Frame(dict(spans)["V"], sorted((s for s in spans if s[0] != "V"), key=lambda s: s[1]))
+
+
+def read_roles(doc):
+    """Frames of a doc, as `make_role_doc` takes them."""
+    return [
+        {"V": (frame.predicate.start, frame.predicate.end)}
+        | {label: (span.start, span.end) for label, span in frame.arguments}
+        for frame in read_frames(doc)
+    ]
+
+
+def make_corpus(vocab, n=12, seed=0):
+    """Somebody eats something, and somebody else may make it."""
+    rng = random.Random(seed)
+    docs = []
+    for _ in range(n):
+        who, other = rng.sample(["Ann", "Bob", "Cleo"], 2)
+        what = rng.choice(["ham", "green eggs"])
+        end = 2 + len(what.split())
+        eaten = {"V": (1, 2), "A0": (0, 1), "A1": (2, end)}
+        if rng.random() < 0.5:
+            text = f"{who} eats {what} that {other} makes ."
+            made = {"V": (end + 2, end + 3), "A0": (end + 1, end + 2), "A1": (2, end)}
+            docs.append(make_role_doc(vocab, text, eaten, {**made, "R-A1": (end, end + 1)}))
+        else:
+            docs.append(make_role_doc(vocab, f"{who} eats {what} .", eaten))
+    return docs
+
+
 def _words(rng, n):
     return [rng.choice(WORDS) for _ in range(n)]
 
@@ -136,22 +185,19 @@ def _clusters(nlp, rng):
 
 
 def make_examples(nlp, docs):
-    examples = [
-        Example(Doc(nlp.vocab, words=[t.text for t in doc], spaces=_spaces(doc)), doc)
-        for doc in docs
-    ]
-    for example in examples:
+    """Examples whose docs to be predicted have the words, and the two texts of a pair."""
+    examples = []
+    for doc in docs:
+        spaces = [bool(token.whitespace_) for token in doc]
+        predicted = Doc(nlp.vocab, words=[t.text for t in doc], spaces=spaces)
+        examples.append(Example(predicted, doc))
         for group in (*PAIR_NAMES, *QA_NAMES):
-            copy_spans(example, group)
+            copy_spans(examples[-1], group)
     return examples
 
 
-def _spaces(doc):
-    return [bool(token.whitespace_) for token in doc]
-
-
 def encode_skip(module, X):
-    """What `EncoderWithPast` makes of one sequence."""
+    """What `SkipEncoder` makes of one sequence."""
     n_read = X.shape[1] - module.skip_width
     return torch.cat([module.lstm.layers[0](X[:, :n_read])[0], X[:, n_read:]], 1)
 
@@ -187,7 +233,7 @@ def read_output(docs):
             {label: round(value, 4) for label, value in doc.cats.items()},
             doc._.entailment,
             doc._.qa_answer and (doc._.qa_answer.text, round(doc._.qa_answer.probability, 4)),
-            read(doc),
+            read_roles(doc),
         )
         for doc in docs
     ]

@@ -39,15 +39,6 @@ def make_doc(n=9, n_words=5, **annotation):
     return Doc(VOCAB, words=[f"w{i % n_words}" for i in range(n)], **annotation)
 
 
-def make_ranker(nI=3, shape=SHAPE):
-    torch.manual_seed(0)
-    return SpanRanker(nI, shape)
-
-
-def make_facts(n, max_span=4, n_words=5):
-    return find_facts(make_doc(n, n_words), 0, n, max_span)
-
-
 # ---- facts of docs
 
 
@@ -129,26 +120,6 @@ def test_the_best_spans_that_do_not_cross_are_kept():
 # ---- antecedents
 
 
-def test_the_best_antecedents_are_compared():
-    torch.manual_seed(0)
-    module = AntecedentScorer(4, 3)
-    module.alike_bonus.data[:] = 2.0
-    X, scores, texts = torch.randn(8, 4), torch.randn(8), torch.arange(8) % 3
-    with torch.no_grad():
-        check_antecedents(module, X, scores, texts)
-
-
-def test_words_that_mentions_share_are_read():
-    torch.manual_seed(0)
-    module = AntecedentScorer(4, 3, word_match=True)
-    module.alike_bonus.data[:] = 2.0
-    module.shared_bonus.data[:] = torch.tensor([0.0, 0.3, -0.2, 0.5])
-    X, scores, texts = torch.randn(8, 4), torch.randn(8), torch.arange(8) % 3
-    words = make_words([[1], [1, 2], [], [2, 3], [2, 1], [3], [4], [1]])
-    with torch.no_grad():
-        check_antecedents(module, X, scores, texts, words)
-
-
 def make_words(mentions):
     """mentions: the words of each, as numbers."""
     flat = np.array([word for own in mentions for word in own] or [0])
@@ -170,7 +141,16 @@ def test_shared_words_are_those_of_sets(mentions, data):
             assert kind == expected
 
 
-def check_antecedents(module, X, scores, texts, words=None):
+@pytest.mark.parametrize("word_match", [True, False])
+@torch.no_grad()
+def test_the_best_antecedents_are_compared(word_match):
+    torch.manual_seed(0)
+    module, words = AntecedentScorer(4, 3, word_match=word_match), None
+    module.alike_bonus.data[:] = 2.0
+    X, scores, texts = torch.randn(8, 4), torch.randn(8), torch.arange(8) % 3
+    if word_match:
+        module.shared_bonus.data[:] = torch.tensor([0.0, 0.3, -0.2, 0.5])
+        words = make_words([[1], [1, 2], [], [2, 3], [2, 1], [3], [4], [1]])
     links, chosen = module(X, scores, texts, 0.0, words)
     coarse = module.coarse(X) @ X.T + 2 * (texts.unsqueeze(1) == texts) + scores
     if words is not None:
@@ -197,9 +177,10 @@ def check_antecedents(module, X, scores, texts, words=None):
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_gradients_are_those_of_finite_differences(n):
-    module = make_ranker().double()
+    torch.manual_seed(0)
+    module = SpanRanker(3, SHAPE).double()
     X = torch.randn(n + 4, 3, dtype=torch.double, requires_grad=True)
-    facts = [make_facts(n), make_facts(4)]
+    facts = [find_facts(make_doc(k), 0, k, 4) for k in (n, 4)]
 
     def run(X):
         return module(X, [n, 4], facts)[0].clamp(min=-99)
@@ -235,21 +216,14 @@ def test_the_loss_has_its_gradient():
         assert not own[~np.isfinite(array)].any()
 
 
-def build(**settings):
-    return build_coref_span_ranker_v1(spacy.registry.resolve({"x": HASHED})["x"], **settings)
-
-
 def test_training_reads_parts_and_prediction_whole_docs():
-    model = build(width=4, max_span=2, max_train_sentences=2)
+    tok2vec = spacy.registry.resolve({"x": HASHED})["x"]
+    model = build_coref_span_ranker_v1(tok2vec, width=4, max_span=2, max_train_sentences=2)
     docs = [make_doc(200), Doc(VOCAB), make_doc(3)]
     model.initialize(X=docs)
     scores, backprop = model.begin_update(docs)
     assert [len(own.mentions) for own in scores] == [80, 0, 3]
-    backprop([own_gradient(own) for own in scores])
+    backprop([(np.ones_like(own.mentions), np.zeros_like(own.links)) for own in scores])
     (embedding,) = (node for node in model.walk() if node.has_grad("E"))
     assert embedding.get_grad("E").any()
     assert [len(own.mentions) for own in model.predict(docs)] == [200, 0, 3]
-
-
-def own_gradient(scores):
-    return [np.ones_like(scores.mentions), np.zeros_like(scores.links)]

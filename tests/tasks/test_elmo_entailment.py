@@ -147,18 +147,6 @@ def test_a_textcat_learns_from_the_same_docs_if_both_know_their_labels(are_given
     assert set(nlp(examples[0].predicted).cats) == {"yes", "no", "positive", "negative"}
 
 
-def test_docs_without_user_data_are_scored(nlp):
-    examples = make_examples(nlp, make_gold(nlp, "elmo_entailment", 6))
-    expected = nlp.evaluate(examples)["entailment_acc"]
-    predicted = [nlp(eg.predicted) for eg in examples]
-    for eg, doc in zip(examples, DocBin(docs=predicted).get_docs(nlp.vocab)):
-        assert doc._.entailment is None and doc.cats
-        doc.cats["other"] = 2.0
-        eg.predicted = doc
-
-    assert score_entailment(examples)["entailment_acc"] == expected > 0
-
-
 def test_gold_without_pairs_to_predict_is_an_error(nlp):
     (gold,) = make_gold(nlp, "elmo_entailment", 1)
     example = Example(nlp.make_doc(gold.text), gold)

@@ -2,10 +2,9 @@
 
 import random
 
-import numpy as np
 import pytest
 import spacy
-from spacy.tokens import DocBin, Span
+from spacy.tokens import Span
 
 from spacy_elmo.tasks.qa.answers import set_gold
 from spacy_elmo.tasks.qa.network import choose_windows, read_doc
@@ -69,26 +68,6 @@ def test_what_was_learned_is_answered(nlp, pipe):
         assert one[1:4] == other[1:4] and one[4:] == pytest.approx(other[4:], abs=1e-5)
 
 
-def test_docs_keep_their_answers(nlp, pipe):
-    question, context, gold = find_learned(nlp, True)
-    doc = nlp(pipe.make_pair(nlp, question, context))
-    assert [span.text for span in doc.spans["answers"]] == [gold.spans["answers"][0].text]
-    assert doc._.qa_answer == doc._.qa_answers[0] and len(doc._.qa_answers) == 5
-
-    # Without `store_user_data`.
-    (kept,) = DocBin().from_bytes(DocBin(docs=[doc]).to_bytes()).get_docs(nlp.vocab)
-    assert kept._.qa_answer[1:] == doc._.qa_answer[1:]
-    assert doc.copy()._.qa_answer[1:] == doc._.qa_answer[1:]
-
-
-@pytest.mark.parametrize("threshold, is_answered", [(0.0, False), (1.0, True)])
-def test_the_threshold_decides(threshold, is_answered):
-    nlp = make_task("elmo_qa", n_updates=1)
-    pipe = nlp.get_pipe("elmo_qa")
-    pipe.threshold = threshold
-    assert (pipe.answer(nlp, "Sam", "eggs ham").span is not None) == is_answered
-
-
 def make_example(nlp, context, answer, question="Sam"):
     gold = nlp.get_pipe("elmo_qa").make_pair(nlp, question, context)
     start = gold.text.index(answer, gold.spans["context"][0].start_char)
@@ -121,33 +100,21 @@ def test_gold_outside_of_the_context_is_an_error(nlp):
     doc.spans["answers"] = [doc[0:1]]
     with pytest.raises(ValueError, match="EL196.*'Sam'.*outside of the context"):
         nlp.update([example])
-    with pytest.raises(ValueError, match="EL196"):
-        nlp.evaluate([example])
 
 
 def add(nlp, **settings):
     return nlp.add_pipe("elmo_qa", config={"model": {**QA, "tok2vec": HASHED}, **settings})
 
 
-def test_training_data_without_answers_is_an_error():
+def test_training_data_that_cannot_be_learned_is_reported():
     nlp = spacy.blank("en")
-    pipe = add(nlp)
+    pipe = add(nlp, max_answer=2)
     docs = [nlp.make_doc("a"), pipe.make_pair(nlp, "a", "b"), no_answer(nlp)]
     with pytest.raises(ValueError, match="EL194.*docs: 3, .*context: 2.*convert-data squad"):
         pipe.initialize(lambda: make_examples(nlp, docs))
-
-
-def test_training_data_with_long_answers_only_is_an_error():
-    nlp = spacy.blank("en")
-    pipe = add(nlp, max_answer=2)
     long = make_example(nlp, "eggs ham Sam green", "ham Sam green")
     with pytest.raises(ValueError, match="EL194.*'elmo_qa'.*`max_answer = 2`.*questions: 1"):
         pipe.initialize(lambda: [long])
-
-
-def test_training_data_without_unanswerable_questions_is_a_warning():
-    nlp = spacy.blank("en")
-    pipe = add(nlp)
     with pytest.warns(UserWarning, match="WL040.*--negatives"):
         pipe.initialize(lambda: [make_example(nlp, "eggs ham", "ham")])
 
@@ -176,18 +143,12 @@ def test_an_answer_of_another_component_is_an_error():
 # ---- contexts longer than the window
 
 
-def set_windows(pipe, **settings):
-    for key, value in settings.items():
-        setattr(pipe, key, value)
-
-
 @pytest.fixture
-def short(nlp, pipe):
-    """With windows of 6 tokens, and what it was before."""
-    before = {key: getattr(pipe, key) for key in ("window", "stride", "max_answer")}
-    set_windows(pipe, window=6, stride=4, max_answer=3)
-    yield pipe
-    set_windows(pipe, **before)
+def short(pipe, monkeypatch):
+    """With windows of 6 tokens."""
+    for key, value in {"window": 6, "stride": 4, "max_answer": 3, "n_best": 200}.items():
+        monkeypatch.setattr(pipe, key, value)
+    return pipe
 
 
 def make_long(n, seed=0):
@@ -196,11 +157,7 @@ def make_long(n, seed=0):
 
 
 def test_probabilities_are_those_of_the_whole_context(nlp, short):
-    short.n_best = 10_000
-    try:
-        answers = short.top_answers(nlp, "Sam", make_long(40))
-    finally:
-        short.n_best = 5
+    answers = short.top_answers(nlp, "Sam", make_long(40))
     places = [(answer.start, answer.end) for answer in answers]
     # Spans of 1 to 3 tokens, each once though windows overlap.
     assert len({*places}) == len(places) == 40 + 39 + 38
@@ -215,7 +172,7 @@ def test_long_contexts_in_batches_change_nothing(nlp, short, monkeypatch):
     for settings in ({}, {"batch_size": 1}):
         for answer, other in zip(short.answers(nlp, pairs, **settings), expected):
             assert answer[1:4] == other[1:4]
-            np.testing.assert_allclose(answer[4:], other[4:], atol=1e-5, rtol=0)
+            assert answer[4:] == pytest.approx(other[4:], abs=1e-5)
 
 
 def test_training_reads_some_windows():
@@ -228,9 +185,7 @@ def test_training_reads_some_windows():
         chosen = choose_windows(reading, answers, 3).windows
         assert len({*chosen}) == 3 and chosen == sorted(chosen)
         assert {*chosen} <= {*reading.windows}
-        assert any(start <= 50 and end >= 52 for start, end in chosen) or any(
-            start <= 53 and end >= 54 for start, end in chosen
-        )
+        assert any(a <= start and end <= b for a, b in chosen for start, end in answers)
     assert len(choose_windows(reading, [], 3).windows) == 3
     assert len(choose_windows(reading, answers, 1).windows) == 1
     assert choose_windows(reading, answers, 99) == reading

@@ -5,42 +5,27 @@ import copy
 import numpy as np
 import pytest
 import spacy
-from spacy.training import Example
 
-from ..support.helpers import make_nlp
-from ..support.toy_roles import (
+from ..support.toy_tasks import (
     HASHED,
-    LISTENER,
-    add_srl,
-    make_corpus,
-    make_doc,
+    TAGGER,
     make_examples,
-    read,
-    train,
+    make_gold,
+    make_role_doc,
+    make_task,
+    read_roles,
 )
 
 TEXTS = ["Cleo eats green eggs that Ann makes .", "", "Bob", "Bob eats ham ."]
 
 
-def make_trained(tok2vec, n_updates=60):
-    nlp = make_nlp() if tok2vec is LISTENER else spacy.blank("en")
-    add_srl(nlp, tok2vec)
-    train(nlp, make_examples(make_corpus(nlp.vocab)), n_updates)
-    return nlp
-
-
 @pytest.fixture(scope="module")
 def trained():
-    return make_trained(HASHED)
-
-
-@pytest.fixture
-def nlp():
-    return spacy.blank("en")
+    return make_task("elmo_srl", n_updates=60, with_elmo=False)
 
 
 def test_it_learns_predicates_and_roles(trained):
-    scores = trained.evaluate(make_examples(make_corpus(trained.vocab, seed=1)))
+    scores = trained.evaluate(make_examples(trained, make_gold(trained, "elmo_srl", seed=1)))
     (frame, other) = trained(TEXTS[0])._.elmo_srl
 
     assert scores["srl_f"] > 0.9 and scores["srl_predicate_f"] > 0.9
@@ -59,15 +44,15 @@ def test_given_predicates_are_used(trained):
     nlp(doc)
 
     # One frame each, in their order; all tokens of a predicate are its own.
-    assert [frame["V"] for frame in read(doc)] == [(6, 7), (2, 4)]
-    assert read(doc)[0]["A0"] == (5, 6)
+    assert [frame["V"] for frame in read_roles(doc)] == [(6, 7), (2, 4)]
+    assert read_roles(doc)[0]["A0"] == (5, 6)
     # Each once, without whitespace.
     spaced = nlp.make_doc("Sam  " + TEXTS[0])
     assert spaced[1].is_space
     spaced.spans["srl_predicates"] = [spaced[8:9], spaced[1:2], spaced[8:9], spaced[1:1]]
-    assert [frame["V"] for frame in read(nlp(spaced))] == [(8, 9)]
+    assert [frame["V"] for frame in read_roles(nlp(spaced))] == [(8, 9)]
     doc.spans["srl_predicates"] = []
-    assert read(nlp(doc)) == []
+    assert read_roles(nlp(doc)) == []
 
 
 def test_missing_predicates_are_an_error(trained):
@@ -75,7 +60,7 @@ def test_missing_predicates_are_an_error(trained):
     nlp.get_pipe("elmo_srl").predicates = "given"
     with pytest.raises(ValueError, match="EL202.*'Bob eats ham .'.*srl_predicates"):
         nlp("Bob eats ham .")
-    assert read(nlp("")) == []
+    assert read_roles(nlp("")) == []
 
 
 def test_frames_of_an_earlier_run_are_removed(trained):
@@ -89,18 +74,12 @@ def test_frames_of_an_earlier_run_are_removed(trained):
     assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
 
 
-def test_the_label_of_the_predicate_is_not_a_role(nlp):
-    srl = add_srl(nlp)
+def test_the_label_of_the_predicate_is_not_a_role():
+    model = {**TAGGER, "tok2vec": HASHED}
+    srl = spacy.blank("en").add_pipe("elmo_srl", config={"model": model})
     with pytest.raises(ValueError, match="EL193.*elmo_srl"):
         srl.add_label("V")
     assert srl.labels == ()
-
-
-def test_training_data_without_roles_is_an_error(nlp):
-    add_srl(nlp)
-    docs = [make_doc(nlp.vocab, "Bob eats .", {"V": (1, 2)}), make_doc(nlp.vocab, "Bob .")]
-    with pytest.raises(ValueError, match="EL194.*'elmo_srl'.*at least 1.*srl_N"):
-        nlp.initialize(lambda: make_examples(docs))
 
 
 @pytest.mark.parametrize(
@@ -108,27 +87,17 @@ def test_training_data_without_roles_is_an_error(nlp):
 )
 def test_it_trains_on_docs_without_frames(trained, texts):
     nlp = copy.deepcopy(trained)
-    docs = [make_doc(nlp.vocab, text) for text in texts]
-    losses = nlp.update(make_examples(docs), sgd=nlp.resume_training())
+    docs = [make_role_doc(nlp.vocab, text) for text in texts]
+    losses = nlp.update(make_examples(nlp, docs), sgd=nlp.resume_training())
 
     assert np.isfinite(losses["elmo_srl"])
     # As it was written: by now it knows that these are no predicates.
     assert (losses["elmo_srl"] > 0) == any(texts)
 
 
-def test_docs_without_annotation_are_not_learned_from(trained):
-    nlp = copy.deepcopy(trained)
-    docs = [nlp.make_doc("Bob eats ham .")]
-    srl = nlp.get_pipe("elmo_srl")
-    scores, _ = srl.model.begin_update((docs, lambda _: [[]]))
-    loss, (d_predicates, d_tags) = srl.get_loss([Example(docs[0], docs[0].copy())], scores)
-
-    assert loss == 0 and not d_predicates[0].any() and d_tags == []
-
-
 def test_the_loss_has_its_gradient(trained):
     srl = trained.get_pipe("elmo_srl")
-    examples = make_examples(make_corpus(trained.vocab, 2))
+    examples = make_examples(trained, make_gold(trained, "elmo_srl", 2))
     places = [[(f.predicate.start, f.predicate.end) for f in eg.reference._.elmo_srl]
               for eg in examples]  # fmt: skip
     scores = srl.model.predict(([eg.predicted for eg in examples], lambda _: places))

@@ -3,18 +3,21 @@
 import pytest
 import spacy
 import torch
-from spacy.tokens import Doc
 from thinc.api import prefer_gpu, require_cpu
 
 from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
-from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
 from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
-from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
 
-from ..support.toy_tasks import LISTENER, MODELS, make_gold, make_task, read_output
+from ..support.toy_tasks import (
+    LISTENER,
+    MODELS,
+    make_examples,
+    make_gold,
+    make_task,
+    read_output,
+)
 
-MIXED = "elmo_coref with a mix"
-NAMES = [*MODELS, MIXED]
+MIXED = {"tok2vec": {**LISTENER, "output": "mix"}}
 
 
 @pytest.mark.gpu
@@ -22,13 +25,13 @@ NAMES = [*MODELS, MIXED]
 @pytest.mark.filterwarnings(
     "ignore:This function is deprecated", "ignore:RNN module weights", "ignore:Sparse invariant"
 )
-@pytest.mark.parametrize("name", NAMES)
-def test_a_task_learns_on_a_gpu_and_is_read_on_a_processor(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name, model", [*((name, {}) for name in MODELS), ("elmo_coref", MIXED)])
+def test_a_task_learns_on_a_gpu_and_is_read_on_a_processor(name, model, tmp_path, monkeypatch):
     # Else its LSTMs multiply in 10 bits.
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     assert prefer_gpu()
     try:
-        nlp = learn(name)
+        nlp = make_task(name, n_updates=60, **model)
         outputs = run(nlp, name)
         nlp.to_disk(tmp_path)
     finally:
@@ -36,30 +39,13 @@ def test_a_task_learns_on_a_gpu_and_is_read_on_a_processor(name, tmp_path, monke
     assert outputs == run(spacy.load(tmp_path), name)
 
 
-def learn(name):
-    """RETURNS: A pipeline that was trained."""
-    if name == MIXED:
-        listener = {**LISTENER, "output": "mix"}
-        return make_task("elmo_coref", n_updates=60, tok2vec=listener)
-    return make_task(name, n_updates=60)
-
-
 def run(nlp, name):
-    """Predictions for docs with nothing but words."""
+    """Predictions for docs with nothing but words, and the two texts of a pair."""
     for pipe in (ElmoEntailment, ElmoQA):
         pipe.register_extensions()
-    docs = [copy_words(doc) for doc in make_gold(nlp, name.split()[0], 6, seed=1)]
-    docs = list(nlp.pipe(docs))
+    examples = make_examples(nlp, make_gold(nlp, name, 6, seed=1))
+    docs = list(nlp.pipe(eg.predicted for eg in examples))
     chains = [
         sorted((key, s.start, s.end) for key in doc.spans for s in doc.spans[key]) for doc in docs
     ]
     return [*zip(read_output(docs), chains)]
-
-
-def copy_words(doc):
-    """RETURNS: The words of a doc, and the two texts of a pair."""
-    copied = Doc(doc.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc])
-    for name in (*PAIR_NAMES, *QA_NAMES):
-        if name in doc.spans:
-            copied.spans[name] = [copied[s.start : s.end] for s in doc.spans[name]]
-    return copied

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import lzma
 
 import pytest
 import spacy
@@ -102,21 +101,6 @@ def test_answers_inside_of_tokens_are_counted(tmp_path, caplog):
 def test_other_formats_are_errors(tmp_path, data, problem):
     with pytest.raises(ValueError, match=f"EL223.*{problem}"):
         read(write(tmp_path, data))
-
-
-def test_damage_is_an_error(tmp_path):
-    content = make_file(tmp_path, ask("When?", "1896")).read_bytes()
-    (tmp_path / "x.xz").write_bytes(lzma.compress(content * 99)[:-9])
-    with pytest.raises(ValueError, match="EL103"):
-        read(tmp_path / "x.xz")
-    (tmp_path / "y.json").write_text("{")
-    with pytest.raises(ValueError, match="EL223.*it is no"):
-        read(tmp_path / "y.json")
-    (tmp_path / "z.json").write_bytes(b"\xff\xfe{")
-    with pytest.raises(ValueError, match="EL155"):
-        read(tmp_path / "z.json")
-    with pytest.raises(ValueError, match="EL100"):
-        read(tmp_path / "none.json")
 
 
 # ---- parts, overlap, questions without an answer

@@ -7,7 +7,7 @@ from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.srl.frames import read_frames
 from spacy_elmo.tasks.srl.readers import read_brackets
 
-from ..support.toy_roles import read as read_doc
+from ..support.toy_tasks import read_roles
 
 PROPBANK = """# sent_id = weblog-a-0001
 0\tBush\tPROPN\tNNP\t-\t-\t(ARG0*)\t*
@@ -60,13 +60,13 @@ def read(tmp_path, name, content, **options):
 def test_propbank_is_read_by_sentences_and_by_documents(tmp_path):
     docs = read(tmp_path, "propbank_spans", PROPBANK)
     assert [len(doc) for doc in docs] == [6, 1, 1]
-    assert read_doc(docs[0]) == FRAMES
+    assert read_roles(docs[0]) == FRAMES
     # Without predicates is not without annotation.
     assert all("srl_predicates" in doc.spans for doc in docs)
 
     docs = read(tmp_path, "propbank_spans", "\n\n".join(PROPBANK.split("\n\n")[1::-1]), joined=True)
     assert [len(doc) for doc in docs] == [7]
-    assert read_doc(docs[0])[0] == {k: (a + 1, b + 1) for k, (a, b) in FRAMES[0].items()}
+    assert read_roles(docs[0])[0] == {k: (a + 1, b + 1) for k, (a, b) in FRAMES[0].items()}
     assert [len(sentence) for sentence in docs[0].sents] == [1, 6]
     assert len(read(tmp_path, "propbank_spans", PROPBANK, joined=True)) == 2
 
@@ -75,14 +75,14 @@ def test_conll2005_is_read(tmp_path):
     docs = read(tmp_path, "conll2005", CONLL2005)
 
     assert [t.text for t in docs[0]] == ["The", "cat", "began", "#", "."]
-    assert read_doc(docs[0]) == [{"V": (2, 4), "A0": (0, 2)}, {"V": (3, 4)}]
-    assert read_doc(docs[1]) == []
+    assert read_roles(docs[0]) == [{"V": (2, 4), "A0": (0, 2)}, {"V": (3, 4)}]
+    assert read_roles(docs[1]) == []
 
 
 def test_conll2012_is_read_by_sentences_and_by_parts(tmp_path):
     docs = read(tmp_path, "conll2012_roles", CONLL2012)
     assert [doc.text.strip() for doc in docs] == ["He ran", "Yes", "No"]
-    assert [read_doc(doc) for doc in docs] == [[{"V": (1, 2), "ARG0": (0, 1)}], [], []]
+    assert [read_roles(doc) for doc in docs] == [[{"V": (1, 2), "ARG0": (0, 1)}], [], []]
 
     docs = read(tmp_path, "conll2012_roles", CONLL2012, joined=True)
     assert [doc.text.strip() for doc in docs] == ["He ran Yes", "No"]

@@ -14,7 +14,7 @@ from spacy_elmo.tasks.srl.frames import (
     write_frames,
 )
 
-from ..support.toy_roles import make_doc, read
+from ..support.toy_tasks import make_role_doc, read_roles
 
 TEXT = "Ann eats ham that Bob makes ."
 FRAMES = [
@@ -29,12 +29,12 @@ def vocab():
 
 
 def test_writing_frames_replaces_frames_only(vocab):
-    doc = make_doc(vocab, TEXT, *FRAMES)
+    doc = make_role_doc(vocab, TEXT, *FRAMES)
     doc.spans["srl_x"] = doc.spans["sc"] = doc.spans["srl_01"] = [doc[:2]]
     write_frames(doc, read_frames(doc)[1:])
 
     assert set(doc.spans) == {"srl_1", "srl_predicates", "srl_x", "srl_01", "sc"}
-    assert read(doc) == FRAMES[1:]
+    assert read_roles(doc) == FRAMES[1:]
 
 
 @pytest.mark.parametrize("labels, n", [(["A0"], 0), (["V", "V"], 2), ([], 0)])
@@ -52,7 +52,7 @@ def test_groups_need_one_predicate(vocab, labels, n):
 @pytest.mark.parametrize("starts", [None, [True, False, False, False, True, False, False]])
 def test_displacy_draws_a_frame(vocab, starts):
     doc = Doc(vocab, words=TEXT.split(), sent_starts=starts)
-    write_frames(doc, read_frames(make_doc(vocab, TEXT)))
+    write_frames(doc, read_frames(make_role_doc(vocab, TEXT)))
     doc.spans["srl_1"] = [Span(doc, *place, label=k) for k, place in FRAMES[1].items()][:2]
     data = describe_frame(read_frames(doc)[0])
     html = displacy.render(data, style="span", manual=True)

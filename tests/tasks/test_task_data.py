@@ -1,7 +1,5 @@
 """Published formats, and the command that converts them."""
 
-import lzma
-
 import catalogue
 import pytest
 import spacy
@@ -12,7 +10,6 @@ from typer.testing import CliRunner
 
 from spacy_elmo.registry import task_readers
 from spacy_elmo.tasks.shared.annotations import read_tags
-from spacy_elmo.text.formats import read_lines
 
 CONLL = """-DOCSTART- -X- O O
 
@@ -209,15 +206,6 @@ def test_other_lines_are_errors(tmp_path, name, text, problem):
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))
 def test_empty_files_have_no_docs(tmp_path, name):
     assert read(tmp_path, name, "\n \n") == []
-
-
-def test_damage_and_missing_files_are_errors(tmp_path):
-    packed = tmp_path / "x.xz"
-    packed.write_bytes(lzma.compress(CONLL.encode() * 99)[:-9])
-    with pytest.raises(ValueError, match="EL103"):
-        list(read_lines(packed))
-    with pytest.raises(ValueError, match="EL100"):
-        list(read_lines(tmp_path / "none"))
 
 
 def run(*arguments, exit_code=0):

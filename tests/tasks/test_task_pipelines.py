@@ -104,18 +104,6 @@ def test_the_bilm_may_move_into_the_component(task):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_initializing_again_starts_from_scratch(name):
-    nlp = make_task(name, n_updates=1)
-    modules = [shim for node in nlp.get_pipe(name).model.walk() for shim in node.shims]
-    before = [p.detach().clone() for shim in modules for p in shim._model.parameters()]
-    nlp.initialize(lambda: make_examples(nlp, make_gold(nlp, name)))
-
-    after = [p for shim in modules for p in shim._model.parameters()]
-    assert len(before) == len(after) > 0
-    assert not any((a == b).any() for a, b in zip(before, after) if a.ndim > 1)
-
-
-@pytest.mark.parametrize("name", OURS)
 def test_any_tok2vec_can_be_used(name):
     for settings in ({"with_elmo": False}, {"tok2vec": ENCODED}):
         nlp = make_task(name, n_updates=2, **settings)
