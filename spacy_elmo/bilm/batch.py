@@ -13,29 +13,20 @@ N_CHARACTERS = 261  # rows of the character table
 
 # As AllenNLP and bilm-tf number them (bilm-tf `data.py`, UnicodeCharsVocabulary): 0-255 are UTF-8
 # bytes. Their readers' "+1, 0 means no token" is not needed: no row stands for no token.
-_BOS, _EOS, _BOW, _EOW, PADDING = 256, 257, 258, 259, 260
+_BOUNDARIES = {BOS_WORD: [256], EOS_WORD: [257]}
+_BOW, _EOW, PADDING = 258, 259, 260
 
 
 def encode_words(words: Sequence[str], max_chars: int) -> Tuple[NDArray, NDArray]:
-    """Write words as rows of character ids: begin of word, UTF-8 bytes (what cannot
-    be encoded left out, the rest cut to fit), end of word, padding. The literal
-    words "<S>" and "</S>" are the sentence boundaries.
-
-    words (Sequence[str]): The words, any Unicode.
-    max_chars (int): Length of a row, markers included; at least 3.
-    RETURNS (Tuple[NDArray, NDArray]): ids, shape (n_words, max_chars), int64; and
-        the used positions of each row, markers included, shape (n_words,), int64.
-    """
+    """Write words as rows of character ids: begin of word, UTF-8 bytes (what cannot be encoded
+    left out, the rest cut to fit), end of word, padding. The literal words "<S>" and "</S>" are the
+    sentence boundaries. RETURNS the ids, shape (n_words, max_chars), int64, and the used positions
+    of each row, shape (n_words,), int64; both with markers."""
     ids = np.full((len(words), max_chars), PADDING, dtype=np.int64)
     lengths = np.empty(len(words), dtype=np.int64)
     ids[:, 0] = _BOW
     for row, word in enumerate(words):
-        if word == BOS_WORD:
-            units = [_BOS]
-        elif word == EOS_WORD:
-            units = [_EOS]
-        else:
-            units = list(_encode_utf8(word)[: max_chars - 2])
+        units = _BOUNDARIES.get(word) or list(_encode_utf8(word)[: max_chars - 2])
         ids[row, 1 : len(units) + 1] = units
         ids[row, len(units) + 1] = _EOW
         lengths[row] = len(units) + 2
@@ -87,13 +78,9 @@ def make_batch(sequences: Sequence[Sequence[str]]) -> WordBatch:
 def plan_batches(
     lengths: Sequence[int], batch_tokens: int, n_boundaries: int = N_BOUNDARIES
 ) -> Iterator[List[int]]:
-    """Group sequences of similar length, longest first, within a budget.
-
-    lengths (Sequence[int]): Words of each sequence; empty ones are left out.
-    batch_tokens (int): Tokens of a group, `n_boundaries` for each sequence included; at least 1.
-        A longer sequence is a group by itself.
-    YIELDS (List[int]): Indices of the sequences of one group.
-    """
+    """Group sequences of similar length, longest first, within a budget of tokens, `n_boundaries`
+    of each sequence included. Empty ones are left out; a longer one is a group by itself. YIELDS
+    the indices of a group."""
     group: List[int] = []
     n_tokens = 0
     for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
@@ -132,13 +119,9 @@ class Packing:
 
 
 def pack(lengths: NDArray, *, read_last: bool) -> Packing:
-    """Lay out sequences that follow each other in a flat array.
-
-    lengths (NDArray): Length of each sequence, boundaries counted, shape (n_seqs,).
-    read_last (bool): Whether a direction also reads its last boundary. Only the
-        state after it depends on it, no token does.
-    RETURNS (Packing): The layout.
-    """
+    """Lay out sequences that follow each other in a flat array; lengths count the boundaries, shape
+    (n_seqs,). With `read_last` a direction also reads its last boundary: only the state after it
+    depends on it, no token does."""
     starts = np.cumsum(lengths) - lengths
     order = np.argsort(-lengths, kind="stable")
     starts, ends = starts[order], (starts + lengths)[order] - 1

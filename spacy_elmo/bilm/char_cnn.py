@@ -72,15 +72,14 @@ def run_filters(
     weights: Sequence[Tensor],
     biases: Sequence[Tensor],
 ) -> Tensor:
-    """Compute each filter's maximum over the places of each word, places of padding included.
-    Under `torch.autocast` the products take its type.
+    """Compute each filter's maximum over the places of each word, places of padding included, shape
+    (n_words, n_filters). Under `torch.autocast` the products take its type.
 
     characters (Tensor): embedded, padding included, shape (n_words, n_chars, char_width).
     lengths (Tensor): characters that are not padding, int64, shape (n_words,).
     padding (Tensor): the embedded padding, shape (char_width,).
     weights (Sequence[Tensor]): of filters of each width, (n_filters, char_width, width).
     biases (Sequence[Tensor]): the same, (n_filters,).
-    RETURNS (Tensor): shape (n_words, n_filters), in the order of the weights.
     """
     device, n_chars, dtype = characters.device.type, characters.size(1), characters.dtype
     if torch.is_autocast_enabled(device):
@@ -104,7 +103,7 @@ def _sort(values: Tensor) -> Tensor:
 
 
 def _plan(lengths: Tensor, widths: Tensor, n_chars: int) -> _Places:
-    """lengths (Tensor): falling. widths (Tensor): rising. n_chars (int): of a word's row."""
+    """Lengths fall, widths rise; `n_chars` are those of a word's row."""
     n_places = min(int(lengths[0]), n_chars - int(widths[0]) + 1)
     places = torch.arange(n_places, device=lengths.device)
     n_rows = (lengths[:, None] > places).sum(dim=0)
@@ -128,7 +127,7 @@ class Highway(nn.Module):
         self.linear = nn.Linear(width, 2 * width)
 
     def forward(self, X: Tensor) -> Tensor:
-        """X (Tensor): shape (n_words, width). RETURNS (Tensor): the same shape."""
+        """X, shape (n_words, width) -> the same shape."""
         transform, gate = self.linear(X).chunk(2, dim=1)
         return torch.lerp(X, torch.relu(transform), torch.sigmoid(gate))
 
@@ -155,10 +154,8 @@ class CharCNN(nn.Module):
         self.projection = nn.Linear(config.n_filters, config.direction_width)
 
     def forward(self, char_ids: Tensor) -> Tensor:
-        """char_ids (Tensor): int64, shape (n_words, n_chars), n_chars at least the
-            width of the widest filter.
-        RETURNS (Tensor): word vectors, shape (n_words, width // 2).
-        """
+        """Character ids, int64, shape (n_words, n_chars), n_chars at least the width of the widest
+        filter -> word vectors, shape (n_words, width // 2)."""
         pooled = run_filters(
             self.embedding(char_ids),
             (char_ids != PADDING).sum(dim=1),

@@ -102,42 +102,34 @@ class BiLMConfig:
 
     @property
     def n_layers(self) -> int:
-        """RETURNS (int): Representations of a token: the word layer and each LSTM layer."""
+        """Representations of a token: the word layer and each LSTM layer."""
         return self.depth + 1
 
     @property
     def direction_width(self) -> int:
-        """RETURNS (int): Width of one direction of a layer, and of a word vector."""
+        """Width of one direction of a layer, and of a word vector."""
         return self.width // 2
 
     @property
     def n_filters(self) -> int:
-        """RETURNS (int): Number of convolution filters of all widths."""
+        """Number of convolution filters of all widths."""
         return sum(number for _, number in self.filters)
 
     @property
     def widest_filter(self) -> int:
-        """RETURNS (int): Characters that the widest filter spans."""
+        """Characters that the widest filter spans."""
         return max(width for width, _ in self.filters)
 
     @property
-    def n_recurrent(self) -> int:
-        """RETURNS (int): Weights that each step of time needs, all LSTM layers and both
-        directions: of the recurrence and of the projection."""
-        gates = self.direction_width * 4 * self.cell_width
-        projection = self.cell_width * self.direction_width if self.projection else 0
-        return 2 * self.depth * (gates + projection)
-
-    @property
     def n_operations(self) -> int:
-        """RETURNS (int): Multiplications and additions of all LSTM layers for a token, both
-        directions: 4 gates from input and recurrence, and the projection."""
-        inputs = 2 * self.depth * self.direction_width * 4 * self.cell_width
-        return 2 * (inputs + self.n_recurrent)
+        """Multiplications and additions of all LSTM layers for a token, both directions: 4 gates
+        from input and recurrence, and the projection."""
+        n_products = 2 * 4 + int(self.projection)
+        return 2 * 2 * self.depth * n_products * self.direction_width * self.cell_width
 
     @property
     def n_weights(self) -> int:
-        """RETURNS (int): All numbers of the biLM, the keys of a word table included."""
+        """All numbers of the biLM, the keys of a word table included."""
         half, n_filters = self.direction_width, self.n_filters
         lstms = self.n_operations // 2 + 2 * self.depth * 4 * self.cell_width
         if self.input != "characters":
@@ -149,18 +141,14 @@ class BiLMConfig:
         return lstms + N_CHARACTERS * self.char_width + filters + highways + half * (n_filters + 1)
 
     def to_dict(self) -> Dict[str, Any]:
-        """RETURNS (Dict[str, Any]): The fields in JSON's types, tuples as lists."""
+        """The fields in JSON's types, tuples as lists."""
         values = asdict(self)
         values["filters"] = [list(f) for f in self.filters]
         return values
 
     def differences(self, other: "BiLMConfig", *, but: Sequence[str] = ()) -> List[str]:
-        """Name the fields in which two shapes differ.
-
-        other (BiLMConfig): The shape to compare with.
-        but (Sequence[str]): Fields in which they may.
-        RETURNS (List[str]): Lines of the form "key: ours, theirs", in field order.
-        """
+        """Name the fields in which two shapes differ, except for some: lines of the form
+        "key: ours, theirs", in field order."""
         values, others = self.to_dict(), other.to_dict()
         return [
             f"{f.name}: {values[f.name]}, {others[f.name]}"
@@ -170,8 +158,7 @@ class BiLMConfig:
 
 
 def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
-    """YIELDS (Tuple[str, str]): a key, and the values that are expected of it. Each relies on those
-    before."""
+    """Find wrong keys, and the values that are expected of them. Each relies on those before."""
     if config.input not in INPUTS:
         yield "input", f"one of {', '.join(INPUTS)}"
     for key, (least, most) in RANGES.items():
@@ -230,7 +217,6 @@ def _is_integer(value: Any, least: int, most: int) -> bool:
 
 
 def is_clip(value: Any) -> bool:
-    """value (Any): a bound of absolute values. RETURNS (bool): Whether it is a finite number
-    above 0, or None for no bound."""
+    """Whether a bound of absolute values is a finite number above 0, or None for no bound."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value is None or (is_number and 0 < value <= _MOST_CLIP)

@@ -86,8 +86,7 @@ class LSTMLayer(nn.Module):
         X (Tensor): packed inputs, shape (sum(batch_sizes), width // 2).
         batch_sizes (List[int]): rows of each step, never growing.
         state (LayerState): before the first step, longest sequence first.
-        dtype (Optional[torch.dtype]): of the products; None for that of `torch.autocast`, else
-            that of X.
+        dtype (Optional[torch.dtype]): of the products; None for `torch.autocast`'s, else X's.
         RETURNS (Tuple[Tensor, LayerState]): packed outputs in the shape of X, and
             the state after each sequence's last step.
         """
@@ -125,13 +124,8 @@ class LSTMStack(nn.Module):
         states: List[LayerState],
         dropout: Optional[nn.Module] = None,
     ) -> Tuple[List[Tensor], List[LayerState]]:
-        """X (Tensor): packed word vectors, shape (n_rows, width // 2).
-        batch_sizes (List[int]): rows of each step, never growing.
-        states (List[LayerState]): one for each layer.
-        dropout (Optional[nn.Module]): applied to the inputs of all layers but the first.
-        RETURNS (Tuple[List[Tensor], List[LayerState]]): for each layer its packed
-            outputs in the shape of X, and its final state.
-        """
+        """As `LSTMLayer.forward`, with a state, packed outputs and a final state for each layer.
+        `dropout` is applied to the inputs of all layers but the first."""
         outputs: List[Tensor] = []
         finals: List[LayerState] = []
         for depth, (layer, state) in enumerate(zip(self.layers, states)):

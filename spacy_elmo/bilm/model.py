@@ -43,23 +43,20 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """RETURNS (torch.device): Where the weights are."""
+        """Where the weights are."""
         return self._get_weight().device
 
     @property
     def dtype(self) -> torch.dtype:
-        """RETURNS (torch.dtype): Type of the weights."""
+        """Type of the weights."""
         return self._get_weight().dtype
 
     def make_inputs(
         self, words: List[str], n_words: int = _CNN_WORDS
     ) -> Tuple[List[Tensor], Tensor]:
         """Write distinct words as `encode` reads them, in parts of `n_words` of similar length.
-        The character axis of each part is cropped to its words.
-
-        RETURNS (Tuple[List[Tensor], Tensor]): the parts, and for each word its row in their
-            concatenated results, shape (n_words,).
-        """
+        The character axis of each part is cropped to its words. RETURNS the parts, and for each
+        word its row in their concatenated results, shape (n_words,)."""
         config, device = self.config, self.device
         if config.input != "characters":
             return [self.word_table.find(words).to(device)], torch.arange(len(words), device=device)
@@ -74,12 +71,8 @@ class BiLM(nn.Module):
         return parts, torch.from_numpy(np.argsort(order)).to(device)
 
     def encode(self, words: Tensor) -> Tensor:
-        """Compute word vectors.
-
-        words (Tensor): from `make_inputs`: character ids, shape (n_words, n_chars), or rows of
-            the word table, shape (n_words,).
-        RETURNS (Tensor): shape (n_words, width // 2).
-        """
+        """Compute word vectors, shape (n_words, width // 2), from a part of `make_inputs`:
+        character ids, shape (n_words, n_chars), or rows of the word table, shape (n_words,)."""
         return self.char_cnn(words) if self.config.input == "characters" else self.word_table(words)
 
     def encode_words(self, words: List[str]) -> Tensor:
@@ -88,12 +81,9 @@ class BiLM(nn.Module):
         return torch.cat([self.encode(part) for part in parts])[order]
 
     def forward(self, batch: WordBatch) -> Tensor:
-        """Compute all layers of the tokens of a batch, each sequence from a state of zeros.
-
-        batch (WordBatch): each sequence with at least one word.
-        RETURNS (Tensor): layers without the boundaries, one sequence after the other, shape
-            (n_tokens, n_layers, width).
-        """
+        """Compute all layers of the tokens of a batch, each sequence, of at least one word, from a
+        state of zeros. RETURNS (Tensor): layers without the boundaries, one sequence after the
+        other, shape (n_tokens, n_layers, width)."""
         X = self.encode_words(batch.words)[self._index(batch.word_ids)]
         # No token depends on the boundary that a direction reads last.
         packing = pack(batch.lengths, read_last=False)
@@ -111,7 +101,7 @@ class BiLM(nn.Module):
         return torch.stack(layers, dim=1)
 
     def zero_state(self, n_seqs: int) -> BiLMState:
-        """n_seqs (int): number of sequences. RETURNS (BiLMState): all zeros."""
+        """The state of a number of sequences, all zeros."""
         weight, config = self._get_weight(), self.config
         sizes = config.direction_width, config.cell_width
         return BiLMState(*(weight.new_zeros(config.depth, 2, n_seqs, size) for size in sizes))

@@ -39,14 +39,9 @@ def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:
 def check_headers(
     expected: Mapping[str, TensorHeader], found: Mapping[str, TensorHeader], source: str
 ) -> None:
-    """Compare tensors with those expected, before any number is read.
-
-    expected (Mapping[str, TensorHeader]): by name; the types are float32, for which any
-        floating-point type does, and int64.
-    found (Mapping[str, TensorHeader]): by name.
-    source (str): where they come from, for messages.
-    RAISES (ValueError): EL020 for missing or unexpected names, EL021 for another shape or type.
-    """
+    """Compare tensors with those expected, before any number is read. The types are float32, for
+    which any floating-point type does, and int64. RAISES (ValueError): EL020 for missing or
+    unexpected names, EL021 for another shape or type."""
     check_names(expected, found, source)
     for name, (shape, dtype) in expected.items():
         header = found[name]
@@ -74,8 +69,8 @@ def check_numbers(name: str, tensor: Tensor, source: str) -> None:
     """RAISES (ValueError): EL106 if a tensor of floating-point numbers holds NaN or infinity."""
     if not is_finite(tensor):
         places = find_infinite(tensor)
-        problem = f"{len(places)} numbers are NaN, infinite or too large for 32 bits, the first at"
-        problem = f"{problem} {places[0].tolist()}"
+        problem = f"{len(places)} numbers are NaN, infinite or too large for 32 bits, the first at "
+        problem += str(places[0].tolist())
         raise ValueError(Errors.EL106.format(name=name, source=source, problem=problem))
 
 
@@ -90,15 +85,9 @@ def find_infinite(tensor: Tensor) -> Tensor:
 
 
 def load_weights(module: nn.Module, state: Dict[str, Tensor], source: str) -> None:
-    """Copy weights into a module in place.
-
-    module (nn.Module): filled; unchanged if anything is wrong.
-    state (Dict[str, Tensor]): weights by the names of `module.state_dict()`, any
-        floating-point type.
-    source (str): where they come from, for messages.
-    RAISES (ValueError): EL020 and EL021 as `check_headers`, EL106 for numbers that are not finite
-        in the module's type, or keys of a word table that do not ascend.
-    """
+    """Copy weights of any floating-point type into a module, which is unchanged if anything is
+    wrong. RAISES (ValueError): EL020 and EL021 as `check_headers`, EL106 for numbers that are not
+    finite in the module's type, or keys of a word table that do not ascend."""
     expected = module.state_dict()
     check_headers(get_headers(expected), get_headers(state), source)
     cast = {name: state[name].to(tensor.dtype) for name, tensor in expected.items()}

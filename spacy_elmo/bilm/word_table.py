@@ -1,7 +1,7 @@
 """`WordTable`: words -> vectors by looking them up, for biLMs that read no characters."""
 
 from hashlib import blake2b
-from typing import List, Optional, Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 import torch
@@ -75,7 +75,6 @@ class WordTable(nn.Module):
 
 
 def _hash_words(words: Sequence[str]) -> NDArray:
-    digests: List[bytes] = [
-        blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words
-    ]
+    texts = [word.encode("utf-8", "surrogatepass") for word in words]
+    digests = [blake2b(text, digest_size=8).digest() for text in texts]
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)

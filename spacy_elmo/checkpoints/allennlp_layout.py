@@ -145,6 +145,7 @@ def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) 
     try:
         if options.get("bidirectional", True) is not True:
             raise ValueError(f"bidirectional is {show_value(options['bidirectional'])}")
+        shape = _read_lstm(options["lstm"])
         if "char_cnn" in options:
             words = _read_char_cnn(options["char_cnn"])
         elif n_words:
@@ -154,7 +155,7 @@ def config_from_options(options: Dict[str, Any], source: str, n_words: int = 0) 
                 "it has no 'char_cnn', so the model reads words: put its vocabulary, with <S>, "
                 "</S> and <UNK> in front, beside it as vocab.txt"
             )
-        return BiLMConfig(**_read_lstm(options["lstm"]), **words)
+        return BiLMConfig(**shape, **words)
     except KeyError as err:
         raise ValueError(Errors.EL032.format(path=source, error=f"it has no {err}")) from err
     except (AttributeError, TypeError, ValueError) as err:
