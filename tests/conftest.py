@@ -10,7 +10,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.inference.embedder import Embedder
 
-from .support.helpers import INTERIM, SHAPE, SHARED, make_nlp
+from .support.helpers import SHAPE, SHARED, make_nlp
 from .support.runs import write_texts
 from .support.toy import make_options, make_weights, write_model
 from .support.toy_corpora import make_docs
@@ -106,8 +106,3 @@ def shared():
     if not SHARED.exists():
         pytest.skip("needs ../shared")
     return SHARED
-
-
-@pytest.fixture(scope="session")
-def interim(shared):
-    return INTERIM

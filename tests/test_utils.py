@@ -11,10 +11,8 @@ from srsly import msgpack
 from spacy_elmo.utils import (
     count_things,
     group_by_length,
-    keep_memory,
     kept_hooks,
     mark_word,
-    release_memory,
     show_name,
     show_names,
     show_reason,
@@ -49,11 +47,6 @@ def test_groups_and_batches_have_all_items_within_bounds(lengths, most):
     batches = list(split_by_size(lengths, lambda n: n, most))
     assert [n for batch in batches for n in batch] == lengths
     assert all(sum(batch) <= most or len(batch) == 1 for batch in batches)
-
-
-def test_memory_functions_are_harmless():
-    keep_memory()
-    release_memory()
 
 
 def test_msgpack_hooks_are_looked_up_once(monkeypatch):

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.batch import make_batch
 from spacy_elmo.bilm.char_cnn import run_filters
 from spacy_elmo.bilm.config import RANGES, BiLMConfig
 from spacy_elmo.bilm.lstm import (
@@ -202,20 +201,6 @@ def test_a_sequence_in_two_pieces_equals_one():
 
 
 # ---- the whole network
-
-
-def test_gradients_of_a_biLM_equal_finite_differences():
-    torch.manual_seed(1)
-    bilm = BiLM(BiLMConfig(**{**SHAPE, "activation": "tanh", "proj_clip": 0.3})).double()
-    batch = make_batch([["abc", "d", "e"], ["ef"]])
-    names = [name for name, _ in bilm.named_parameters()]
-
-    def run(*weights):
-        weights = dict(zip(names, weights))
-        return torch.func.functional_call(bilm, weights, batch)
-
-    weights = tuple(w.detach().clone().requires_grad_() for w in bilm.parameters())
-    assert torch.autograd.gradcheck(run, weights, atol=1e-6, fast_mode=True)
 
 
 def test_the_first_words_take_as_much_memory_as_they_are_long(monkeypatch):

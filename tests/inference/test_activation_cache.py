@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1
-from spacy_elmo.inference import activation_cache
 from spacy_elmo.inference.activation_cache import build_activation_cache_v1
 from spacy_elmo.layers.elmo_layers import get_embedder
 
-from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, vectors
+from ..support.helpers import TEXTS, assert_close, example, make_nlp, vectors
 
 
 def make_cache(tmp_path=None, **settings):
@@ -106,47 +105,6 @@ def test_layers_predicted_once_are_not_kept(where):
     # As a dev set is.
     list(nlp.pipe(TEXTS))
     assert [array is not None for array in kept.get(words)] == [True, False] + [True] * 4
-
-
-def test_notes_of_predictions_are_bounded(monkeypatch):
-    monkeypatch.setattr(activation_cache, "_N_NOTED", 10)
-    kept = open_cache()
-    for i in range(35):
-        assert kept.choose([[f"w{i}"]], is_train=False) == []
-    assert len(kept._noted) <= 10
-    assert kept.choose([["w34"], ["w35"]], is_train=False) == [0]
-
-
-def test_one_cache_of_two_biLMs(where):
-    nlp = make_nlp()
-    add_elmo(nlp, "other", seed=1)
-    cache = make_cache(where)
-    expected = vectors(nlp.pipe(TEXTS))  # of the last one
-    first = vectors(make_nlp().pipe(TEXTS))
-    for name, seed in (("elmo", 0), ("other", 1)):
-        loader = build_random_loader_v1(seed)
-        pipe = nlp.get_pipe(name)
-        pipe.initialize(lambda: [example(nlp)], loader=loader, activation_cache=cache)
-
-    for _ in range(4):
-        assert_close(vectors(nlp.pipe(TEXTS)), expected)
-        with nlp.select_pipes(disable="other"):
-            assert_close(vectors(nlp.pipe(TEXTS)), first)
-    stores = [get_embedder(nlp.get_pipe(name).model).activations() for name in ("elmo", "other")]
-    assert stores[0] is not stores[1] and all(store.n_hits > 0 for store in stores)
-
-
-def test_equal_biLMs_share_what_is_kept(where):
-    cache = make_cache(where)
-    one, other = make_nlp(), make_nlp()
-    attach(one, cache)
-    attach(other, cache)
-    for _ in range(2):
-        list(one.pipe(TEXTS))
-
-    list(other.pipe(TEXTS))
-
-    assert get_kept(one) is get_kept(other) and count(other) == (5, 10)
 
 
 def test_other_weights_do_not_read_it(where):

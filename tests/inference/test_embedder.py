@@ -46,17 +46,6 @@ def embedder(request):
 # ---- without state
 
 
-def test_embed_has_one_array_of_its_own_memory_for_each_sentence(embedder):
-    arrays = embedder.embed(SENTENCES)
-
-    assert [a.shape for a in arrays] == [(3, len(words), 8) for words in SENTENCES]
-    assert {a.dtype for a in arrays} == {np.dtype("float32")}
-    assert all(a.base is None or a.base.nbytes == a.nbytes for a in arrays)
-    # The word layer is doubled.
-    assert (arrays[0][0, :, :4] == arrays[0][0, :, 4:]).all()
-    assert embedder.embed([]) == []
-
-
 @pytest.mark.parametrize("settings", [
     {"batch_tokens": 1}, {"batch_tokens": 9}, {"word_cache": 0}, {"word_cache": 1},
     {"word_cache": 5}, {"n_threads": 1}, {"n_threads": 3},

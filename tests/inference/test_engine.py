@@ -121,16 +121,6 @@ def test_the_engine_equals_the_module(
         assert_close([*after], [*expected_after], 1e-6)
 
 
-def test_encode_equals_the_module(packing):
-    shape = {**SHAPE, "width": 64, "cell_width": 48, "filters": [[1, 8], [3, 16], [5, 8]]}
-    bilm = BiLM(BiLMConfig(**{**shape, "max_chars": 50})).requires_grad_(False)
-    words = [f"w{i}" * (i % 9) for i in range(700)]
-
-    found = InferenceEngine(bilm).encode(words, n_threads=2)
-
-    assert_close([found], [bilm.encode_words(words)], 1e-5)
-
-
 @pytest.mark.parametrize("settings, precision, is_used", [
     ({}, "fp32", True), ({"cell_clip": 3.0}, "fp32", False), ({"proj_clip": 3.0}, "fp32", False),
     ({}, "int8", False), ({"cell_width": 4}, "fp32", False),

@@ -91,20 +91,6 @@ def test_a_sentence_alone_is_the_same_in_any_batch(monkeypatch, shape, precision
         require_equal(found, [expected[i] for i in order], precision)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_states_do_not_depend_on_batch_mates(precision):
-    embedder = Embedder(make_bilm("narrow"), precision=precision)
-    first, second = make_sentences()[:9], make_sentences()[9:18]
-
-    _, state = embedder.embed_stateful(first)
-    together, _ = embedder.embed_stateful(second, state)
-
-    for row in range(9):
-        _, own = embedder.embed_stateful([first[row]])
-        alone, _ = embedder.embed_stateful([second[row]], own)
-        require_equal(alone, [together[row]], precision)
-
-
 @pytest.mark.parametrize("sizes", [(48, 32), (128, 512), (4096, 512)])
 @pytest.mark.parametrize("precision", PRECISIONS[1:])
 def test_a_row_of_a_product_does_not_depend_on_the_others(sizes, precision):

@@ -1,8 +1,6 @@
 """Tasks side by side, many callers at once, and forked children."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 
@@ -14,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import engine as inference
-from spacy_elmo.inference import threads
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.threads import CACHE_LOCK, LOAD_LOCK, run_parallel, share_at_fork
 
@@ -42,35 +39,6 @@ def test_tasks_run_without_gradients_on_one_thread_each_and_in_order():
     assert torch.is_grad_enabled()
 
 
-def test_an_error_of_a_task_is_raised():
-    def work(i):
-        if i == 3:
-            raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        run_parallel([lambda i=i: work(i) for i in range(5)], 2)
-    assert run_parallel([lambda: 1, lambda: 2], 2) == [1, 2]
-
-
-def test_no_more_threads_than_asked_for():
-    running, most, lock = 0, 0, threading.Lock()
-
-    def work():
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.01)
-        with lock:
-            running -= 1
-
-    run_parallel([work] * 8, 8)
-    assert most > 2
-    most = 0
-    run_parallel([work] * 8, 2)
-    assert most <= 2
-
-
 def test_threads_of_others_keep_torchs_default():
     found = []
 
@@ -84,26 +52,6 @@ def test_threads_of_others_keep_torchs_default():
     look()
 
     assert found == [before] * 3
-
-
-def test_a_process_with_workers_comes_to_its_end():
-    code = (
-        "from spacy_elmo.inference.threads import run_parallel\n"
-        "print(run_parallel([lambda: 1, lambda: 2], 2))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 2]\n", "")
-
-
-def test_the_number_of_threads_is_torchs_and_one_in_a_child(monkeypatch):
-    assert threads.choose_n_threads(3) == 3
-    assert threads.choose_n_threads(0) == torch.get_num_threads()
-
-    monkeypatch.setattr(threads, "parent_process", lambda: object())
-
-    assert threads.choose_n_threads(0) == 1
-    assert threads.choose_n_threads(2) == 2
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

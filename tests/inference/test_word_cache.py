@@ -46,27 +46,6 @@ def test_a_cache_keeps_the_words_used_last(capacity, lookups):
         assert len(cache) == len(used)
 
 
-def test_very_long_words_are_not_kept():
-    words = ["x" * 256, "x" * 257, "y"]
-    cache = WordCache(3)
-    cache.put(words, torch.arange(6.0).reshape(3, 2))
-
-    found, vectors, missing = cache.get(words)
-
-    assert found == [0, 2] and missing == [1]
-    assert vectors.tolist() == [[0.0, 1.0], [4.0, 5.0]]
-
-
-def test_hits_and_misses_are_counted_until_it_is_cleared():
-    cache = WordCache(5)
-    look_up(cache, ["a", "b"])
-    look_up(cache, ["b", "c", "d"])
-
-    assert (cache.n_hits, cache.n_misses) == (1, 4)
-    cache.clear()
-    assert (cache.n_hits, cache.n_misses, len(cache)) == (0, 0, 0)
-
-
 @pytest.mark.parametrize("copier", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
 def test_copies_are_empty(copier):
     cache = WordCache(5)

@@ -13,7 +13,6 @@ from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "data"
 SHARED = ROOT.parent / "shared"
-INTERIM = SHARED / "models" / "interim_en"
 
 # A tiny shape for the component.
 SHAPE = {
