@@ -68,13 +68,8 @@ class BiLMConfig:
     cell_width: int = 256
     char_width: int = 16
     filters: Tuple[Tuple[int, int], ...] = (
-        (1, 32),
-        (2, 64),
-        (3, 128),
-        (4, 256),
-        (5, 256),
-        (6, 288),
-    )
+        (1, 32), (2, 64), (3, 128), (4, 256), (5, 256), (6, 288),
+    )  # fmt: skip
     n_highway: int = 1
     max_chars: int = 50
     cell_clip: Optional[float] = None
@@ -166,17 +161,10 @@ def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
             yield key, f"an integer from {least} to {most}"
     if config.width % 2:
         yield "width", "an even number: half for each direction"
-    if (
-        not isinstance(config.filters, tuple)
-        or not config.filters
-        or not all(_is_filter(f) for f in config.filters)
-        or config.n_filters > MOST_FILTERS
-    ):
-        yield (
-            "filters",
-            f"pairs [width, number] of integers, each at least 1, widths at most "
-            f"{MOST_FILTER_WIDTH}, and at most {MOST_FILTERS} filters in all",
-        )
+    filters = config.filters if isinstance(config.filters, tuple) else ()
+    if not filters or not all(map(_is_filter, filters)) or config.n_filters > MOST_FILTERS:
+        expected = f"widths at most {MOST_FILTER_WIDTH}, and at most {MOST_FILTERS} filters in all"
+        yield "filters", f"pairs [width, number] of integers, each at least 1, {expected}"
     if config.max_chars < config.widest_filter:
         yield "max_chars", f"at least {config.widest_filter}, the width of the widest filter"
     for key in ("cell_clip", "proj_clip"):
@@ -193,13 +181,10 @@ def _find_problems(config: BiLMConfig) -> Iterator[Tuple[str, str]]:
         yield "vector_width", 'the width of the given vectors with input = "vectors", else 0'
     if not config.projection and config.cell_width != config.direction_width:
         yield "cell_width", f"width // 2 = {config.direction_width} when projection is false"
+    # The ranges above bound each size, not the product.
     if config.n_weights > MOST_WEIGHTS:
-        # The ranges above bound each size, not the product.
-        yield (
-            "width",
-            f"at most {MOST_WEIGHTS} weights in all, not {config.n_weights}: lower width, "
-            "cell_width, depth, filters, n_highway or n_words",
-        )
+        advice = "lower width, cell_width, depth, filters, n_highway or n_words"
+        yield "width", f"at most {MOST_WEIGHTS} weights in all, not {config.n_weights}: {advice}"
 
 
 def _is_filter(value: Any) -> bool:

@@ -58,11 +58,8 @@ def check_names(expected: Mapping[str, object], found: Mapping[str, object], sou
     """As `check_headers`, for the names alone. RAISES (ValueError): EL020."""
     missing, unexpected = set(expected) - set(found), set(found) - set(expected)
     if missing or unexpected:
-        raise ValueError(
-            Errors.EL020.format(
-                source=source, missing=show_names(missing), unexpected=show_names(unexpected)
-            )
-        )
+        names = {"missing": show_names(missing), "unexpected": show_names(unexpected)}
+        raise ValueError(Errors.EL020.format(source=source, **names))
 
 
 def check_numbers(name: str, tensor: Tensor, source: str) -> None:

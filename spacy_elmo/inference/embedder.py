@@ -235,8 +235,8 @@ class Embedder(nn.Module):
         n_layers: int,
         running: Optional[BiLMState] = None,
     ) -> List[NDArray]:
-        """n_layers (int): from the word layer on. running (Optional[BiLMState]): of each sentence,
-        changed. RETURNS (List[NDArray]): as `embed`, each with its own memory."""
+        """As `embed`, with `n_layers` from the word layer on. Changes the state of each sentence,
+        `running`. Each array has its own memory."""
         width = self.bilm.config.width
         arrays = [np.zeros((n_layers, 0, width), dtype="float32")] * len(sentences)
         n_threads = choose_n_threads(self.n_threads)
@@ -378,11 +378,12 @@ def _require_state(state: Any, zeros: BiLMState, config: BiLMConfig) -> None:
     if isinstance(state, BiLMState) and all(
         isinstance(part, Tensor) and part.is_floating_point() and part.dim() == 4 for part in state
     ):
-        shapes = [part.shape[:2] + part.shape[3:] for part in state]
-        if shapes == [part.shape[:2] + part.shape[3:] for part in zeros]:
-            if all(is_finite(part) for part in state):
-                return
-            found = "not finite: it holds NaN or infinity"
-        else:
+        if any(
+            a.shape[:2] + a.shape[3:] != b.shape[:2] + b.shape[3:] for a, b in zip(state, zeros)
+        ):
             found = f"of shape {tuple(state.hidden.shape)}, {tuple(state.cell.shape)}"
+        elif all(map(is_finite, state)):
+            return
+        else:
+            found = "not finite: it holds NaN or infinity"
     raise ValueError(Errors.EL014.format(found=found, config=config))

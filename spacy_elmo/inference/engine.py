@@ -148,15 +148,13 @@ class InferenceEngine:
         *,
         n_threads: int = 1,
     ) -> Optional[BiLMState]:
-        """Compute layers of the words of sequences.
+        """Compute layers of the words of sequences, at least one each.
 
-        batch (WordBatch): each sequence with at least one word.
         layers (Tensor): filled, shape (n_rows, n_layers, width): as many as it has room for,
             from the word layer on. Those above are not computed.
         rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
         state (Optional[BiLMState]): float32, before the first boundary of each sequence; None
             for zeros.
-        n_threads (int): used at a time on a CPU.
         RETURNS (Optional[BiLMState]): the state after the last boundary of each sequence, None if
             none was given.
         """
@@ -317,8 +315,6 @@ class InferenceStack:
     ) -> Iterator[Tuple[Tensor, LayerState]]:
         """vectors (Tensor): of distinct words, shape (n_words, width // 2).
         ids (Tensor): of the packed words, shape (n_packed,).
-        batch_sizes (List[int]): rows of each step, never growing.
-        states (Sequence[LayerState]): one for each layer, longest sequence first.
         YIELDS (Tuple[Tensor, LayerState]): of each layer its packed outputs, shape (n_rows,
             width // 2) with at least n_packed rows, and its final state.
         """

@@ -254,14 +254,9 @@ class PackedLSTM:
     def __call__(
         self, X: Tensor, batch_sizes: List[int], state: LayerState, ids: Optional[Tensor] = None
     ) -> Tuple[Tensor, LayerState]:
-        """X (Tensor): packed inputs, shape (sum(batch_sizes) + N_PADDING, width // 2); with ids,
-            vectors of distinct words, whose part of the gates is computed once for each.
-        batch_sizes (List[int]): rows of each step, never growing.
-        state (LayerState): before the first step, longest sequence first.
-        ids (Optional[Tensor]): rows of X to read, shape (sum(batch_sizes) + N_PADDING,).
-        RETURNS (Tuple[Tensor, LayerState]): packed outputs, shape (sum(batch_sizes) + N_PADDING,
-            width // 2), and the state after each sequence's last step.
-        """
+        """As `LSTMLayer.forward`, but inputs and outputs have N_PADDING rows below the packed ones.
+        With `ids`, rows of X to read, shape (sum(batch_sizes) + N_PADDING,), X are vectors of
+        distinct words, whose part of the gates is computed once for each."""
         word_gates = None
         if ids is not None:
             word_gates = self.input(_pad_rows(X, round_rows(len(X), self.least_rows)))

@@ -90,7 +90,7 @@ class WordCache:
             self._rows = known
 
     def _grow(self, n_rows: int, vectors: Tensor) -> Tensor:
-        """RETURNS (Tensor): the table, larger if it has fewer rows."""
+        """The table, larger if it has fewer rows."""
         old = vectors.new_empty(0, vectors.size(1)) if self._table is None else self._table
         if n_rows <= len(old):
             return old
@@ -110,7 +110,7 @@ class WordCache:
 
 
 def take_rows(X: Tensor, rows: Rows) -> Tensor:
-    """RETURNS (Tensor): a copy of rows of a matrix."""
+    """A copy of rows of a matrix."""
     return X.index_select(0, _make_index(rows, X))
 
 
