@@ -23,7 +23,7 @@ from ..errors import Errors
 from ..files import atomic_file, digest_file, lock_folder, read_json_object, write_json
 from ..layers.torch_shim import check_gpu
 from ..text.cutting import make_doc
-from ..utils import end_with_parent, require_known, show_reason, show_value
+from ..utils import end_with_parent, require_known, show_reason, show_value, split_by_size
 from .output import COUNTS, JOB, MANIFEST, REJECTS, VERSION, read_manifest, require_arrow
 from .pipeline import FORMATS, EmbedPipeline, EmbedSettings, load_embed_pipeline
 from .readers import BadRecord, Record, Task, check_inputs, find_inputs, plan_tasks
@@ -238,7 +238,8 @@ class ShardWorker:
         path = self.output / f"part-{task.number:06}{FORMATS[self.settings.format]}"
         with atomic_file(path) as temporary:
             with open_shard(temporary, pipeline) as write:
-                for batch in _cut_batches(records, self.settings.batch_chars):
+                most = self.settings.batch_chars
+                for batch in split_by_size(records, lambda record: len(record.text), most):
                     for block in _embed(pipeline, batch, rejects, errors):
                         write(block)
                         for key in counts:
@@ -257,20 +258,6 @@ class ShardWorker:
         }
         write_json(self.output / f"_part-{task.number:06}.json", {**shard, "rejects": rejects})
         return shard, task.n_bytes
-
-
-def _cut_batches(records: List[Record], n_chars: int) -> Iterator[List[Record]]:
-    """Divide records into parts of at least `n_chars` characters, but for the last."""
-    batch: List[Record] = []
-    n_left = n_chars
-    for record in records:
-        batch.append(record)
-        n_left -= len(record.text)
-        if n_left <= 0:
-            yield batch
-            batch, n_left = [], n_chars
-    if batch:
-        yield batch
 
 
 def _embed(

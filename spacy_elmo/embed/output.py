@@ -69,11 +69,7 @@ class VectorFolder:
         if settings.get("unit") != "sentences" or self._format not in ("parquet", "arrow"):
             raise self._make_error(f"its rows are {settings.get('unit')} in {self._format}")
         require_arrow(folder)
-
-    @property
-    def shards(self) -> List[Dict[str, Any]]:
-        """In the order of the input, see `read_manifest`."""
-        return self.manifest["shards"]
+        self.shards: List[Dict[str, Any]] = self.manifest["shards"]
 
     def has(self, layer: int, weights: str) -> bool:
         """Whether there are vectors of a layer by the biLM with this hash."""

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..errors import Errors
 from ..text.formats import read_lines
@@ -15,8 +15,7 @@ _EXPECTED = (
 
 
 class Instance(NamedTuple):
-    """Words with a sense. start, end (int): their places in the sentence. lemma (str), pos
-    (str): as in an `Inventory`. keys (Tuple[str, ...]): any of them is right."""
+    """Words of a sentence with a sense: any of the keys is right."""
 
     start: int
     end: int
@@ -26,7 +25,7 @@ class Instance(NamedTuple):
 
 
 class SenseSentence(NamedTuple):
-    """doc (str): which doc it is of. words (List[str]). instances (List[Instance])."""
+    """A sentence, and the doc that it is of."""
 
     doc: str
     words: List[str]
@@ -34,45 +33,33 @@ class SenseSentence(NamedTuple):
 
 
 def read_sentences(path: Path) -> Iterator[SenseSentence]:
-    """Read sense-annotated sentences.
-
-    path (Path): JSONL, plain or .gz, .xz, .zst: in each line "tokens", "instances" (lists
-        of the index of a token, its lemma, Penn Treebank tag, and sense keys) and perhaps
-        "id", whose part before the first dot is the doc. Underscores join the words of a
-        token.
-    YIELDS (SenseSentence): with the tokens cut into words.
-    RAISES (ValueError): EL197 for another line, and as `read_lines`.
-    """
+    """Read JSONL, plain or .gz, .xz, .zst: in each line "tokens", "instances" (lists of the index
+    of a token, its lemma, Penn Treebank tag, and sense keys) and perhaps "id", whose part before
+    the first dot is the doc. Underscores join the words of a token."""
     is_empty = True
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            sentence = _make_sentence(_parse(line), number)
-        except (ValueError, RecursionError) as err:
-            raise ValueError(
-                Errors.EL197.format(path=path, line=number, problem=f"{err}; {_EXPECTED}")
-            ) from err
-        is_empty = False
-        yield sentence
+        if line.strip():
+            try:
+                sentence = _make_sentence(json.loads(line), number)
+            except (ValueError, RecursionError) as err:
+                raise _make_error(path, number, err) from err
+            is_empty = False
+            yield sentence
     if is_empty:
-        raise ValueError(
-            Errors.EL197.format(path=path, line=1, problem=f"the file is empty; {_EXPECTED}")
-        )
+        raise _make_error(path, 1, "the file is empty")
 
 
-def _parse(line: str) -> Dict[str, Any]:
-    content: Any = json.loads(line)
-    if not isinstance(content, dict):
-        raise ValueError(f"it contains {type(content).__name__}, expected an object {{...}}")
-    if not _are_strings(content.get("tokens")):
+def _make_error(path: Path, line: int, problem: object) -> ValueError:
+    return ValueError(Errors.EL197.format(path=path, line=line, problem=f"{problem}; {_EXPECTED}"))
+
+
+def _make_sentence(line: Any, number: int) -> SenseSentence:
+    if not isinstance(line, dict):
+        raise ValueError(f"it contains {type(line).__name__}, expected an object {{...}}")
+    if not _are_strings(line.get("tokens")):
         raise ValueError('no list of words in "tokens"')
-    if not isinstance(content.get("instances"), list):
+    if not isinstance(line.get("instances"), list):
         raise ValueError('no list in "instances"')
-    return content
-
-
-def _make_sentence(line: Dict[str, Any], number: int) -> SenseSentence:
     words: List[str] = []
     spans: List[Tuple[int, int]] = []
     for token in line["tokens"]:

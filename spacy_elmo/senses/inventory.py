@@ -36,20 +36,18 @@ class Inventory:
     endings: Dict[str, List[Tuple[str, str]]]
 
     def find(self, lemma: str, pos: str) -> List[Tuple[str, int]]:
-        """lemma (str): a base form. pos (str): n, v, a or r. RETURNS (List[Tuple[str, int]]):
-        keys and counts, the first sense first; none for an unknown lemma."""
+        """Keys and counts of a lemma, the first sense first; none for an unknown one."""
         return self.senses.get(f"{lemma.lower().replace(' ', '_')}|{pos}", [])
 
     def find_form(self, form: str, pos: str) -> List[Tuple[str, int]]:
-        """form (str): a word as it stands in a text. pos (str): n, v, a or r. RETURNS
-        (List[Tuple[str, int]]): as `find`, of all its base forms."""
+        """As `find`, of all base forms of a word as it stands in a text."""
         senses: Dict[str, int] = {}
         for lemma in self._lemmatise(form.lower().replace(" ", "_"), pos):
             senses.update(self.find(lemma, pos))
         return list(senses.items())
 
     def has_form(self, form: str) -> bool:
-        """form (str): a word. RETURNS (bool): Whether it can have a sense."""
+        """Whether a word can have a sense."""
         return any(self.find_form(form, pos) for pos in PARTS_OF_SPEECH)
 
     def _lemmatise(self, form: str, pos: str) -> List[str]:
@@ -62,13 +60,10 @@ class Inventory:
         return list(dict.fromkeys([form, *irregular, *([] if irregular else regular)]))
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): the tables."""
         return srsly.msgpack_dumps(vars(self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Inventory":
-        """data (bytes): from `to_bytes`. RETURNS (Inventory): the same tables. RAISES
-        (ValueError): EL116 if the bytes hold anything else."""
         tables = unpack(data, _SOURCE, most_items=_MOST_LEMMAS)
         if not isinstance(tables, dict) or set(tables) != {field.name for field in fields(cls)}:
             raise ValueError(Errors.EL116.format(source=_SOURCE, error="they are no four tables"))
@@ -99,12 +94,8 @@ def _are_pairs(rows: Any, kind: type) -> bool:
 
 
 def map_pos(pos: str, tag: str) -> str:
-    """Map spaCy's annotation to WordNet's letters.
-
-    pos (str): a Universal part of speech, or "".
-    tag (str): a Penn Treebank tag, or "".
-    RETURNS (str): n, v, a or r; "" if nothing is annotated, "-" for a word of another kind.
-    """
+    """Map a Universal part of speech, or else a Penn Treebank tag, to WordNet's letters; "" if
+    nothing is annotated, "-" for a word of another kind."""
     if pos:
         return _BY_POS.get(pos, "-")
     return _BY_TAG.get(tag[:2], "-") if tag else ""

@@ -24,14 +24,12 @@ _PARTS = [bytes, bytes, str]
 
 
 def choose_layer(layers: NDArray, layer: Layer) -> NDArray:
-    """layers (NDArray): shape (..., n_layers, width). layer (Layer): a number or "average".
-    RETURNS (NDArray): shape (..., width)."""
+    """A layer, or the average, of an array of shape (..., n_layers, width)."""
     return layers.mean(axis=-2) if layer == AVERAGE else layers[..., int(layer), :]
 
 
 def no_sense_of(form: str) -> str:
-    """form (str): a word. RETURNS (str): what stands for it where it has no sense, as "in"
-    is mostly no inch."""
+    """What stands for a word where it has no sense, as "in" is mostly no inch."""
     return f"{form.lower()}|"
 
 
@@ -53,12 +51,9 @@ class Centroids:
     rows: Dict[str, int] = field(default_factory=dict)
 
     def choose(self, vector: NDArray, keys: Sequence[str]) -> str:
-        """Choose the sense whose centroid is nearest (Peters et al. 2018, section 5.3).
-
-        vector (NDArray): shape (width,).
-        keys (Sequence[str]): senses that are possible, the first sense first.
-        RETURNS (str): one of them; the first if none was seen in training.
-        """
+        """Choose the sense whose centroid is nearest (Peters et al. 2018, section 5.3) to a
+        vector, shape (width,), of those that are possible; the first if none was seen in
+        training."""
         seen = [key for key in keys if key in self.rows]
         if not seen:
             return keys[0]
@@ -68,13 +63,10 @@ class Centroids:
         return seen[int(np.argmax(cosines + self.prior * np.log(counts)))]
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): all of it."""
         return srsly.msgpack_dumps(vars(self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Centroids":
-        """data (bytes): from `to_bytes`. RETURNS (Centroids): the same. RAISES (ValueError):
-        EL116 if the bytes hold anything else."""
         content = unpack(data, _SOURCE, most_items=_MOST_SENSES)
         names = {each.name for each in fields(cls)}
         if not isinstance(content, dict) or set(content) != names or not _is_valid(**content):
@@ -109,7 +101,7 @@ class Sums:
         self._layers = np.zeros((1024, n_layers, width))
 
     def add(self, sense: str, layers: NDArray) -> None:
-        """sense (str): of `Centroids.rows`. layers (NDArray): shape (n_layers, width)."""
+        """Add the layers of a word, shape (n_layers, width)."""
         row = self.rows.setdefault(sense, len(self.rows))
         if row == len(self.counts):
             self.counts.append(0)
@@ -119,8 +111,7 @@ class Sums:
         self._layers[row] += layers
 
     def make(self, layer: Layer, prior: float) -> Centroids:
-        """layer (Layer), prior (float): see `Centroids`. RETURNS (Centroids): of all that
-        was added so far."""
+        """Make centroids of all that was added so far."""
         means = choose_layer(self._layers[: len(self.rows)], layer)
         vectors = normalise(means).astype(_DTYPE)
         return Centroids(layer, prior, vectors, list(self.counts), dict(self.rows))
@@ -128,23 +119,17 @@ class Sums:
 
 @dataclass
 class SenseModel:
-    """inventory (Inventory): which senses are possible. centroids (Centroids): their mean
-    vectors. weights (str): of the biLM that made these, as `identify` says; "" if that is not
-    known, as in files of version 0.1.0."""
+    """The possible senses, their mean vectors, and the hash of the biLM that made these ("" if it
+    is not known, as in older files)."""
 
     inventory: Inventory
     centroids: Centroids
     weights: str = ""
 
     def choose(self, form: str, layers: NDArray, *, lemma: str = "", pos: str = "") -> str:
-        """Choose the sense of a word.
-
-        form (str): as it stands in the text.
-        layers (NDArray): of the biLM, shape (n_layers, width).
-        lemma (str): base form; "" if it is not known.
-        pos (str): n, v, a or r; "-" for a word of another kind; "" if it is not known.
-        RETURNS (str): a key of the inventory; "" if the word has no sense here.
-        """
+        """Choose the sense of a word from its layers, shape (n_layers, width), and, if they are
+        known, its base form and part of speech ("-" for one without senses). RETURNS (str): a key
+        of the inventory; "" if the word has no sense here."""
         senses: List[Tuple[str, int]] = []
         for kind in [pos] if pos else PARTS_OF_SPEECH:
             found = self.inventory.find(lemma, kind) if lemma else []
@@ -162,8 +147,7 @@ class SenseModel:
         return "" if chosen == none else chosen
 
     def require_layers(self, n_layers: int, width: int) -> None:
-        """n_layers (int), width (int): of the biLM that is read. RAISES (ValueError): EL117 if
-        the senses were trained on another one."""
+        """Check that the biLM that is read has the layer that the senses were trained on."""
         layer, expected = self.centroids.layer, self.centroids.vectors.shape[1]
         if width != expected or (layer != AVERAGE and int(layer) >= n_layers):
             raise ValueError(
@@ -171,18 +155,15 @@ class SenseModel:
             )
 
     def get_gloss(self, key: str) -> Optional[str]:
-        """key (str): a sense. RETURNS (Optional[str]): its definition, if it is known."""
+        """The definition of a sense, if it is known."""
         return self.inventory.glosses.get(key)
 
     def to_bytes(self) -> bytes:
-        """RETURNS (bytes): all of it."""
         parts = [self.inventory.to_bytes(), self.centroids.to_bytes(), self.weights]
         return srsly.msgpack_dumps(parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SenseModel":
-        """data (bytes): from `to_bytes`. RETURNS (SenseModel): the same. RAISES (ValueError):
-        EL116 if the bytes hold anything else."""
         parts = unpack(data, "senses", most_items=len(_PARTS))
         types = [type(part) for part in parts] if isinstance(parts, list) else []
         # Older files have no weights.

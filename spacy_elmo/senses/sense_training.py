@@ -19,8 +19,8 @@ _PRIORS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class _Seen(NamedTuple):
-    """A word with a sense. candidates (List[str]): senses that it can have, the first sense first.
-    layers (NDArray): shape (n_layers, width). form (str): its first word."""
+    """A word with a sense, the senses that it can have, its layers, shape (n_layers, width), and
+    its first word."""
 
     instance: Instance
     candidates: List[str]
@@ -29,8 +29,8 @@ class _Seen(NamedTuple):
 
 
 class _Embedded(NamedTuple):
-    """A sentence. layers (NDArray): shape (n_layers, n_tokens, width). seen (List[_Seen]): its
-    words with a sense that the inventory has."""
+    """A sentence, its layers, shape (n_layers, n_tokens, width), and its words with a sense that
+    the inventory has."""
 
     sentence: SenseSentence
     layers: NDArray
@@ -38,11 +38,7 @@ class _Embedded(NamedTuple):
 
 
 def require_docs(sentences: Iterable[SenseSentence]) -> None:
-    """Check sentences before they are trained on.
-
-    sentences (Iterable[SenseSentence]): all of them are read.
-    RAISES (ValueError): EL058 if there are too few docs, and whatever reading them raises.
-    """
+    """Read all sentences, and check that they are of enough docs to train on."""
     docs = {sentence.doc for sentence in sentences}
     if len(docs) < _HELD_OUT:
         raise ValueError(Errors.EL058.format(n_docs=len(docs)))
@@ -57,15 +53,10 @@ def train_senses(
     """Average the vectors of each sense. A tenth of the docs chooses the layer and the
     weight of the prior, and is then trained on, too.
 
-    embedder (Embedder): makes the vectors.
-    inventory (Inventory): the senses of each lemma.
-    sentences (Iterable[SenseSentence]): to train on.
-    test (Iterable[SenseSentence]): to measure on, once; none to leave it out.
     RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
         `_measure`, under "tune" and "test", "layer", "prior", "n_senses". "chosen" is that
         of layer and prior, given lemmas and parts of speech; "forms" that of the component
         without them, on the words that have a sense, parts of several words left out.
-    RAISES (ValueError): EL058 if there are too few docs with senses.
     """
     config = embedder.bilm.config
     options: List[Layer] = [*range(config.n_layers), AVERAGE]
@@ -108,8 +99,8 @@ def _embed(
 def _find_instances(
     inventory: Inventory, sentence: SenseSentence, layers: NDArray
 ) -> Iterator[_Seen]:
-    """layers (NDArray): shape (n_layers, n_tokens, width). YIELDS (_Seen): those with a
-    sense that the inventory has: texts may be marked with those of another version."""
+    """Words with a sense that the inventory has: texts may be marked with those of another
+    version."""
     for instance in sentence.instances:
         keys = tuple(key for key in instance.keys if key in inventory.glosses)
         if keys:

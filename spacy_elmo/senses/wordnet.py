@@ -24,25 +24,16 @@ _N_LEXICOGRAPHER_FILES = 45
 
 
 def require_wordnet(folder: Path) -> None:
-    """folder (Path): as for `read_wordnet`. RAISES (ValueError): EL038 without nltk, EL103 if
-    the folder has no WordNet."""
+    """Check that nltk is there, and that a folder has data.noun and so on."""
     if nltk is None:
         raise ValueError(Errors.EL038.format(purpose="WordNet", package="nltk", extra="senses"))
     if not (folder / "data.noun").is_file():
-        raise ValueError(
-            Errors.EL103.format(
-                path=folder, error="it has no data.noun; give the folder dict of WordNet"
-            )
-        )
+        error = "it has no data.noun; give the folder dict of WordNet"
+        raise ValueError(Errors.EL103.format(path=folder, error=error))
 
 
 def read_wordnet(folder: Path) -> Inventory:
-    """Read an inventory.
-
-    folder (Path): with data.noun, index.noun and so on.
-    RETURNS (Inventory): all lemmas, senses, glosses and irregular forms.
-    RAISES (ValueError): EL038 without nltk, EL103 if the folder has no WordNet or a damaged one.
-    """
+    """Read all lemmas, senses, glosses and irregular forms of WordNet's folder."""
     require_wordnet(folder)
     # Newer versions of nltk only open files in known folders.
     nltk.data.path.append(str(folder.resolve()))
