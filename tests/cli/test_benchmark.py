@@ -31,15 +31,3 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     for part in ("matrix products", "of the limit", "least cosine", "word cache"):
         assert part in printed
     assert picture.stat().st_size > 5000
-
-
-def test_the_command_says_what_is_wrong(text, weights, tmp_path):
-    empty = tmp_path / "empty.txt"
-    empty.write_text("\n")
-
-    assert "EL094" in run("elmo", "benchmark", empty, weights, exit_code=1)
-    wrong = ["--precisions", "int4"]
-    assert "EL012" in run("elmo", "benchmark", text, weights, *wrong, exit_code=1)
-    assert "EL030" in run("elmo", "benchmark", text, tmp_path / "none", exit_code=1)
-    run("elmo", "benchmark", text, weights, "--batch-sizes", "1,x", exit_code=2)
-    assert "EL080" in run("elmo", "benchmark", tmp_path / "none.txt", weights, exit_code=1)

@@ -65,32 +65,3 @@ def test_convert_removes_nothing_but_weights(folder, tmp_path):
     printed = run("elmo", "convert", folder, output, "--force", exit_code=1)
     assert "data, notes.md" in printed
     assert (output / "notes.md").read_text() == "mine"
-
-
-NO_NOTES = {"empty": b"", "text": b"lang: en", "list": b"[1]", "utf16": '{"a": 1}'.encode("utf-16")}
-
-
-@pytest.mark.parametrize("content", NO_NOTES.values(), ids=NO_NOTES)
-def test_notes_have_to_be_a_json_object(folder, tmp_path, content):
-    (tmp_path / "notes.txt").write_bytes(content)
-    meta = ["--meta", tmp_path / "notes.txt"]
-    output = run("elmo", "convert", folder, tmp_path / "out", *meta, exit_code=1)
-    assert "[EL103]" in output and "notes.txt" in output
-    assert not (tmp_path / "out").exists()
-    missing = ["--meta", tmp_path / "none.json"]
-    assert "[EL100]" in run("elmo", "convert", folder, tmp_path / "out", *missing, exit_code=1)
-
-
-@pytest.mark.parametrize("extra", [[], ["--pretraining"]])
-def test_no_config_is_written_for_truncated_weights(folder, toy_folder, tmp_path, extra):
-    pair = ["--options", toy_folder / "options.json", "--weights", toy_folder / "weights.hdf5"]
-    for weights, path in (
-        (["--weights", folder], folder / "model.safetensors"),
-        (["--weights", toy_folder], toy_folder / "weights.hdf5"),
-        (pair, toy_folder / "weights.hdf5"),
-    ):
-        path.write_bytes(path.read_bytes()[:-8])
-        config = tmp_path / "config.cfg"
-        output = run("elmo", "init-config", config, *weights, *extra, exit_code=1)
-        assert re.search(r"EL103|EL104", output) and path.name in output
-        assert not config.exists()

@@ -90,24 +90,6 @@ def test_configs_are_written_filled_checked_and_trained(
     assert nlp("ham and eggs")[0].tag_ == "T"
 
 
-def test_static_vectors_are_read_beside_elmo(tmp_path, toy_folder, vectors_folder):
-    config = tmp_path / "config.cfg"
-    common = ["init-config", config, "--weights", toy_folder, "--pipeline", "tagger"]
-    init = [*common, "--preset", "static_vectors", "--vectors", vectors_folder]
-    assert "--vectors PIPELINE" not in run("elmo", *init)
-    nlp = spacy.util.load_model_from_config(spacy.util.load_config(config), auto_fill=True)
-    nlp.get_pipe("tagger").add_label("T")
-    nlp.initialize()
-    read = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict
-
-    before = read([nlp("ham"), nlp("jam")])
-    nlp.vocab.set_vector("ham", np.ones(4, dtype="float32"))
-    after = read([nlp("ham"), nlp("jam")])
-
-    assert (before[0] != after[0]).any()
-    np.testing.assert_array_equal(before[1], after[1])
-
-
 def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
     config = tmp_path / "config.cfg"
     init = ["init-config", config, "--weights", toy_folder, "--preset", "static_vectors"]
@@ -141,21 +123,6 @@ def test_configs_have_language_and_tokenizer_of_the_weights(tmp_path):
     # What is the language's own anyway is not written.
     assert "tokenizer" not in write(lang="de", tokenizer=by_space)
     assert "tokenizer" not in write(lang="ko")
-
-
-def test_impossible_configs_are_refused(tmp_path, toy_folder):
-    config = tmp_path / "config.cfg"
-
-    assert "[EL060]" in run("elmo", "init-config", config, "--preset", "best", exit_code=1)
-    for name in ("sentencizer", "no_such_thing"):
-        output = run("elmo", "init-config", config, "--pipeline", name, exit_code=1)
-        assert "[EL061]" in output
-    output = run("elmo", "init-config", config, "--weights", tmp_path / "nowhere", exit_code=1)
-    assert "[EL030]" in output
-    both = ["--pipeline", "elmo_coref,elmo_qa"]
-    output = run("elmo", "init-config", config, *both, exit_code=1)
-    assert "[EL327] 'elmo_qa' and 'elmo_coref'" in output
-    assert not config.exists()
 
 
 def test_configs_are_replaced_by_force_alone(tmp_path):
@@ -201,14 +168,6 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
     assert "They play outside ." in output
     assert output.count("1.00") >= 2
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_demo_names_what_is_missing(tmp_path, toy_folder):
-    assert "[EL030]" in run("elmo", "demo", tmp_path / "nowhere", exit_code=1)
-    picture = tmp_path / "picture.png"
-    output = run("elmo", "demo", toy_folder, "--word", "ship", "--output", picture, exit_code=1)
-    assert "[EL053]" in output
-    assert not picture.exists()
 
 
 def test_words_are_compared_in_the_top_layer():

@@ -51,23 +51,6 @@ def test_the_standard_input_is_read_and_resumed(weights, tmp_path):
     assert done.exit_code == 1 and "EL248" in done.output
 
 
-def test_mistakes_are_told(weights, text, tmp_path, monkeypatch):
-    command = ["elmo", "embed", text, tmp_path / "out", "--weights", weights]
-    for layers in ("top", "mix,9", "mix,-1"):
-        assert "EL249" in run(*command, "--layers", layers, exit_code=1)
-    for option in ("--unit", "--dtype", "--format", "--input-format"):
-        printed = " ".join(run(*command, option, "words", exit_code=1).split())
-        assert f"[EL012] {option} = 'words' is not possible, only: " in printed
-    assert "EL080" in run("elmo", "embed", "nowhere", tmp_path / "x", exit_code=1)
-    assert not (tmp_path / "x").exists()
-    assert "cannot be read or written" in " ".join(
-        run("elmo", "embed", text, "/proc/nowhere/x", exit_code=1).split()
-    )
-    run(*command, "--pipeline", "x", exit_code=2)
-    monkeypatch.setattr("spacy_elmo.embed.ray_engine.ray", None)
-    assert "EL038" in run(*command, "--engine", "ray", exit_code=1)
-
-
 @pytest.mark.parametrize(
     "weighting, layers", [("mean", "0"), ("sif", "0"), ("whitened", "0"), ("whitened", "mix")]
 )

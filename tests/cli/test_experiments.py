@@ -1,13 +1,9 @@
 """`spacy elmo experiment`."""
 
-import pytest
-
 from spacy_elmo.checkpoints.loaders import read_config
-from spacy_elmo.experiments import results, runs
-from spacy_elmo.experiments.results import get_origin
+from spacy_elmo.experiments import runs
 from spacy_elmo.pipeline.presets import make_config
 
-from ..experiments.test_runs import make_result
 from ..support.toy_pipelines import write_vectors_pipeline
 from .test_commands import run
 
@@ -46,27 +42,6 @@ def test_mistakes_are_reported_before_anything_is_trained(tagged_corpus, tmp_pat
     assert not list(out.iterdir())
     command[2:5] = ["gain", tagged_corpus, "/proc/nowhere/out"]
     assert "EL145" in run(*command, exit_code=1)
-
-
-@pytest.fixture
-def quick_runs(monkeypatch):
-    """Runs are not trained."""
-
-    def run_one(run, *_):
-        return {**make_result(run.variant.name, run.seed, 0.5, [0]), **get_origin()}
-
-    monkeypatch.setattr(runs, "run_one", run_one)
-
-
-def test_a_full_disk_takes_no_results(tagged_corpus, tmp_path, monkeypatch, quick_runs):
-    def write_result(path, *_):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(results, "write_result", write_result)
-
-    printed = run("elmo", "experiment", "gain", tagged_corpus, tmp_path / "out", exit_code=1)
-
-    assert "with ELMo" in printed and "EL145" in printed and "No space" in printed
 
 
 def test_a_stopped_experiment_says_how_to_resume(tagged_corpus, tmp_path, monkeypatch):

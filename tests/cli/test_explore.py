@@ -107,13 +107,6 @@ def test_limits_are_those_of_the_options(pipeline, served):
     assert [limits[key] for key in names] == [30, 31, 32, 33]
 
 
-def test_a_port_in_use_is_told(pipeline, served):
-    with page.open_socket("127.0.0.1", 0) as opened:
-        port = opened.getsockname()[1]
-        printed = run("elmo", "explore", pipeline, "--port", port, exit_code=1)
-    assert "EL282" in printed and str(port) in printed
-
-
 def test_a_page_for_others_is_warned_of(pipeline, served):
     printed = run("elmo", "explore", pipeline, "--host", "0.0.0.0", "--port", 0)
     assert "Everybody" in printed and "'0.0.0.0'" in printed and len(served) == 1

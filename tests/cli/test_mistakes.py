@@ -105,6 +105,8 @@ MISTAKES = [
     ("init-config {out} --pretraining --lang zzz", "EL161"),
     ("init-config {out} --pipeline ''", "No component is named"),
     ("init-config {out} --pipeline nope", "EL061"),
+    ("init-config {out} --pipeline sentencizer", "EL061"),
+    ("init-config {out} --pipeline elmo_coref,elmo_qa", "'elmo_qa' and 'elmo_coref'"),
     ("init-config {out} --preset nope", "EL060"),
     ("init-config {out} --preset kim_5m", "'kim_5m'.*--pretraining.*task_mix"),
     ("init-config {out} --preset task_mix --pretraining", "'task_mix'.*kim_5m"),
@@ -133,7 +135,6 @@ MISTAKES = [
             "--training": 2,
             "--training.nothing 1": "EL09",
             "--training.batch_tokens 1000000000000": "EL091.*batch_tokens",
-            "--bilm.width 100000000000": "EL010",
             "--corpus.vocabulary {words_txt}": "EL103",
             "--nlp.lang zzz": "EL161",
             "--paths.train 2024": r"EL091.*\[paths\] train = 2024.*\./2024",
@@ -196,6 +197,10 @@ MISTAKES = [
     ],
     ("benchmark {text_txt} {out} --output {out}.png", "EL030"),
     ("benchmark {text_txt} --output {out}.xyz", "A picture cannot"),
+    # embed
+    *[(f"embed {{text_txt}} {{out}} --{o} words", f"EL012.*--{o}") for o in ("unit", "format")],
+    ("embed {text_txt} {out} --layers top", "EL249"),
+    ("embed {text_txt} {out} --pipeline x --lang en", 2),
     # weights
     ("weights {nlp}", "EL063"),
     ("weights {bad_nlp}", "EL171"),

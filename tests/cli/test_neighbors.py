@@ -93,14 +93,3 @@ def test_letters_that_no_font_has_are_said(embedder, tmp_path):
     with pytest.warns(UserWarning, match="WL009.*x.png"):
         plot_contexts(found, tmp_path / "x.png")
     assert (tmp_path / "x.png").exists()
-
-
-def test_the_command_says_what_is_wrong(text, weights, tmp_path):
-    options = ["--corpus", text, "--weights", weights]
-    (tmp_path / "empty.txt").write_text("\n")
-
-    assert "EL053" in run("elmo", "neighbors", "green ham", "--token", "tea", *options, exit_code=1)
-    options[1] = tmp_path / "empty.txt"
-    assert "EL094" in run("elmo", "neighbors", "green ham", "--token", "ham", *options, exit_code=1)
-    options[1] = tmp_path / "none"
-    assert "EL080" in run("elmo", "neighbors", "green ham", "--token", "ham", *options, exit_code=1)

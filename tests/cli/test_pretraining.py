@@ -169,23 +169,6 @@ def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
     assert "[EL080]" in run("elmo", "debug-corpus", config, *missing, exit_code=1)
 
 
-def test_impossible_runs_are_refused(texts, tmp_path):
-    config = tmp_path / "pretrain.cfg"
-    run("elmo", "init-config", config, "--pretraining")
-    pretrain = ["elmo", "pretrain", config, tmp_path / "run"]
-    assert "[EL060]" in run(
-        "elmo", "init-config", tmp_path / "y.cfg", "--pretraining", "--preset", "x", exit_code=1
-    )
-    assert "[EL091]" in run(*pretrain, exit_code=1)
-    train = ["--paths.train", texts / "train"]
-    assert "[EL090]" in run(*pretrain, *train, "--training.speed", 1, exit_code=1)
-    assert "[EL100]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
-    assert "[EL100]" in run("elmo", "pretrain", tmp_path, tmp_path, exit_code=1)
-    (tmp_path / "x.cfg").write_bytes(b"\xff\xfe")
-    assert "[EL098]" in run("elmo", "pretrain", tmp_path / "x.cfg", tmp_path, exit_code=1)
-    assert not (tmp_path / "run").exists()
-
-
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 
 import pytest
@@ -11,24 +10,6 @@ from spacy_elmo.text.cutting import Cutter
 
 from ..support.helpers import make_nlp
 from .test_commands import run
-
-
-def test_what_is_missing_is_said(weights, tmp_path):
-    (tmp_path / "x.txt").write_text("One sentence.\n")
-    (tmp_path / "empty.txt").write_text("\n")
-    index = tmp_path / "index"
-
-    assert "EL043" in run("elmo", "search", index, "a", exit_code=1)
-    assert "EL094" in run(
-        "elmo", "index", tmp_path / "empty.txt", index, "--weights", weights, exit_code=1
-    )
-    printed = run("elmo", "index", tmp_path / "x.txt", index, "--weights", weights)
-    assert "x.txt: 1 sentence\n" in printed
-    assert re.search(r"1 sentence of 1 source\b", printed)
-    assert "EL065" in run(
-        "elmo", "index", tmp_path / "x.txt", index, "--weights", weights, "--layer", 1, exit_code=1
-    )
-    assert "query has no words" in run("elmo", "search", index, " ", exit_code=1)
 
 
 @pytest.fixture
@@ -72,22 +53,6 @@ def test_weights_are_known_by_their_content(weights, text, tmp_path, monkeypatch
     assert "--weights" in run("elmo", "search", index, "One", exit_code=1)
     run("elmo", "search", index, "One", "--weights", moved)
     run("elmo", "index", text, index, "--weights", moved)
-
-
-def test_places_that_cannot_be_written_are_said(weights, text, tmp_path):
-    index = tmp_path / "index"
-    assert "EL141" in run("elmo", "index", text, tmp_path, "--weights", weights, exit_code=1)
-    nowhere = "/proc/nowhere/index"
-    assert "EL145" in run("elmo", "index", text, nowhere, "--weights", weights, exit_code=1)
-    run("elmo", "index", text, index, "--weights", weights)
-
-    search = ["elmo", "search", index, "One", "--weights", weights, "--json"]
-    printed = run(*search, "/dev/full", exit_code=1)
-    # After the work, and nothing of it is lost.
-    assert "1.000" in printed or "a.txt, sentence 1" in printed
-    assert "EL145" in printed
-    printed = run(*search, "/proc/x.json", exit_code=1)
-    assert "EL145" in printed and "sentence 1" not in printed
 
 
 @pytest.fixture

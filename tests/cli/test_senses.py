@@ -92,14 +92,3 @@ def test_a_pipeline_is_replaced_whole(wordnet_folder, sense_corpus, weights, tmp
     # With a file of somebody's in it, it is left alone.
     (output / "notes.txt").touch()
     assert "notes.txt" in run(*command, exit_code=1)
-
-
-def test_a_device_that_is_full_takes_the_file_alone(
-    wordnet_folder, sense_corpus, weights, tmp_path
-):
-    printed = run(
-        "elmo", "train-senses", sense_corpus, wordnet_folder, tmp_path / "nlp", "--weights",
-        weights, "--json", "/dev/full", exit_code=1,
-    )  # fmt: skip
-    assert "EL145" in printed and "nearest, LSTM 1" in printed
-    assert (tmp_path / "nlp" / "meta.json").exists()

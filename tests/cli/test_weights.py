@@ -66,17 +66,6 @@ def test_places_survive_saving_and_replacing(tmp_path):
     assert [mix.component for mix in collect_weights(loaded)] == ["both", "both"]
 
 
-def test_a_pipeline_without_elmo_is_refused(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    with pytest.raises(ValueError, match=r"EL063.*sentencizer"):
-        collect_weights(nlp)
-    nlp.to_disk(tmp_path / "saved")
-
-    assert "EL063" in run("elmo", "weights", tmp_path / "saved", exit_code=1)
-    assert "E050" in run("elmo", "weights", tmp_path / "none", exit_code=1)
-
-
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_command_prints_draws_and_writes(tmp_path, ending):
     make_pipeline(alone=ELMO, both=tok2vec(output=ELMO)).to_disk(tmp_path / "saved")

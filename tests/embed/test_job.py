@@ -16,7 +16,6 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
-from spacy.training import Example
 from spacy.util import compile_infix_regex
 
 from spacy_elmo.bilm.config import BiLMConfig
@@ -297,22 +296,6 @@ def test_an_error_with_every_record_stops_the_job(pipeline, texts, tmp_path, mon
     assert len(work(resume=True)) == 18 and not (tmp_path / "out" / REJECTS).exists()
 
 
-def test_a_doc_that_cannot_be_saved_is_rejected(pipeline, texts, tmp_path, monkeypatch):
-    def add_a_set(pipeline, records, docs, call=job.make_block):
-        for doc in docs:
-            if "number 5" in doc.text:
-                doc.user_data["names"] = {"Bob"}
-        return call(pipeline, records, docs)
-
-    monkeypatch.setattr(job, "make_block", add_a_set)
-    embed(texts, tmp_path / "out", pipeline, format="spacy")
-    (reject,) = read_rejects(tmp_path / "out")
-    assert "number 5" in reject["text"] and "can not serialize 'set'" in reject["reason"]
-    shards = sorted((tmp_path / "out").glob("*.spacy"))
-    docs = [d for path in shards for d in DocBin().from_disk(path).get_docs(make_nlp().vocab)]
-    assert len(docs) == 9 and all("number 5" not in doc.text for doc in docs)
-
-
 def test_numbers_that_float16_cannot_hold_are_rejected(pipeline, texts, tmp_path, monkeypatch):
     def get_vectors(pipeline, doc, call=rows._get_vectors):
         vectors = call(pipeline, doc)
@@ -449,16 +432,10 @@ def add_vectors(nlp):
     nlp.vocab.set_vector("ham", np.array([1.0, 2.0], dtype="f"))
 
 
-def train_senter(nlp):
-    nlp.get_pipe("senter").model.get_ref("softmax").get_param("b")[0] += 1
-
-
-@pytest.mark.parametrize("change", [cut_at_a, add_rule, add_vectors, train_senter])
+@pytest.mark.parametrize("change", [cut_at_a, add_rule, add_vectors])
 def test_another_pipeline_is_noticed(tmp_path, change):
     nlp = make_nlp()
     nlp.add_pipe("entity_ruler", first=True)
-    senter = nlp.add_pipe("senter", first=True)
-    senter.initialize(lambda: [Example.from_dict(nlp.make_doc("a b"), {"sent_starts": [1, -1]})])
     nlp.to_disk(tmp_path / "a")
     change(nlp)
     nlp.to_disk(tmp_path / "b")
@@ -548,23 +525,17 @@ def test_mistakes_are_told_before_the_work(pipeline, texts, tmp_path, monkeypatc
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": 1}, {"settings": None}, {"pipeline": []}, {"n_rows": "9"}, {"shards": [{}]},
-        {"shards": [{"shard": "../x"}]},
-    ],
-)  # fmt: skip
-def test_a_manifest_with_other_content_is_refused(pipeline, texts, tmp_path, change):
+def test_a_manifest_with_other_content_is_refused(pipeline, texts, tmp_path):
     embed(texts / "b.txt", tmp_path / "out", pipeline)
     manifest = read_manifest(tmp_path / "out")
-    if "shards" in change:
-        change = {"shards": [{**manifest["shards"][0], **change["shards"][0]}]}
-    if change.get("shards") == manifest["shards"]:
-        change = {"shards": [{}]}
-    (tmp_path / "out" / MANIFEST).write_text(json.dumps({**manifest, **change}))
-    with pytest.raises(ValueError, match="EL247.*_manifest.json"):
-        read_manifest(tmp_path / "out")
+    elsewhere = {**manifest["shards"][0], "shard": "../x"}
+    for change in (
+        {"version": 1}, {"settings": None}, {"n_rows": "9"}, {"shards": [{}]},
+        {"shards": [elsewhere]},
+    ):  # fmt: skip
+        (tmp_path / "out" / MANIFEST).write_text(json.dumps({**manifest, **change}))
+        with pytest.raises(ValueError, match="EL247.*_manifest.json"):
+            read_manifest(tmp_path / "out")
 
 
 def test_words_are_cut_as_the_weights_have_learned(tmp_path, monkeypatch):

@@ -51,15 +51,6 @@ def test_a_sentence_finds_itself(embedder, tmp_path, backend, weighting):
         assert reopened.search(words, n=99) == index.search(words, n=99)
 
 
-def test_both_backends_rank_alike(embedder, tmp_path):
-    one, other = (create(tmp_path / name, embedder, backend=name) for name in BACKENDS)
-    for index in (one, other):
-        index.add("a", SENTENCES[:2])
-        index.add("b", SENTENCES[2:])
-
-    assert texts(one.search(["ham", "eggs"])) == texts(other.search(["ham", "eggs"]))
-
-
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_sources_are_added_replaced_and_removed(tmp_path, weighting):
     index = create(tmp_path / "x", ToyEmbedder(), weighting=weighting)
@@ -101,19 +92,6 @@ def test_several_sources_are_as_one_after_the_other(tmp_path, weighting):
         assert [hit[1:] for hit in hits] == [hit[1:] for hit in expected]
         scores = [[hit.score for hit in each] for each in (hits, expected)]
         np.testing.assert_allclose(*scores, atol=1e-5)
-
-
-def test_given_averages_are_not_computed(tmp_path):
-    embedder = ToyEmbedder()
-    expected = create(tmp_path / "x", embedder, weighting="whitened", layer=0)
-    expected.add("a", SENTENCES * 4)
-    averages = expected.encoder.average(SENTENCES * 4)
-    n_words = embedder.n_words
-
-    index = create(tmp_path / "y", embedder, weighting="whitened", layer=0)
-    index.add_all([Source("a", iter(SENTENCES * 4), averages=lambda: averages)])
-    assert embedder.n_words == n_words
-    assert index.search(["ham"], n=99) == expected.search(["ham"], n=99)
 
 
 def test_layers_are_named_one_way(embedder, tmp_path):

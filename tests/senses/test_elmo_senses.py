@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.senses import wordnet
 from spacy_elmo.senses.annotated import Instance, read_sentences
-from spacy_elmo.senses.inventory import Inventory, map_pos
+from spacy_elmo.senses.inventory import map_pos
 from spacy_elmo.senses.sense_model import Centroids, SenseModel, Sums, no_sense_of
 from spacy_elmo.senses.sense_training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
@@ -33,10 +33,6 @@ def test_wordnet_is_read_whole(inventory):
     assert inventory.find("eggs", "n") == []
     assert inventory.glosses[MONEY] == "a place for money"
     assert len(inventory.find("depository financial institution", "n")) == 1
-
-
-def test_inventory_survives_bytes(inventory):
-    assert Inventory.from_bytes(inventory.to_bytes()) == inventory
 
 
 @pytest.mark.parametrize(
@@ -145,13 +141,6 @@ def test_senses_of_another_version_are_passed_over(embedder, inventory, sense_co
     assert report["tune"]["n_instances"] == 4
 
 
-def test_too_few_docs_are_said(embedder, inventory, tmp_path):
-    srsly.write_jsonl(tmp_path / "x.jsonl", make_lines(3))
-
-    with pytest.raises(ValueError, match="EL058.*docs \\(3\\)"):
-        train_senses(embedder, inventory, read_sentences(tmp_path / "x.jsonl"))
-
-
 @pytest.fixture
 def trained(embedder, inventory, sense_corpus, tmp_path):
     """A pipeline as `train-senses` writes it."""
@@ -195,14 +184,6 @@ def test_given_a_part_of_speech_unseen_senses_are_possible(inventory):
     assert model.choose("mouse", np.ones((1, 2)), pos="n") == "mouse%1:00:00::"
     assert model.choose("mouse", np.ones((1, 2))) == ""
     assert model.choose("mouse", np.ones((1, 2)), pos="-") == ""
-
-
-def test_senses_of_before_know_no_weights(trained):
-    model = trained.get_pipe("elmo_senses").model
-    parts = srsly.msgpack_loads(model.to_bytes())
-
-    for some in (parts[:2], [*parts[:2], "weights"]):
-        assert SenseModel.from_bytes(srsly.msgpack_dumps(some)).inventory == model.inventory
 
 
 def test_what_is_missing_is_said(trained):

@@ -18,20 +18,12 @@ LINE = {"tokens": ["the", "bank"], "instances": [[1, "bank", "NN", ["bank%1:00:0
     "changes, problem",
     [
         ({"tokens": "the bank"}, "no list of words"),
-        ({"tokens": ["the", 1]}, "no list of words"),
-        ({"tokens": None}, "no list of words"),
         ({"instances": {}}, 'no list in "instances"'),
         ({"instances": [[-1, "bank", "NN", ["x"]]]}, "-1 is not the index"),
-        ({"instances": [[2, "bank", "NN", ["x"]]]}, "2 is not the index"),
         ({"instances": [[True, "bank", "NN", ["x"]]]}, "True is not the index"),
-        ({"instances": [[1.0, "bank", "NN", ["x"]]]}, "1.0 is not the index"),
-        ({"instances": [["1", "bank", "NN", ["x"]]]}, "'1' is not the index"),
         ({"instances": [[1, None, "NN", ["x"]]]}, "is not an instance"),
-        ({"instances": [[1, "bank", 3, ["x"]]]}, "is not an instance"),
         ({"instances": [[1, "bank", "NN", "x"]]}, "is not an instance"),
-        ({"instances": [[1, "bank", "NN", [None]]]}, "is not an instance"),
         ({"instances": [[1, "bank", "NN"]]}, "is not an instance"),
-        ({"instances": ["bank"]}, "is not an instance"),
     ],
     ids=str,
 )
@@ -68,11 +60,6 @@ def test_a_sentence_without_an_id_is_a_doc(tmp_path):
     assert len({sentence.doc for sentence in read_sentences(path)}) == 3
 
 
-def test_a_mark_of_windows_is_no_part_of_the_first_line(tmp_path):
-    (tmp_path / "x.jsonl").write_text(json.dumps(LINE), encoding="utf-8-sig")
-    assert len(list(read_sentences(tmp_path / "x.jsonl"))) == 1
-
-
 def test_too_few_docs_are_told_before_the_work(sense_corpus, tmp_path):
     require_docs(read_sentences(sense_corpus))
     path = tmp_path / "x.jsonl"
@@ -91,9 +78,3 @@ def test_a_damaged_wordnet_is_told(wordnet_folder):
             except ValueError as err:
                 assert "[EL103]" in str(err)
         path.write_bytes(content)
-
-
-def test_a_wordnet_that_lacks_a_file_is_told(wordnet_folder):
-    (wordnet_folder / "index.verb").unlink()
-    with pytest.raises(ValueError, match="EL103.*dict"):
-        read_wordnet(wordnet_folder)
