@@ -217,6 +217,16 @@ def _flush(path: Path) -> None:
             os.close(handle)
 
 
+def require_no_others(folder: Path, known: Iterable[str] = ()) -> None:
+    """Refuse a folder that has other files than known and hidden ones, and a file in its place:
+    they would be removed. RAISES (ValueError): EL141."""
+    names = [folder.name] if folder.is_file() else []
+    if folder.is_dir():
+        names = [name for name in os.listdir(folder) if not name.startswith(".")]
+    if others := sorted({*names} - {*known}):
+        raise ValueError(Errors.EL141.format(path=folder, examples=", ".join(others[:3])))
+
+
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for writing; the system releases the lock when the process ends, and the file

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Set
 
 import typer
 
@@ -26,7 +26,7 @@ def train_senses(
     """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
     paper). A tenth of the docs chooses the layer."""
     from ..experiments.results import get_effort, write_result
-    from ..files import atomic_folder
+    from ..files import atomic_folder, require_no_others
     from ..layers.elmo_layers import get_embedder
     from ..pipeline.saving import make_elmo_pipeline
     from ..senses.annotated import read_sentences
@@ -40,7 +40,13 @@ def train_senses(
     with exit_on_error(quiet) as console:
         # What takes a minute or an hour comes last.
         require_output(json)
-        _require_pipeline_folder(output)
+        known: Set[str] = set()
+        # A saved pipeline is replaced: it has these files, and folders.
+        if all((output / name).is_file() for name in ("meta.json", "config.cfg")):
+            known = {"meta.json", "config.cfg", "tokenizer"}
+            known |= {path.name for path in output.iterdir() if path.is_dir()}
+        require_no_others(output, known)
+        require_output(output.absolute().parent / f".{output.name}.test")
         make_tokenizer(lang, {})
         require_wordnet(wordnet)
         test_sentences = list(read_sentences(test)) if test is not None else []
@@ -62,22 +68,6 @@ def train_senses(
             with writing(json):
                 write_result(json, "senses", title or train.stem, report)
         console.finish(output, json)
-
-
-def _require_pipeline_folder(path: Path) -> None:
-    """Refuse other files than those of a saved pipeline, which would be removed."""
-    from ..errors import Errors
-
-    names = {path.name} if path.exists() else set()
-    if path.is_dir():
-        names = {child.name for child in path.iterdir()}
-        if {"meta.json", "config.cfg"} <= names:
-            names = {child.name for child in path.iterdir() if child.is_file()}
-            names -= {"meta.json", "config.cfg", "tokenizer"}
-    if names:
-        examples = ", ".join(sorted(names)[:3])
-        raise ValueError(Errors.EL141.format(path=path, examples=examples))
-    require_output(path.absolute().parent / f".{path.name}.test")
 
 
 def _show(report: Dict[str, Any], console: Console) -> None:

@@ -5,7 +5,6 @@ its counts and rejects follows, and says that it is done. At the end, these beco
 """
 
 import json
-import os
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -20,11 +19,27 @@ from spacy.tokens import Doc
 from thinc.api import require_gpu
 
 from ..errors import Errors
-from ..files import atomic_file, digest_file, lock_folder, read_json_object, write_json
+from ..files import (
+    atomic_file,
+    digest_file,
+    lock_folder,
+    read_json_object,
+    require_no_others,
+    write_json,
+)
 from ..layers.torch_shim import check_gpu
 from ..text.cutting import make_doc
 from ..utils import end_with_parent, require_known, show_reason, show_value, split_by_size
-from .output import COUNTS, JOB, MANIFEST, REJECTS, VERSION, read_manifest, require_arrow
+from .output import (
+    COUNTS,
+    JOB,
+    MANIFEST,
+    REJECTS,
+    VERSION,
+    is_job_folder,
+    read_manifest,
+    require_arrow,
+)
 from .pipeline import FORMATS, EmbedPipeline, EmbedSettings, load_embed_pipeline
 from .readers import BadRecord, Record, Task, check_inputs, find_inputs, plan_tasks
 from .rows import Block, make_block, open_shard
@@ -117,20 +132,12 @@ def embed_files(
 
 def _check_output(output: Path, resume: bool) -> None:
     """Refuse a folder with a job, unless it is resumed, and one with anything else."""
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise ValueError(Errors.EL141.format(path=output, examples=output.name))
-    if any((output / name).exists() for name in (MANIFEST, JOB)):
-        if not resume:
-            state = "finished" if (output / MANIFEST).exists() else "unfinished"
-            raise ValueError(Errors.EL243.format(path=output, state=state))
-        return
-    # A killed process may have left the beginning of _job.json.
-    ours = (".", "_job.")
-    foreign = sorted(name for name in os.listdir(output) if not name.startswith(ours))
-    if foreign:
-        raise ValueError(Errors.EL141.format(path=output, examples=", ".join(foreign[:3])))
+    if not is_job_folder(output):
+        # A killed process may have left the beginning of _job.json.
+        require_no_others(output, [path.name for path in output.glob("_job.*")])
+    elif not resume:
+        state = "finished" if (output / MANIFEST).exists() else "unfinished"
+        raise ValueError(Errors.EL243.format(path=output, state=state))
 
 
 def _require_same_job(output: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:

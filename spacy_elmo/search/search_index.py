@@ -21,7 +21,7 @@ from spacy.util import minibatch
 from ..checkpoints.formats import CheckpointFiles, find_name
 from ..checkpoints.loaders import load_embedder
 from ..errors import Errors
-from ..files import atomic_folder, find_folder, read_json_object
+from ..files import atomic_folder, find_folder, read_json_object, require_no_others
 from ..inference.embedder import Embedder, require_words
 from ..text.languages import TOKENIZER, is_tokenizer_block
 from ..utils import require_known, require_layer, require_least
@@ -163,12 +163,12 @@ class SearchIndex:
 
     @property
     def meta(self) -> IndexMeta:
-        """RETURNS (IndexMeta): Of the index when it was last read or written."""
+        """How the index was made, and its content when it was last read or written."""
         return self._content.meta
 
     @property
     def encoder(self) -> SentenceEncoder:
-        """RETURNS (SentenceEncoder): Encodes its sentences."""
+        """Encodes its sentences."""
         return self._content.encoder
 
     @classmethod
@@ -216,7 +216,7 @@ class SearchIndex:
             index = cls.open(folder, embedder)
             _require_same(folder, index.meta, meta)
             return index
-        _require_no_others(folder)
+        require_no_others(folder, _FILES)
         return cls(folder, embedder, meta)
 
     @classmethod
@@ -270,7 +270,7 @@ class SearchIndex:
         added = list(sources)
         last = {source.name: source for source in added}
         gone = {*last, *remove}
-        _require_no_others(self.folder)
+        require_no_others(self.folder, _FILES)
         with atomic_folder(self.folder) as temporary:
             old = self._content
             if (self.folder / _META).exists():
@@ -373,7 +373,10 @@ def _write(
     meta = replace(old.meta, parts=tuple(parts))
     new = _Content(meta, old.encoder, text, np.array(offsets), old.vectors)
     encoder = old.encoder
-    is_fitted = _count_wanted(meta, old.vectors.shape[1]) <= meta.n_sentences
+    # Fitted to few sentences, it is fitted again when their number has doubled.
+    needed = count_needed(meta.weighting, old.vectors.shape[1])
+    wanted = min(_N_FITTED, max(needed, 2 * meta.n_fitted))
+    is_fitted = needed > 0 and meta.n_fitted < _N_FITTED and wanted <= meta.n_sentences
     if is_fitted:
         encoder = _fit(new, [averages for _, averages in known])
         meta = replace(meta, n_fitted=min(_N_FITTED, meta.n_sentences))
@@ -393,14 +396,6 @@ def _write(
         (folder / _COUNTS).write_bytes(content.encode("utf-8", "surrogatepass"))
     (folder / _META).write_text(json.dumps({"version": _VERSION, **asdict(meta)}), "utf-8")
     return counts
-
-
-def _count_wanted(meta: IndexMeta, width: int) -> float:
-    """Sentences from which on the encoder is fitted (again)."""
-    needed = count_needed(meta.weighting, width)
-    if needed == 0 or meta.n_fitted >= _N_FITTED:
-        return float("inf")
-    return min(_N_FITTED, max(needed, 2 * meta.n_fitted))
 
 
 def _fit(new: _Content, averages: List[Optional[Callable[[], NDArray]]]) -> SentenceEncoder:
@@ -509,16 +504,6 @@ def _require_same(folder: Path, stored: IndexMeta, wanted: IndexMeta) -> None:
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:
             raise ValueError(Errors.EL065.format(path=folder, key=key, before=before, now=now))
-
-
-def _require_no_others(folder: Path) -> None:
-    """Refuse other files, which would be removed."""
-    names = {folder.name} if folder.exists() else set()
-    if folder.is_dir():
-        names = {path.name for path in folder.iterdir() if path.name[0] != "."} - _FILES
-    if names:
-        examples = ", ".join(sorted(names)[:3])
-        raise ValueError(Errors.EL141.format(path=folder, examples=examples))
 
 
 def _damaged(folder: Path, problem: object) -> ValueError:
