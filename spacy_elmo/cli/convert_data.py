@@ -90,7 +90,6 @@ def convert_data(
                 f"Nothing was found in '{input}', and nothing was written: it is empty, its format "
                 f"is not {format}, or the options select a part without content."
             )
-        output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, content)
         console.finish(output, summary=_describe(len(packed), n_tokens, labels))
 

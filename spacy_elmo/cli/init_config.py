@@ -128,7 +128,6 @@ def init_config(
         if output == _STDOUT:
             console.show(config.to_str())
             return
-        output.parent.mkdir(parents=True, exist_ok=True)
         write_file(output, config.to_str().encode("utf-8"))
         console.finish(output, summary=summary)
         console.inform(f"Next: python -m spacy {command.format(output)}")

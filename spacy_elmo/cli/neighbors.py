@@ -80,7 +80,6 @@ def neighbors(
                 shown = mark_word(context.words, context.position, console.mark)
                 console.show(f"  {context.similarity:.2f}  {shown}")
         if html is not None:
-            html.parent.mkdir(parents=True, exist_ok=True)
             write_file(html, render_contexts(queries, static).encode("utf-8"))
         result = summarise(queries, static)
         if output is not None:

@@ -48,7 +48,6 @@ def tasks(
             console.show("\n".join(section.lines) or "nothing")
         if html is not None:
             page = render_tasks(content[:60], sections)
-            html.parent.mkdir(parents=True, exist_ok=True)
             write_file(html, page.encode("utf-8"))
         console.finish(html)
 

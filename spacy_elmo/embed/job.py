@@ -83,7 +83,12 @@ def embed_files(
     require_known("--input-format", input_format, ("txt", "jsonl"))
     if settings.format != "spacy":
         require_arrow(output)
-    _check_output(output, resume)
+    if not is_job_folder(output):
+        # A killed process may have left the beginning of _job.json.
+        require_no_others(output, [path.name for path in output.glob("_job.*")])
+    elif not resume:
+        state = "finished" if (output / MANIFEST).exists() else "unfinished"
+        raise ValueError(Errors.EL243.format(path=output, state=state))
     files = find_inputs(text, output)
     check_inputs(files, settings)
     output.mkdir(parents=True, exist_ok=True)
@@ -128,16 +133,6 @@ def embed_files(
         # Only an unfinished job needs these.
         for path in (*output.glob("_part-*.json"), output / JOB):
             path.unlink(missing_ok=True)
-
-
-def _check_output(output: Path, resume: bool) -> None:
-    """Refuse a folder with a job, unless it is resumed, and one with anything else."""
-    if not is_job_folder(output):
-        # A killed process may have left the beginning of _job.json.
-        require_no_others(output, [path.name for path in output.glob("_job.*")])
-    elif not resume:
-        state = "finished" if (output / MANIFEST).exists() else "unfinished"
-        raise ValueError(Errors.EL243.format(path=output, state=state))
 
 
 def _require_same_job(output: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:
