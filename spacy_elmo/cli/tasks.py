@@ -64,9 +64,9 @@ def _describe(
     )
 
     pipes: Dict[str, Any] = {nlp.get_pipe_meta(name).factory: pipe for name, pipe in nlp.pipeline}
+    known = ", ".join(nlp.pipe_names) or "none"
     for name, asked in ((_QA, questions), (_ENTAILMENT, hypotheses)):
         if asked and name not in pipes:
-            known = ", ".join(nlp.pipe_names) or "none"
             raise ValueError(
                 f"Cannot answer '{asked[0]}': the pipeline has no component {name}. Its components "
                 f"are: {known}."
@@ -77,7 +77,6 @@ def _describe(
     sections += [describe_answers(pipes[_QA], nlp, question, text) for question in questions]
     sections += [describe_entailment(pipes[_ENTAILMENT], nlp, text, h) for h in hypotheses]
     if not sections:
-        known = ", ".join(nlp.pipe_names) or "none"
         if options := [option for name, option in _OPTIONS.items() if name in pipes]:
             raise ValueError(
                 f"The pipeline ({known}) needs a question or a second text. Add "

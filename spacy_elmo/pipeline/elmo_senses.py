@@ -85,7 +85,7 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
             pos = map_pos(token.pos_, token.tag_)
             key = model.choose(token.text, vectors, lemma=token.lemma_, pos=pos)
             token._.sense = key or None
-            token._.sense_gloss = model.get_gloss(key)
+            token._.sense_gloss = model.inventory.glosses.get(key)
         return doc
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:

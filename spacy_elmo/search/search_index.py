@@ -115,6 +115,7 @@ class _Content(NamedTuple):
     width).
     """
 
+    folder: Path
     meta: IndexMeta
     encoder: SentenceEncoder
     text: NDArray
@@ -129,7 +130,7 @@ class _Content(NamedTuple):
                 words = json.loads(line.decode("utf-8", "surrogatepass"))
                 require_words([words])
             except (ValueError, RecursionError) as err:
-                raise ValueError(f"{_SENTENCES}, line {row + 1}: {err}") from err
+                raise _damaged(self.folder, f"{_SENTENCES}, line {row + 1}: {err}") from err
             yield words
 
 
@@ -159,7 +160,8 @@ class SearchIndex:
         self.folder = folder
         encoder = SentenceEncoder(embedder, meta.layer)
         empty = np.zeros((0, embedder.bilm.config.width), dtype="<f4")
-        self._content = _Content(meta, encoder, np.zeros(0, "u1"), np.zeros(1, "<i8"), empty)
+        text, offsets = np.zeros(0, "u1"), np.zeros(1, "<i8")
+        self._content = _Content(folder, meta, encoder, text, offsets, empty)
 
     @property
     def meta(self) -> IndexMeta:
@@ -310,10 +312,7 @@ class SearchIndex:
         hits = []
         for row, score in search_vectors(content.vectors, query, n, backend=meta.backend):
             part, start, _ = next(rows for rows in meta.list_rows() if row < rows[2])
-            try:
-                (sentence,) = content.read(row, row + 1)
-            except ValueError as err:
-                raise _damaged(self.folder, err) from err
+            (sentence,) = content.read(row, row + 1)
             nearest = encoder.find_token(sentence, query)
             hits.append(Hit(score, part.source, row - start + 1, sentence, nearest))
         return hits
@@ -371,7 +370,7 @@ def _write(
     np.array(offsets, "<i8").tofile(folder / _OFFSETS)
     text = _map(folder / _SENTENCES, "u1", (offsets[-1],))
     meta = replace(old.meta, parts=tuple(parts))
-    new = _Content(meta, old.encoder, text, np.array(offsets), old.vectors)
+    new = _Content(folder, meta, old.encoder, text, np.array(offsets), old.vectors)
     encoder = old.encoder
     # Fitted to few sentences, it is fitted again when their number has doubled.
     needed = count_needed(meta.weighting, old.vectors.shape[1])
@@ -487,7 +486,7 @@ def _load(folder: Path, embedder: Embedder) -> _Content:
     except (ValueError, FileNotFoundError) as err:
         raise _damaged(folder, err) from err
     encoder = SentenceEncoder(embedder, meta.layer, counts, transform)
-    return _Content(meta, encoder, text, offsets, vectors)
+    return _Content(folder, meta, encoder, text, offsets, vectors)
 
 
 def _map(path: Path, dtype: str, shape: Tuple[int, ...]) -> NDArray:

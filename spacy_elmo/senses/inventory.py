@@ -46,10 +46,6 @@ class Inventory:
             senses.update(self.find(lemma, pos))
         return list(senses.items())
 
-    def has_form(self, form: str) -> bool:
-        """Whether a word can have a sense."""
-        return any(self.find_form(form, pos) for pos in PARTS_OF_SPEECH)
-
     def _lemmatise(self, form: str, pos: str) -> List[str]:
         irregular = self.exceptions.get(f"{form}|{pos}", [])
         regular = [

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import numpy as np
 import srsly
@@ -153,10 +153,6 @@ class SenseModel:
             raise ValueError(
                 Errors.EL117.format(layer=layer, expected=expected, n_layers=n_layers, width=width)
             )
-
-    def get_gloss(self, key: str) -> Optional[str]:
-        """The definition of a sense, if it is known."""
-        return self.inventory.glosses.get(key)
 
     def to_bytes(self) -> bytes:
         parts = [self.inventory.to_bytes(), self.centroids.to_bytes(), self.weights]

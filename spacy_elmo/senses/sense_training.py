@@ -9,7 +9,7 @@ from spacy.util import minibatch
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from .annotated import Instance, SenseSentence
-from .inventory import Inventory
+from .inventory import PARTS_OF_SPEECH, Inventory
 from .sense_model import AVERAGE, Centroids, Layer, SenseModel, Sums, choose_layer, no_sense_of
 
 _N_SENTENCES = 512
@@ -118,7 +118,8 @@ def _add(sums: Sums, inventory: Inventory, embedded: _Embedded) -> None:
     # Open-class words without a mark have no sense: auxiliaries, particles, names.
     marked = {i for place in sentence.instances for i in range(place.start, place.end)}
     for i, word in enumerate(sentence.words):
-        if i not in marked and inventory.has_form(word):
+        has_senses = any(inventory.find_form(word, pos) for pos in PARTS_OF_SPEECH)
+        if i not in marked and has_senses:
             sums.add(no_sense_of(word), layers[:, i])
 
 
@@ -142,10 +143,9 @@ def _measure(
     options: Sequence[Layer],
     chosen: Centroids,
 ) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): shares of right senses: "first" (the inventory's first
-    sense), "frequent" (the most frequent of training), "layers" (of each option, the
-    nearest centroid without a prior), "chosen" and "forms" (see `train_senses`);
-    "n_instances", "seen" (share that has a centroid)."""
+    """Shares of right senses: "first" (the inventory's first sense), "frequent" (the most frequent
+    of training), "layers" (of each option, the nearest centroid without a prior), "chosen" and
+    "forms" (see `train_senses`); "n_instances", "seen" (share that has a centroid)."""
     right_first = right_frequent = n_seen = 0
     for instance, candidates, *_ in instances:
         first = next(iter(candidates), "")

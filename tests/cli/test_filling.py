@@ -45,12 +45,3 @@ def test_the_config_of_a_preset_is_filled(preset, tmp_path):
     nlp = build(config)
     assert len(nlp.config["components"]["elmo"]["model"]["filters"]) == 6
     assert build(nlp.config).get_pipe("elmo").width == BiLMConfig().width
-
-
-def test_a_cache_of_layers_that_train_is_refused(tmp_path):
-    output = run(
-        "elmo", "init-config", tmp_path / "x.cfg", "--preset", "fine_tune", "--cache", "x",
-        exit_code=1,
-    )  # fmt: skip
-
-    assert "[EL018]" in output and not (tmp_path / "x.cfg").exists()

@@ -35,21 +35,10 @@ def test_sentences_are_what_they_should_be(tmp_path, changes, problem):
     assert "Line 2" in str(info.value) and problem in str(info.value)
 
 
-@pytest.mark.parametrize(
-    "content, problem",
-    [
-        (b"[]", "EL197.*Line 1 "),
-        (b"7", "EL197.*Line 1 "),
-        (b"[" * 100_000, "EL197.*Line 1 "),
-        (json.dumps(LINE).encode("utf-16"), "EL155.*UTF-16"),
-        (b'{"tokens": ["\xe9"], "instances": []}', "EL155.*cp1252"),
-        (b"\0", "EL155"),
-    ],
-    ids=["list", "number", "nested", "utf16", "latin1", "nul"],
-)
-def test_lines_that_are_no_objects(tmp_path, content, problem):
-    (tmp_path / "x.jsonl").write_bytes(content)
-    with pytest.raises(ValueError, match=problem):
+@pytest.mark.parametrize("content", ["[]", "7", "[" * 100_000], ids=["list", "number", "nested"])
+def test_lines_that_are_no_objects(tmp_path, content):
+    (tmp_path / "x.jsonl").write_text(content)
+    with pytest.raises(ValueError, match="EL197.*Line 1 "):
         list(read_sentences(tmp_path / "x.jsonl"))
 
 
