@@ -118,8 +118,7 @@ def _add(sums: Sums, inventory: Inventory, embedded: _Embedded) -> None:
     # Open-class words without a mark have no sense: auxiliaries, particles, names.
     marked = {i for place in sentence.instances for i in range(place.start, place.end)}
     for i, word in enumerate(sentence.words):
-        has_senses = any(inventory.find_form(word, pos) for pos in PARTS_OF_SPEECH)
-        if i not in marked and has_senses:
+        if i not in marked and any(inventory.find_form(word, pos) for pos in PARTS_OF_SPEECH):
             sums.add(no_sense_of(word), layers[:, i])
 
 
