@@ -7,14 +7,12 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_elmo.tasks.coref.clusters import set_gold_clusters
 from spacy_elmo.tasks.entailment.readers import PAIR_NAMES
-from spacy_elmo.tasks.qa.answers import set_gold
 from spacy_elmo.tasks.qa.network import PAIR_NAMES as QA_NAMES
 from spacy_elmo.tasks.shared.corpora import copy_spans
-from spacy_elmo.tasks.shared.text_pairs import make_pair
 from spacy_elmo.tasks.srl.frames import Frame, read_frames, write_frames
 
+from ..acceptance import toys
 from .helpers import SHAPE, make_nlp
 
 HASHED = {
@@ -42,16 +40,9 @@ ENCODED = {
 }
 ESIM = {"@architectures": "spacy-elmo.EntailmentESIM.v2", "width": 12, "dropout": 0.0}
 BCN = {"@architectures": "spacy-elmo.TextCatBCN.v1", "width": 12, "dropout": 0.0}
-QA = {"@architectures": "spacy-elmo.QABiDAF.v2", "width": 12, "dropout": 0.0, "word_match": True}
-RANKER = {
-    "@architectures": "spacy-elmo.CorefSpanRanker.v2",
-    "width": 12,
-    "max_span": 2,
-    "share": 1.0,
-    "n_antecedents": 8,
-    "dropout": 0.0,
-    "word_match": True,
-}
+QA = {"@architectures": "spacy-elmo.QABiDAF.v2", "width": 12, "dropout": 0.0}
+RANKER = {"@architectures": "spacy-elmo.CorefSpanRanker.v2", "width": 12, "dropout": 0.0}
+RANKER.update({"max_span": 2, "share": 1.0, "n_antecedents": 8})
 TAGGER = {"@architectures": "spacy-elmo.SRLTagger.v1", "width": 16, "depth": 2, "dropout": 0.0}
 MODELS = {
     "elmo_coref": {**RANKER, "tok2vec": LISTENER},
@@ -76,23 +67,6 @@ MODELS = {
         "tok2vec": ENCODED,
     },
 }
-WORDS = ["green", "eggs", "ham", "and", "like", "Sam"]
-
-
-def make_gold(nlp, name, n_docs=24, seed=0):
-    """Docs in which all that is asked can be seen from single words."""
-    if name == "elmo_srl":
-        return make_corpus(nlp.vocab, n_docs, seed)
-    rng = random.Random(seed)
-    makers = {
-        "elmo_coref": _clusters,
-        "elmo_entailment": _pair,
-        "elmo_qa": _question,
-        "ner": _entities,
-        "spancat": _entities,
-    }
-    make = makers.get(name, _text)
-    return [make(nlp, rng) for _ in range(n_docs)]
 
 
 def make_role_doc(vocab, text, *frames):
@@ -134,54 +108,11 @@ def make_corpus(vocab, n=12, seed=0):
     return docs
 
 
-def _words(rng, n):
-    return [rng.choice(WORDS) for _ in range(n)]
-
-
-def _pair(nlp, rng):
-    premise = _words(rng, rng.randrange(1, 6))
-    hypothesis = _words(rng, rng.randrange(1, 4))
-    doc = make_pair(nlp, " ".join(premise), " ".join(hypothesis), PAIR_NAMES)
-    doc.cats = {"yes": float(hypothesis[0] < "h"), "no": float(hypothesis[0] >= "h")}
-    return doc
-
-
-def _question(nlp, rng):
-    """Where is Sam, or like, with the word behind it? It may be nowhere."""
-    asked = rng.choice(["Sam", "like"])
-    others = [word for word in WORDS if word != asked]
-    context = [rng.choice(others) for _ in range(rng.randrange(3, 7))]
-    place = rng.randrange(len(context) - 1)
-    has_answer = rng.random() < 0.7
-    if has_answer:
-        context[place] = asked
-    doc = make_pair(nlp, asked, " ".join(context), QA_NAMES)
-    set_gold(doc, [doc[place + 1 : place + 3]] if has_answer else [])
-    return doc
-
-
-def _text(nlp, rng):
-    words = _words(rng, rng.randrange(1, 6))
-    doc = Doc(nlp.vocab, words=words)
-    doc.cats = {"good": float("eggs" in words), "bad": float("eggs" not in words)}
-    return doc
-
-
-def _entities(nlp, rng):
-    doc = Doc(nlp.vocab, words=_words(rng, rng.randrange(1, 6)))
-    spans = [Span(doc, t.i, t.i + 1, label="FOOD") for t in doc if t.text in ("eggs", "ham")]
-    spans += [Span(doc, t.i, t.i + 1, label="PER") for t in doc if t.text == "Sam"]
-    doc.set_ents(spans)
-    doc.spans["sc"] = spans
-    return doc
-
-
-def _clusters(nlp, rng):
-    words = _words(rng, rng.randrange(1, 8))
-    found = [[(i, i + 1) for i, w in enumerate(words) if w == word] for word in ("Sam", "eggs")]
-    doc = Doc(nlp.vocab, words=words)
-    set_gold_clusters(doc, [cluster for cluster in found if len(cluster) > 1])
-    return doc
+def make_gold(nlp, name, n_docs=24, seed=0):
+    """Annotated docs: each label can be seen from single words."""
+    if name == "elmo_srl":
+        return make_corpus(nlp.vocab, n_docs, seed)
+    return toys.make_gold(nlp.vocab, name, seed, n_docs)
 
 
 def make_examples(nlp, docs):
@@ -222,18 +153,3 @@ def train(nlp, docs, n_updates):
     for _ in range(n_updates):
         losses = nlp.update(examples, sgd=optimizer, drop=0.0)
     return losses
-
-
-def read_output(docs):
-    """Predictions, rounded to the precision that batches keep."""
-    return [
-        (
-            [(e.start, e.end, e.label_) for e in doc.ents],
-            sorted((s.start, s.end, s.label_) for s in doc.spans.get("sc", [])),
-            {label: round(value, 4) for label, value in doc.cats.items()},
-            doc._.entailment,
-            doc._.qa_answer and (doc._.qa_answer.text, round(doc._.qa_answer.probability, 4)),
-            read_roles(doc),
-        )
-        for doc in docs
-    ]

@@ -78,7 +78,6 @@ def test_columns_are_read_by_documents(tmp_path, name):
     "name, text, problem",
     [
         ("ontogum", "1\tIt\n", "Line 1.*columns: 2, expected 10"),
-        ("ontogum", "1\tIt\t_\t_\t_\t_\tx\t_\t_\t_\n", "'x' is not the number of a head"),
         ("ontogum", "1\tIt\t_\t_\t_\t_\t0\t_\t_\tEntity=1\n", "'1' is not a bracket"),
         ("litbank_coref", "a b c\n", "columns: 3, expected 5"),
         ("litbank_coref", "a\t0\t0\t\t_\n", "Line 1.*column 4, the word, is empty"),
@@ -91,26 +90,19 @@ def test_other_lines_are_errors(tmp_path, name, text, problem):
         read(tmp_path, name, text)
 
 
-def make_conllu(*rows):
-    """CoNLL-U of words, each with its number, part of speech and head."""
-    lines = [f"{n}\tx\tx\t{pos}\tX\t_\t{head}\tdep\t_\t_\n" for n, pos, head in rows]
-    return "# newdoc\n" + "".join(lines)
-
-
 @pytest.mark.parametrize(
-    "rows, problem",
+    "pos, heads, problem",
     [
-        ([("1", "X", "2")], "Line 1 .*a word has the head 2 of 1 word\\b"),
-        ([("1", "X", "²")], "Line 2 .*'²' is not the number of a head"),
-        ([("1", "X", "9" * 5000)], "Line 2 .*is not the number of a head"),
-        ([("1", "THING", "0")], "Line 1 .*THING"),
-        ([("1", "X", "0"), ("2", "X", "3"), ("3", "X", "2")], "heads of 2 words form a circle"),
+        ("X", "2", "Line 1 .*a word has the head 2 of 1 word\\b"),
+        ("X", "²", "Line 2 .*'²' is not the number of a head"),
+        ("THING", "0", "Line 1 .*THING"),
+        ("X", "032", "heads of 2 words form a circle"),
     ],
-    ids=["outside", "no digit", "huge", "part of speech", "circle"],
 )
-def test_impossible_parses_are_errors(tmp_path, rows, problem):
+def test_impossible_parses_are_errors(tmp_path, pos, heads, problem):
+    lines = [f"{i}\tx\tx\t{pos}\tX\t_\t{h}\tdep\t_\t_\n" for i, h in enumerate(heads, 1)]
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
-        read(tmp_path, "ontogum", make_conllu(*rows))
+        read(tmp_path, "ontogum", "".join(["# newdoc\n", *lines]))
 
 
 def make_mentions(*entities):

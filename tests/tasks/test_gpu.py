@@ -5,17 +5,8 @@ import spacy
 import torch
 from thinc.api import prefer_gpu, require_cpu
 
-from spacy_elmo.tasks.entailment.elmo_entailment import ElmoEntailment
-from spacy_elmo.tasks.qa.elmo_qa import ElmoQA
-
-from ..support.toy_tasks import (
-    LISTENER,
-    MODELS,
-    make_examples,
-    make_gold,
-    make_task,
-    read_output,
-)
+from ..acceptance.toys import assert_same
+from ..support.toy_tasks import LISTENER, MODELS, make_examples, make_gold, make_task
 
 MIXED = {"tok2vec": {**LISTENER, "output": "mix"}}
 
@@ -36,16 +27,13 @@ def test_a_task_learns_on_a_gpu_and_is_read_on_a_processor(name, model, tmp_path
         nlp.to_disk(tmp_path)
     finally:
         require_cpu()
-    assert outputs == run(spacy.load(tmp_path), name)
+    assert_same(run(spacy.load(tmp_path), name), outputs, atol=1e-3)
 
 
 def run(nlp, name):
     """Predictions for docs with nothing but words, and the two texts of a pair."""
-    for pipe in (ElmoEntailment, ElmoQA):
-        pipe.register_extensions()
     examples = make_examples(nlp, make_gold(nlp, name, 6, seed=1))
     docs = list(nlp.pipe(eg.predicted for eg in examples))
-    chains = [
-        sorted((key, s.start, s.end) for key in doc.spans for s in doc.spans[key]) for doc in docs
-    ]
-    return [*zip(read_output(docs), chains)]
+    for doc in docs:
+        doc.tensor = doc.tensor.get() if hasattr(doc.tensor, "get") else doc.tensor
+    return docs

@@ -17,19 +17,15 @@ from spacy_elmo.tasks.srl.frames import (
 from ..support.toy_tasks import make_role_doc, read_roles
 
 TEXT = "Ann eats ham that Bob makes ."
+VOCAB = spacy.blank("en").vocab
 FRAMES = [
     {"V": (1, 2), "A0": (0, 1), "A1": (2, 6)},
     {"V": (5, 6), "A0": (4, 5), "A1": (2, 3), "R-A1": (3, 4)},
 ]
 
 
-@pytest.fixture
-def vocab():
-    return spacy.blank("en").vocab
-
-
-def test_writing_frames_replaces_frames_only(vocab):
-    doc = make_role_doc(vocab, TEXT, *FRAMES)
+def test_writing_frames_replaces_frames_only():
+    doc = make_role_doc(VOCAB, TEXT, *FRAMES)
     doc.spans["srl_x"] = doc.spans["sc"] = doc.spans["srl_01"] = [doc[:2]]
     write_frames(doc, read_frames(doc)[1:])
 
@@ -38,8 +34,8 @@ def test_writing_frames_replaces_frames_only(vocab):
 
 
 @pytest.mark.parametrize("labels, n", [(["A0"], 0), (["V", "V"], 2), ([], 0)])
-def test_groups_need_one_predicate(vocab, labels, n):
-    doc = Doc(vocab, words=["Ann", "eats"])
+def test_groups_need_one_predicate(labels, n):
+    doc = Doc(VOCAB, words=["Ann", "eats"])
     # A span without tokens is no predicate.
     doc.spans["srl_3"] = [
         Span(doc, 1, 1, label="V"),
@@ -50,9 +46,9 @@ def test_groups_need_one_predicate(vocab, labels, n):
 
 
 @pytest.mark.parametrize("starts", [None, [True, False, False, False, True, False, False]])
-def test_displacy_draws_a_frame(vocab, starts):
-    doc = Doc(vocab, words=TEXT.split(), sent_starts=starts)
-    write_frames(doc, read_frames(make_role_doc(vocab, TEXT)))
+def test_displacy_draws_a_frame(starts):
+    doc = Doc(VOCAB, words=TEXT.split(), sent_starts=starts)
+    write_frames(doc, read_frames(make_role_doc(VOCAB, TEXT)))
     doc.spans["srl_1"] = [Span(doc, *place, label=k) for k, place in FRAMES[1].items()][:2]
     data = describe_frame(read_frames(doc)[0])
     html = displacy.render(data, style="span", manual=True)
@@ -64,7 +60,6 @@ def test_displacy_draws_a_frame(vocab, starts):
     assert "A0" in html
 
 
-VOCAB = spacy.blank("en").vocab
 # Name -> gold and predicted spans of one predicate, then right, excess and missed arguments.
 CASES = {
     "the same": ("V:2 A0:0-1 A1:3", "V:2 A0:0-1 A1:3", (2, 0, 0)),

@@ -9,9 +9,7 @@ from spacy.util import fix_random_seed
 
 from spacy_elmo.tasks.coref.network import build_coref_span_ranker_v1
 from spacy_elmo.tasks.entailment.esim import build_entailment_esim_v1
-from spacy_elmo.tasks.qa.network import build_qa_bidaf_v1
 from spacy_elmo.tasks.sentiment import build_textcat_bcn_v1
-from spacy_elmo.tasks.shared.bilstm import build_bilstm_encoder_v1
 from spacy_elmo.tasks.shared.torch_layer import SizedModule
 from spacy_elmo.tasks.srl.network import build_srl_tagger_v1
 
@@ -140,22 +138,16 @@ def test_a_component_that_was_never_trained_is_an_error(name):
     "build, settings, code",
     [
         (build_coref_span_ranker_v1, {"width": 5}, "EL012.*width = 5"),
-        (build_coref_span_ranker_v1, {"max_span": 0}, "EL012.*max_span"),
-        (build_coref_span_ranker_v1, {"max_train_sentences": 0}, "EL012"),
         (build_coref_span_ranker_v1, {"share": 1.5}, "EL012.*share = 1.5"),
         (build_entailment_esim_v1, {"width": 5}, "EL012.*even number"),
         (build_entailment_esim_v1, {"dropout": 1}, "EL012.*dropout = 1 .*probability"),
-        (build_qa_bidaf_v1, {"width": 5}, "EL012"),
         (build_srl_tagger_v1, {"max_tokens": 1}, "EL012"),
         (build_textcat_bcn_v1, {"maxout_pieces": 0, "exclusive_classes": True}, "EL012"),
-        (build_bilstm_encoder_v1, {"width": 6, "depth": 0}, "EL012"),
     ],
 )
 def test_impossible_settings_of_models_are_refused(build, settings, code):
-    if build is not build_bilstm_encoder_v1:
-        settings = {"tok2vec": spacy.registry.resolve({"x": HASHED})["x"], **settings}
     with pytest.raises(ValueError, match=code):
-        build(**settings)
+        build(tok2vec=spacy.registry.resolve({"x": HASHED})["x"], **settings)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +156,7 @@ def test_impossible_settings_of_models_are_refused(build, settings, code):
         ("elmo_coref", {"prefix": ""}, "EL012.*prefix"),
         ("elmo_coref", {"mention_weight": -1}, "EL012.*mention_weight = -1"),
         ("elmo_qa", {"window": 10, "stride": 5, "max_answer": 7}, "EL012.*stride = 5.*1 to 4"),
-        ("elmo_qa", {"max_answer": 0}, "EL012"),
         ("elmo_qa", {"threshold": 1.5}, "EL012.*threshold = 1.5"),
-        ("elmo_srl", {"threshold": 7}, "EL012.*threshold = 7"),
     ],
 )
 def test_impossible_settings_of_components_are_refused(name, settings, code):
