@@ -90,3 +90,18 @@ def tell(function, *args):
     # Not what old packages do that Python will not have any more.
     told = [warning for warning in record if issubclass(warning.category, UserWarning)]
     return [str(warning.message) for warning in told], result
+
+
+def assert_gradient(compute, arrays, gradients, *, eps, atol, every=1):
+    """Compare gradients with finite differences of `compute()` over its (changed) arrays, in each
+    `every`-th place; -inf has none."""
+    for X, dX in zip(arrays, gradients, strict=True):
+        for place in list(np.ndindex(X.shape))[::every]:
+            value, found = X[place], []
+            if np.isfinite(value):
+                for sign in (1, -1):
+                    X[place] = value + sign * eps
+                    found.append(compute())
+                X[place] = value
+            slope = (found[0] - found[1]) / (2 * eps) if found else 0
+            np.testing.assert_allclose(dX[place], slope, atol=atol, rtol=0, err_msg=str(place))

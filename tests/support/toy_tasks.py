@@ -51,21 +51,8 @@ MODELS = {
     "elmo_srl": {**TAGGER, "tok2vec": LISTENER},
     "textcat": {**BCN, "exclusive_classes": True, "tok2vec": LISTENER},
     "textcat_multilabel": {**BCN, "exclusive_classes": False, "tok2vec": LISTENER},
-    "ner": {
-        "@architectures": "spacy.TransitionBasedParser.v2",
-        "state_type": "ner",
-        "extra_state_tokens": False,
-        "hidden_width": 8,
-        "maxout_pieces": 2,
-        "use_upper": True,
-        "tok2vec": ENCODED,
-    },
-    "spancat": {
-        "@architectures": "spacy.SpanCategorizer.v1",
-        "scorer": {"@layers": "spacy.LinearLogistic.v1"},
-        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
-        "tok2vec": ENCODED,
-    },
+    "ner": {"hidden_width": 8, "tok2vec": ENCODED},
+    "spancat": {"reducer": {"hidden_size": 8}, "tok2vec": ENCODED},
 }
 
 

@@ -75,22 +75,6 @@ def test_columns_are_read_by_documents(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name, text, problem",
-    [
-        ("ontogum", "1\tIt\n", "Line 1.*columns: 2, expected 10"),
-        ("ontogum", "1\tIt\t_\t_\t_\t_\t0\t_\t_\tEntity=1\n", "'1' is not a bracket"),
-        ("litbank_coref", "a b c\n", "columns: 3, expected 5"),
-        ("litbank_coref", "a\t0\t0\t\t_\n", "Line 1.*column 4, the word, is empty"),
-        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam 2)\n", "Line 3.*of 2 .* has no beginning"),
-        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam (2\n", "Line 3.*of 1, 2 have no end"),
-    ],
-)
-def test_other_lines_are_errors(tmp_path, name, text, problem):
-    with pytest.raises(ValueError, match=f"EL197.*{problem}"):
-        read(tmp_path, name, text)
-
-
-@pytest.mark.parametrize(
     "pos, heads, problem",
     [
         ("X", "2", "Line 1 .*a word has the head 2 of 1 word\\b"),

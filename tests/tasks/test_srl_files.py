@@ -106,24 +106,6 @@ def test_brackets_are_read(cells, expected):
         assert read_brackets(cells.split()) == expected
 
 
-@pytest.mark.parametrize(
-    "name, text, problem",
-    [
-        ("propbank_spans", "0\ta\tX\tX\t-\n", "Line 1.*columns of '0 a X X -': 5, expected 6"),
-        ("propbank_spans", PROPBANK.replace("\t(V*)\t*\n", "\t(V*)\n"), "columns: 7, before it: 8"),
-        ("propbank_spans", PROPBANK.replace("(V*)", "(V*"), "Line 2.*is never closed"),
-        ("propbank_spans", PROPBANK.replace("(ARG0*)", "*)"), "closes a bracket"),
-        ("propbank_spans", PROPBANK.replace("(V*)", "*"), r"not exactly one \(V"),
-        ("propbank_spans", PROPBANK.replace("(V*)", "B-V"), "'B-V' is not a cell"),
-        ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
-        ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
-    ],
-)
-def test_other_lines_are_errors(tmp_path, name, text, problem):
-    with pytest.raises(ValueError, match=f"EL197.*{problem}"):
-        read(tmp_path, name, text)
-
-
 @pytest.mark.parametrize("split, n_docs, n_frames", [("dev", 1974, 4977)])
 def test_the_published_file_is_read_whole(shared, split, n_docs, n_frames):
     path = shared / f"data/tasks/srl/propbank_ewt_spans/ewt-propbank-{split}.gold_conll.xz"

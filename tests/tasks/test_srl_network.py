@@ -20,7 +20,7 @@ from spacy_elmo.tasks.srl.tags import (
     read_roles,
 )
 
-from ..support.helpers import assert_close
+from ..support.helpers import assert_close, assert_gradient
 from ..support.toy_tasks import HASHED, make_role_doc
 
 VOCAB = spacy.blank("en").vocab
@@ -96,15 +96,7 @@ def test_gradients_are_those_of_finite_differences(model, places):
         return sum((np.float64(a) * b).sum() for a, b in pairs)
 
     # Small, because Maxout has corners.
-    eps = 1e-3
-    for X, dX in zip(rows, captured[0]):
-        for place in list(np.ndindex(X.shape))[::29]:
-            value, sums = X[place], []
-            for sign in (1, -1):
-                X[place] = value + sign * eps
-                sums.append(get_sum())
-            X[place] = value
-            np.testing.assert_allclose(dX[place], (sums[0] - sums[1]) / (2 * eps), atol=0.01)
+    assert_gradient(get_sum, rows, captured[0], eps=1e-3, atol=0.01, every=29)
 
 
 @pytest.mark.parametrize("skip_width", [0, 2])

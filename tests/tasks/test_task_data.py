@@ -34,6 +34,7 @@ Anna\tI-PER\tB-PER\t
 # two.tsv
 He\tB-PER\tO\t
 """
+BANK = "0\tHe\tX\tX\t-\t-\t(ARG0*)\n1\tcame\tX\tX\tcome\tcome.01\t(V*)\n"
 SST = "(3 (2 It) (4 (2 is) (4 (2 -LRB-) (4 good))))\n\n(2 (2 a) (2 b\u00a0c))\n"
 SNLI = [
     {"sentence1": "A man.", "sentence2": "A dog.", "gold_label": "contradiction"},
@@ -182,6 +183,20 @@ def test_labelled_lines_are_read(tmp_path):
         ("litbank_entities", "\tO\tO\n", "Line 1.*has no word"),
         ("propbank_spans", "1\t\tRP\t-\t*\t*\n", "Line 1.*a word is empty"),
         ("labelled_lines", "pos good\n", "not a label, a tab and a text"),
+        ("ontogum", "1\tIt\n", "Line 1.*columns: 2, expected 10"),
+        ("ontogum", "1\tIt\t_\t_\t_\t_\t0\t_\t_\tEntity=1\n", "'1' is not a bracket"),
+        ("litbank_coref", "a b c\n", "columns: 3, expected 5"),
+        ("litbank_coref", "a\t0\t0\t\t_\n", "Line 1.*column 4, the word, is empty"),
+        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam 2)\n", "Line 3.*of 2 .* has no beginning"),
+        ("litbank_coref", "a 0 0 It (1\n\na 0 0 Sam (2\n", "Line 3.*of 1, 2 have no end"),
+        ("propbank_spans", "0\ta\tX\tX\t-\n", "Line 1.*columns of '0 a X X -': 5, expected 6"),
+        ("propbank_spans", BANK.replace("\t(V*)", ""), "columns: 6, before it: 7"),
+        ("propbank_spans", BANK.replace("(V*)", "(V*"), "Line 1.*is never closed"),
+        ("propbank_spans", BANK.replace("(ARG0*)", "*)"), "closes a bracket"),
+        ("propbank_spans", BANK.replace("(V*)", "*"), r"not exactly one \(V"),
+        ("propbank_spans", BANK.replace("(V*)", "B-V"), "'B-V' is not a cell"),
+        ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
+        ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
     ],
 )
 def test_other_lines_are_errors(tmp_path, name, text, problem):

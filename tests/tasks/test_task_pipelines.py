@@ -60,7 +60,7 @@ def assert_same_annotation(docs, expected):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_toy_tasks_are_learned(name):
-    nlp = make_task(name, n_updates=100)
+    nlp = make_task(name, n_updates=200)
     scores = nlp.evaluate(make_examples(nlp, make_gold(nlp, name)))
 
     assert scores[KEYS[name]] > 0.9

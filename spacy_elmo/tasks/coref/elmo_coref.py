@@ -178,13 +178,14 @@ class ElmoCoref(TaskPipe):
         validate_examples(examples, "ElmoCoref.get_loss")
         golds = [self._find_gold(eg) for eg in examples]
         n_mentions = sum(len(own.links) for own, gold in zip(scores, golds) if gold is not None)
-        total, gradients = 0.0, []
+        total = 0.0
+        gradients: List[CorefGradient] = []
         for clusters, own in zip(golds, scores):
-            gradient = CorefGradient(np.zeros_like(own.mentions), np.zeros_like(own.links))
+            gradient = np.zeros_like(own.mentions), np.zeros_like(own.links)
             if clusters is not None and len(own.links):
                 loss, found = compute_loss(own, clusters, self.cfg["mention_weight"])
                 total += loss / n_mentions
-                gradient = CorefGradient(*(array / np.float32(n_mentions) for array in found))
+                gradient = found[0] / np.float32(n_mentions), found[1] / np.float32(n_mentions)
             gradients.append(gradient)
         return total, gradients
 
@@ -231,7 +232,7 @@ def compute_loss(
     d_mentions[is_span] = np.exp(-np.logaddexp(0, -logits)) - is_gold[is_span]
     d_mentions *= np.float32(mention_weight)
     link_loss, d_links = _compute_links(scores, numbers)
-    return link_loss + mention_weight * mention_loss, CorefGradient(d_mentions, d_links)
+    return link_loss + mention_weight * mention_loss, (d_mentions, d_links)
 
 
 def _compute_links(scores: CorefScores, numbers: Dict[Place, int]) -> Tuple[float, Floats]:

@@ -88,13 +88,8 @@ class CorefScores(NamedTuple):
     candidates: Candidates
 
 
-class CorefGradient(NamedTuple):
-    """In the shapes of `CorefScores`."""
-
-    mentions: Floats
-    links: Floats
-
-
+# In the shapes of `mentions` and `links`.
+CorefGradient = Tuple[Floats, Floats]
 CorefModel = Model[List[Doc], List[CorefScores]]
 
 
@@ -253,29 +248,21 @@ class SpanRanker(nn.Module):
         X = drop(X, dropout)
         X = torch.cat([self.encode(X, lengths, dropout), X], dim=1)
         scores, candidates = [], []
-        for rows, own in zip(X.split(lengths), facts):
-            grid, links, kept = self._rank(rows, own, dropout)
+        for tokens, own in zip(X.split(lengths), facts):
+            roots = None if own.roots is None else torch.as_tensor(own.roots, device=X.device)
+            grid = self.spans(tokens, roots, dropout)
+            starts, ends = choose_spans(mask_scores(grid.detach().cpu().numpy(), own), self.share)
+            texts = torch.as_tensor(find_texts(own.words, starts, ends), device=X.device)
+            first = torch.as_tensor(starts, device=X.device)
+            last = torch.as_tensor(ends - 1, device=X.device)
+            spans = self.spans.represent(tokens, first, last, roots)
+            words = find_words(own, starts, ends) if self.word_match else None
+            links, antecedents = self.antecedents(
+                spans, grid[first, last - first], texts, dropout, words
+            )
             scores += [grid.flatten(), links.flatten()]
-            candidates.append(kept)
+            candidates.append(Candidates(np.stack([starts, ends], 1), antecedents.cpu().numpy()))
         return torch.cat(scores), candidates
-
-    def _rank(
-        self, X: Tensor, facts: MentionFacts, dropout: float
-    ) -> Tuple[Tensor, Tensor, Candidates]:
-        roots = None if facts.roots is None else torch.as_tensor(facts.roots, device=X.device)
-        grid = self.spans(X, roots, dropout)
-        masked = mask_scores(grid.detach().cpu().numpy(), facts)
-        starts, ends = choose_spans(masked, self.share)
-        texts = torch.as_tensor(find_texts(facts.words, starts, ends), device=X.device)
-        first = torch.as_tensor(starts, device=X.device)
-        last = torch.as_tensor(ends - 1, device=X.device)
-        spans = self.spans.represent(X, first, last, roots)
-        words = find_words(facts, starts, ends) if self.word_match else None
-        links, antecedents = self.antecedents(
-            spans, grid[first, last - first], texts, dropout, words
-        )
-        kept = Candidates(np.stack([starts, ends], axis=1), antecedents.cpu().numpy())
-        return grid, links, kept
 
 
 class SpanScorer(nn.Module):
@@ -372,53 +359,34 @@ class AntecedentScorer(nn.Module):
         best antecedents, (n_mentions, 1 + k); and which these are, (n_mentions, k). Where there
         are fewer, -inf and -1."""
         links, chosen = [], []
+        buckets = torch.tensor(_BUCKETS, device=mentions.device)
+        k = min(self.n_antecedents, len(mentions) - 1)
         for start in range(0, len(mentions), _BLOCK):
             rows = torch.arange(start, min(start + _BLOCK, len(mentions)), device=mentions.device)
+            alike = texts[rows].unsqueeze(1) == texts  # (n_rows, n_mentions)
             kinds = None
             if words is not None:
                 kinds = compare_words(words, start, start + len(rows)).to(mentions.device)
             with torch.no_grad():
-                found = self._choose(rows, mentions, scores, texts, kinds)
-            pairs = self._score_pairs(
-                rows, found.clamp(min=0), mentions, scores, texts, kinds, dropout
-            )
-            links.append(F.pad(pairs.masked_fill(found < 0, float("-inf")), (1, 0)))
+                pairs = self.coarse(mentions[rows]) @ mentions.T + scores  # (n_rows, n_mentions)
+                pairs = pairs + self.alike_bonus * alike
+                if kinds is not None:
+                    pairs = pairs + self.shared_bonus[kinds]
+                is_before = torch.arange(len(mentions), device=rows.device) < rows.unsqueeze(1)
+                best = pairs.masked_fill(~is_before, float("-inf")).topk(k, dim=1)
+                found = best.indices.masked_fill(best.values == float("-inf"), -1)  # (n_rows, k)
+            others = found.clamp(min=0)
+            X, Y = mentions[rows].unsqueeze(1), mentions[others]  # (n_rows, k, width)
+            alike = alike.gather(1, others)
+            coarse = (self.coarse(X) * Y).sum(dim=2) + self.alike_bonus * alike
+            distances = torch.bucketize(rows.unsqueeze(1) - others, buckets, right=True)
+            hidden = self.mention(X) + self.antecedent(mentions)[others] + self.product(X * Y)
+            hidden = hidden + self.distances(distances) + self.alike(alike.long())
+            if kinds is not None:
+                kinds = kinds.gather(1, others)
+                coarse, hidden = coarse + self.shared_bonus[kinds], hidden + self.shared(kinds)
+            fine = self.output(drop(torch.relu(hidden), dropout)).squeeze(2)
+            linked = scores[rows].unsqueeze(1) + scores[others] + coarse + fine
+            links.append(F.pad(linked.masked_fill(found < 0, float("-inf")), (1, 0)))
             chosen.append(found)
         return torch.cat(links), torch.cat(chosen)
-
-    def _choose(
-        self, rows: Tensor, mentions: Tensor, scores: Tensor, texts: Tensor, kinds: Optional[Tensor]
-    ) -> Tensor:
-        """The best antecedents of some mentions, shape (n_rows, k). kinds (Optional[Tensor]): see
-        `compare_words`."""
-        pairs = self.coarse(mentions[rows]) @ mentions.T + scores  # (n_rows, n_mentions)
-        pairs = pairs + self.alike_bonus * (texts[rows].unsqueeze(1) == texts)
-        if kinds is not None:
-            pairs = pairs + self.shared_bonus[kinds]
-        is_before = torch.arange(len(mentions), device=rows.device) < rows.unsqueeze(1)
-        k = min(self.n_antecedents, len(mentions) - 1)
-        best = pairs.masked_fill(~is_before, float("-inf")).topk(k, dim=1)
-        return best.indices.masked_fill(best.values == float("-inf"), -1)
-
-    def _score_pairs(
-        self,
-        rows: Tensor,
-        chosen: Tensor,
-        mentions: Tensor,
-        scores: Tensor,
-        texts: Tensor,
-        kinds: Optional[Tensor],
-        dropout: float,
-    ) -> Tensor:
-        X, others = mentions[rows].unsqueeze(1), mentions[chosen]  # (n_rows, k, width)
-        alike = texts[rows].unsqueeze(1) == texts[chosen]
-        coarse = (self.coarse(X) * others).sum(dim=2) + self.alike_bonus * alike
-        buckets = torch.tensor(_BUCKETS, device=rows.device)
-        distances = torch.bucketize(rows.unsqueeze(1) - chosen, buckets, right=True)
-        hidden = self.mention(X) + self.antecedent(mentions)[chosen] + self.product(X * others)
-        hidden = hidden + self.distances(distances) + self.alike(alike.long())
-        if kinds is not None:
-            kinds = kinds.gather(1, chosen)  # (n_rows, k)
-            coarse, hidden = coarse + self.shared_bonus[kinds], hidden + self.shared(kinds)
-        fine = self.output(drop(torch.relu(hidden), dropout)).squeeze(2)
-        return scores[rows].unsqueeze(1) + scores[chosen] + coarse + fine  # (n_rows, k)
