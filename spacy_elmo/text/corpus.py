@@ -37,15 +37,10 @@ class _OpenFile:
 
 
 class TextSource:
-    """Read files over and over. In each epoch their order is drawn anew; some are open
-    at a time, and the next chunk comes from one of them, larger files more often: so that
-    neighbours in the stream come from all over the corpus. The order depends on the
-    seed, the files and the position alone; positions have JSON's types.
-
-    path (str): a file, folder or glob.
-    seed (int): of the order.
-    but (Optional[Path]): the folder of a run, whose files are left out.
-    """
+    """Read the files of a path, without those in the folder `but`, over and over. In each epoch
+    their order is drawn anew; some are open at a time, and the next chunk comes from one of them,
+    larger files more often: so that neighbours in the stream come from all over the corpus. The
+    order depends on the seed, the files and the position alone; positions have JSON's types."""
 
     def __init__(self, path: str, seed: int, but: Optional[Path] = None) -> None:
         self.files = find_files(path, but=but)
@@ -201,17 +196,12 @@ def open_sources(
     *,
     spool: bool = True,
 ) -> Tuple[Dict[str, TextSource], Dict[str, float]]:
-    """Find the files of a corpus.
+    """Find the files of a corpus: its sources and their weights, by name.
 
     train (str): a path, if there are no sources; "-" for the standard input.
     sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
-    run_folder (Optional[Path]): the standard input is saved there, and its other files are left
-        out; None without such a folder.
-    seed (int): of the order.
-    spool (bool): whether to save the standard input; if not, it is saved already.
-    RETURNS (Tuple[Dict[str, TextSource], Dict[str, float]]): sources, and their weights.
-    RAISES (ValueError): EL080 or EL081 for paths; for a source without a weight, and for the
-        standard input where there is no folder.
+    run_folder (Optional[Path]): the standard input is saved there (unless `spool` is False: then
+        it is saved already), and its other files are left out.
     """
     if not sources:
         if train != STDIN:

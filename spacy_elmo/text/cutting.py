@@ -163,12 +163,9 @@ def _get_words(doc: Doc) -> List[str]:
     return [token.text for token in doc if not token.is_space]
 
 
-def ends_sentence(word: str) -> bool:
-    """Whether a sentence may end after a word: sentence-final punctuation, or whitespace with a
-    line break."""
-    if word.isspace():
-        return "\n" in word
-    return all(char in FINAL for char in word)
+def _ends_sentence(word: str) -> bool:
+    # Sentence-final punctuation, or whitespace with a line break.
+    return "\n" in word if word.isspace() else all(char in FINAL for char in word)
 
 
 def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
@@ -179,7 +176,7 @@ def cut_windows(words: Sequence[str], window: int) -> Iterator[Sequence[str]]:
         end = min(start + window, len(words))
         if end < len(words):
             for i in range(end - 1, start + window // 2 - 1, -1):
-                if ends_sentence(words[i]):
+                if _ends_sentence(words[i]):
                     end = _include_closing(words, i, end)
                     break
         yield words[start:end]
@@ -191,9 +188,9 @@ def cut_sentences(words: Sequence[str]) -> Iterator[List[str]]:
     start = i = 0
     while i < len(words):
         i += 1
-        if ends_sentence(words[i - 1]):
+        if _ends_sentence(words[i - 1]):
             i = _include_closing(words, i - 1, len(words))
-            if i < len(words) and (words[i][:1].islower() or ends_sentence(words[i])):
+            if i < len(words) and (words[i][:1].islower() or _ends_sentence(words[i])):
                 continue
             yield list(words[start:i])
             start = i

@@ -74,14 +74,10 @@ def read_jsonl(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
         if len(line) > _MAX_JSON or not isinstance(text, str):
             problem = f'no JSON object with a "text" in the line at byte {start}'
             raise _read_error(path, problem)
-        _require_no_null(text, path, f"the line at byte {start}")
+        if "\0" in text:
+            raise _read_error(path, f"a NUL character in the line at byte {start}")
         # JSON can contain half of a surrogate pair.
         yield text.encode("utf-8", "replace").decode("utf-8"), end
-
-
-def _require_no_null(text: str, path: Path, place: str) -> None:
-    if "\0" in text:
-        raise _read_error(path, f"a NUL character in {place}")
 
 
 def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
@@ -94,21 +90,18 @@ def read_docbin(path: Path, offset: int) -> Iterator[Tuple[str, int]]:
     except Exception as err:  # files of another kind fail anywhere
         raise _read_error(path, show_reason(err)) from err
     for i in range(offset, n_docs):
+        # No annotations and user data.
         try:
-            text = _join_words(docs, i, strings)
+            words = [strings[key] for key in docs.tokens[i][:, docs.attrs.index(ORTH)].tolist()]
+            # spaCy writes a space behind each word if the spaces are unknown.
+            known = not docs.flags[i].get("has_unknown_spaces")
+            spaces = docs.spaces[i].ravel().tolist() if known else [True] * len(words)
+            text = "".join(word + " " * space for word, space in zip(words, spaces, strict=True))
+            if "\0" in text:
+                raise ValueError("it has a NUL character")
         except Exception as err:
             raise _read_error(path, f"doc {i}: {err}") from err
-        _require_no_null(text, path, f"doc {i}")
         yield text, i + 1
-
-
-def _join_words(docs: DocBin, i: int, strings: StringStore) -> str:
-    """Read the text of a doc, but no annotations and user data."""
-    words = [strings[key] for key in docs.tokens[i][:, docs.attrs.index(ORTH)].tolist()]
-    # spaCy writes a space behind each word if the spaces are unknown.
-    known = not docs.flags[i].get("has_unknown_spaces")
-    spaces = docs.spaces[i].ravel().tolist() if known else [True] * len(words)
-    return "".join(word + " " * space for word, space in zip(words, spaces, strict=True))
 
 
 def load_docbin(path: Path) -> DocBin:

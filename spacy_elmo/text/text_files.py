@@ -5,6 +5,7 @@ import gzip
 import logging
 import lzma
 import os
+import re
 import sys
 import zlib
 from glob import glob, has_magic
@@ -66,18 +67,15 @@ def find_files(
     *,
     may_be_none: bool = False,
 ) -> List[Path]:
-    """List the files of a corpus.
+    """List the files of a corpus, sorted by name.
 
     path (str): a file, a folder (all files of known formats below it) or a glob.
     known (Optional[List[str]]): endings of known formats; None for those of corpora.
-    is_excluded (Callable[[Path], bool]): which files below a folder are left out, as paths
-        relative to it.
+    is_excluded (Callable[[Path], bool]): which files, relative to the folder, are left out.
     but (Optional[Path]): a folder that a program writes into: files in it are left out.
     may_be_none (bool): whether a folder or glob may have no files.
-    RETURNS (List[Path]): sorted by name.
     RAISES (ValueError): EL080 if there is no file, EL081 for a named file of an unknown format,
-        EL100 for a pipe or a device: text is read more than once; EL103 for a folder that may
-        not be read.
+        EL100 for a pipe (text is read more than once), EL103 for a folder that may not be read.
     """
     known = sorted(corpus_readers.get_all()) if known is None else known
     endings = ", ".join(known)
@@ -137,7 +135,7 @@ def get_format(path: Path) -> str:
 
 def open_binary(path: Path, raw: Optional[BinaryIO] = None) -> BinaryIO:
     """Open a file for reading, decompressed by the ending of its name. `raw` is the file of the
-    stored bytes, if it is open already. RAISES (ValueError): EL038 for .zst without its package."""
+    stored bytes, if it is open already."""
     stored = path if raw is None else raw
     if path.suffix == ".gz":
         return cast(BinaryIO, gzip.open(stored, "rb"))
@@ -166,19 +164,15 @@ def decode(line: bytes, path: Path, offset: int) -> str:
     with open_binary(path) as file:
         head = file.read(8)
         file.seek(0)
-        n_lines, left = 1, start
+        number, left = 1, start
         while left and (part := file.read(min(1 << 20, left))):
-            n_lines += part.count(b"\n")
+            number += part.count(b"\n")
             left -= len(part)
         sample = file.read(2 * _N_AROUND)
-    number = n_lines + sample[: place - start].count(b"\n")
-    found = f"0x{sample[place - start]:02x}"
+    number += sample[: place - start].count(b"\n")
     guess, remedy = _guess_encoding(head, sample, start)
-    raise ValueError(
-        Errors.EL155.format(
-            path=path, byte=place, line=number, found=found, guess=guess, remedy=remedy
-        )
-    )
+    details = {"byte": place, "line": number, "found": f"0x{sample[place - start]:02x}"}
+    raise ValueError(Errors.EL155.format(path=path, guess=guess, remedy=remedy, **details))
 
 
 def _guess_encoding(head: bytes, sample: bytes, start: int) -> Tuple[str, str]:
@@ -205,9 +199,8 @@ def _guess_encoding(head: bytes, sample: bytes, start: int) -> Tuple[str, str]:
         remedy = "Drop the damaged bytes, such as with `iconv -c -f UTF-8 -t UTF-8`"
         return "UTF-8 with damaged bytes in it", remedy
     # Accented letters stand alone in latin-1; other scripts use high bytes throughout.
-    high = [byte > 0x7F for byte in sample]
-    n_runs = sum(now and not earlier for now, earlier in zip(high, [False, *high]))
-    if sum(high) < 2 * n_runs:
+    runs = re.findall(rb"[\x80-\xff]+", sample)
+    if sum(map(len, runs)) < 2 * len(runs):
         return "latin-1 or cp1252", _CONVERT.format("CP1252")
     kind = "an encoding of another script, such as EUC-KR, GB18030, Shift-JIS or cp1251"
     return kind, _CONVERT.format("EUC-KR")
