@@ -97,9 +97,6 @@ def show_path(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# Text for people
-
-
 def mark_word(
     words: Sequence[str],
     position: int,
@@ -204,7 +201,7 @@ def end_with_parent(stop: Optional[Connection] = None) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     # Not an Event: to set one waits for all processes that wait for it, killed ones too.
-    ends = [parent.sentinel] if stop is None else [parent.sentinel, stop]
+    ends: List[Any] = [parent.sentinel] if stop is None else [parent.sentinel, stop]
 
     def watch() -> None:
         wait(ends)

@@ -37,7 +37,7 @@ from .allennlp_layout import (
 )
 from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights, read_words, write_words
 from .native import checkpoint_folder
-from .tensors import StateDict
+from .tensors import StateDict, translate_errors
 
 try:
     import h5py
@@ -50,7 +50,7 @@ SOFTMAX_FILE = "softmax_weights.hdf5"
 VOCAB_FILE = "vocab.txt"
 SOFTMAX_WEIGHT = "softmax/W"
 SOFTMAX_BIAS = "softmax/b"
-_SPECIAL_WORDS = (BOS_WORD, EOS_WORD, "<UNK>")
+_SPECIAL_WORDS = [BOS_WORD, EOS_WORD, "<UNK>"]
 # The file of a model with one layer has no wrapper of several cells.
 _CELL, _ONLY_CELL = "/RNN/MultiRNNCell/Cell0/LSTMCell/", "/RNN/LSTMCell/"
 # Bytes of numbers for a byte of the file. Compressed weights have less than two; toy models of
@@ -97,9 +97,9 @@ def _read_table_words(folder: Path) -> List[str]:
     """Read the words of a model that reads words; none without a usable vocabulary."""
     path = folder / VOCAB_FILE
     words = read_words(path) if path.exists() else []
-    n_special = len(_SPECIAL_WORDS)
     # Without a row for unknown words bilm-tf drops them, and misaligns the sentence.
-    return words[n_special:] if tuple(words[:n_special]) == _SPECIAL_WORDS else []
+    n_special = len(_SPECIAL_WORDS)
+    return words[n_special:] if words[:n_special] == _SPECIAL_WORDS else []
 
 
 def read_allennlp_config(files: CheckpointFiles) -> BiLMConfig:
@@ -171,7 +171,7 @@ def _open(path: Path) -> Iterator[Any]:
     """Open an HDF5 file for reading. YIELDS (h5py.File)."""
     _require_h5py(path)
     require_file(path)
-    with _translate_errors(path):
+    with translate_errors(path):
         file = h5py.File(path, "r")
     with file:
         yield file
@@ -183,20 +183,11 @@ def _require_h5py(path: Path) -> None:
         raise ValueError(text)
 
 
-@contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
-    # h5py raises errors of the system, of keys, of types, of text for damaged files.
-    try:
-        yield
-    except Exception as err:
-        raise ValueError(Errors.EL103.format(path=path, error=show_reason(err))) from err
-
-
 def _find(path: Path, file: Any, name: str) -> Optional[Any]:
     """Look up a dataset by name, "a/b"; None if it is missing. Links and references to other files
     are refused."""
     entry = file
-    with _translate_errors(path):
+    with translate_errors(path):
         for part in name.split("/"):
             link = entry.get(part, getlink=True) if isinstance(entry, h5py.Group) else None
             if link is None:
@@ -224,7 +215,7 @@ def _find_weights(path: Path, file: Any, config: BiLMConfig) -> Dict[str, Any]:
         for name in WORD_PROJECTION:
             expected.pop(name, None)
     others: List[str] = []
-    with _translate_errors(path):
+    with translate_errors(path):
         file.visititems(lambda n, d: others.append(n) if isinstance(d, h5py.Dataset) else None)
     names = {name.replace(_ONLY_CELL, _CELL): None for name in others}
     check_names(expected, {**names, **found}, str(path))
@@ -236,7 +227,7 @@ def _check_datasets(path: Path, expected: Dict[str, TensorHeader], found: Dict[s
     """Check that the file has numbers of these shapes and types, so that reading them takes memory
     in proportion to its size."""
     headers: Dict[str, TensorHeader] = {}
-    with _translate_errors(path):
+    with translate_errors(path):
         for name, dataset in found.items():
             shape = dataset.shape or ()
             headers[name] = TensorHeader(shape, dataset.dtype.name)
@@ -246,7 +237,7 @@ def _check_datasets(path: Path, expected: Dict[str, TensorHeader], found: Dict[s
             if any(chunk > size for chunk, size in zip(dataset.chunks or (), shape)):
                 raise ValueError(f"the chunks of '{name}' are larger than the dataset")
     check_headers(expected, headers, str(path))
-    with _translate_errors(path):
+    with translate_errors(path):
         n_bytes = sum(4 * math.prod(header.shape) for header in headers.values())
         size = path.stat().st_size
         if n_bytes > _MAX_RATIO * size + _FREE_BYTES:
@@ -254,7 +245,7 @@ def _check_datasets(path: Path, expected: Dict[str, TensorHeader], found: Dict[s
 
 
 def _read_numbers(path: Path, name: str, dataset: Any) -> NDArray:
-    with _translate_errors(path):
+    with translate_errors(path):
         array: NDArray = dataset.astype("float32")[...]
     check_numbers(name, torch.from_numpy(array), str(path))
     return array

@@ -3,7 +3,7 @@
 from importlib.metadata import entry_points
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -12,9 +12,7 @@ from ..errors import Errors
 from ..files import find_folder, read_file, write_file
 from ..registry import checkpoint_readers, models
 from ..utils import show_reason
-from .tensors import StateDict
-
-PathLike = Union[str, Path]
+from .tensors import PathLike, StateDict
 
 BUNDLED_NAME = "en_small"
 # The small English model, see docs/data.md and its meta.json.

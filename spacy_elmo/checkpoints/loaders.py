@@ -87,8 +87,7 @@ def build_checkpoint_loader_v1(path: str) -> Loader:
 
     path (str): a folder written by this package, one with AllenNLP's two files, or the name
         of an installed model.
-    RETURNS (Loader): raises ValueError EL023 if the component has another shape; else as
-        `read_bilm`.
+    RETURNS (Loader): raises ValueError EL023 if the component has another shape.
     """
     return CheckpointLoader(CheckpointFiles.of(path))
 
@@ -117,7 +116,6 @@ def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLM
 
     path (PathLike): a folder, the name of an installed model, or options.json.
     weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
-    RETURNS (BiLMConfig): the shape.
     RAISES (ValueError): EL020 and EL021 if the weights are of another one, EL030 to EL038 and EL100
         to EL104 if it cannot be read or is damaged.
     """

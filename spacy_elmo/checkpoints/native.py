@@ -19,6 +19,7 @@ from ..files import (
     atomic_folder,
     check_digests,
     name_previous,
+    parse_json_object,
     read_json_object,
     write_digests,
 )
@@ -91,8 +92,8 @@ def read_native_softmax(files: CheckpointFiles) -> Optional[SoftmaxWeights]:
     check_digests(folder, [SOFTMAX_FILE, VOCAB_FILE])
     metadata = read_metadata(path)
     try:
-        settings = dict(json.loads(metadata.get("settings", "{}")))
-    except (ValueError, TypeError, RecursionError) as err:
+        settings = parse_json_object(metadata.get("settings", "{}").encode("utf-8"))
+    except ValueError as err:
         raise ValueError(Errors.EL112.format(path=path, problem=show_reason(err))) from err
     state = restore_rows(read_tensors(path), str(path))
     kind = metadata.get("kind", "full")

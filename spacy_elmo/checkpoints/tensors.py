@@ -5,7 +5,7 @@ import re
 import struct
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, Optional
+from typing import Dict, Iterator, List, Mapping, Optional, Union
 
 import safetensors
 import safetensors.torch
@@ -17,6 +17,7 @@ from ..errors import Errors
 from ..files import require_file
 from ..utils import show_reason
 
+PathLike = Union[str, Path]
 StateDict = Dict[str, Tensor]
 
 # A file begins with the length of its header; tensors begin at multiples of 8 bytes.
@@ -34,7 +35,7 @@ _MAX_INT8 = 127
 def read_headers(path: Path) -> Dict[str, TensorHeader]:
     """Read shapes and types of the tensors in a file, but no numbers."""
     require_file(path)
-    with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
+    with translate_errors(path), safetensors.safe_open(path, "pt") as file:
         headers: Dict[str, TensorHeader] = {}
         names: List[str] = file.keys()
         for name in names:
@@ -47,7 +48,7 @@ def read_headers(path: Path) -> Dict[str, TensorHeader]:
 def read_metadata(path: Path) -> Dict[str, str]:
     """Read the metadata of a file."""
     require_file(path)
-    with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
+    with translate_errors(path), safetensors.safe_open(path, "pt") as file:
         return file.metadata() or {}
 
 
@@ -56,7 +57,7 @@ def read_tensors(path: Path) -> StateDict:
     must be finite, as float32."""
     require_file(path)
     state: StateDict = {}
-    with _translate_errors(str(path)), safetensors.safe_open(path, "pt") as file:
+    with translate_errors(path), safetensors.safe_open(path, "pt") as file:
         names: List[str] = file.keys()
         for name in names:
             tensor = file.get_tensor(name)
@@ -71,13 +72,14 @@ def read_tensors(path: Path) -> StateDict:
 def parse_tensors(content: bytes, source: str) -> StateDict:
     """Read the tensors of a file's content, with the types that they have; numbers are not
     checked."""
-    with _translate_errors(source):
+    with translate_errors(source):
         return safetensors.torch.load(content)
 
 
 @contextmanager
-def _translate_errors(source: str) -> Iterator[None]:
-    # The library raises its own errors, the system's and Python's for damaged files.
+def translate_errors(source: PathLike) -> Iterator[None]:
+    """Make EL103 of any error: safetensors and h5py raise their own, the system's and Python's for
+    damaged files."""
     try:
         yield
     except Exception as err:

@@ -61,9 +61,6 @@ class ActivationCache:
                 kept = self._opened[weights_key] = KeptLayers(store, self.dtype)
             return kept
 
-    def __deepcopy__(self, memo: Dict[int, Any]) -> None:
-        return None
-
     def __reduce__(self) -> Tuple[Any, ...]:
         return _make_nothing, ()
 
@@ -170,9 +167,9 @@ class LayerFile:
             self._give_up(err)
 
     def get(self, keys: Sequence[bytes]) -> Items:
-        items: Items = {}
         if not self._is_usable:
-            return items
+            return {}
+        items: Items = {}
         try:
             with closing(self._connect()) as connection:
                 for start in range(0, len(keys), _N_KEYS):

@@ -50,8 +50,6 @@ def measure_speed(
         and batch size tokens a second with a full word cache, and their share of the limit; "cold",
         for each precision tokens a second with an empty cache; "errors" against float32;
         "hit_rate" of the cache on the first pass, and peak "memory" of the process in bytes.
-    RAISES (ValueError): EL016 if the machine lacks a precision, EL012 for an unknown
-        one, EL094 for a text without words.
     """
     sentences = [words for words in sentences if words]
     if not sentences:

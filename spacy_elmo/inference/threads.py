@@ -9,7 +9,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import parent_process
-from typing import Callable, Dict, List, Protocol, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Sequence, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -68,17 +68,12 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-class Preparable(Protocol):
-    """An object whose `prepare` builds what its first use would build."""
-
-    def prepare(self) -> None: ...
+_preparable: "WeakSet[Any]" = WeakSet()
 
 
-_preparable: "WeakSet[Preparable]" = WeakSet()
-
-
-def share_at_fork(preparable: Preparable) -> None:
-    """Prepare an object before each fork, so that children share its memory."""
+def share_at_fork(preparable: Any) -> None:
+    """Call an object's `prepare`, which does what its first use would do, before each fork, so that
+    children share its memory."""
     with LOAD_LOCK:
         _preparable.add(preparable)
 
