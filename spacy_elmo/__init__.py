@@ -3,20 +3,19 @@
 The rooms, from the bottom; each imports only those above it in this list:
 
     errors, registry   messages; extension points for other packages
-    util               atomic writes, safe reads, digests, locks, checks of settings
-    bilm               the network as defined, in plain torch
-    text               raw text to sequences of words
+    files, utils       atomic writes, locks, bounded reads, digests; small helpers
+    drawing            pictures by matplotlib
+    bilm, text         the network in plain torch; raw text to sequences of words
     inference          words to layers: `Embedder`, fast, without gradients
     checkpoints        weights on disk: our format, AllenNLP / bilm-tf, loaders
     layers             Thinc layers: biLM, scalar mix, listener
     language_model     a biLM with its softmax: losses, exact perplexity, evaluation
-    search             semantic search: sentence vectors and an index of them
-    senses             word senses: inventory, training, choice
+    search, senses     an index of sentences; word senses: inventory, training, choice
     pretraining        raw text to a trained biLM: a run, its config, checkpoints and log
-    pipeline           the components elmo, elmo_lm and elmo_senses, and what a config names
-    bulk               vectors of large amounts of text: shards, processes, a Ray cluster
+    pipeline           the components elmo, elmo_lm and elmo_senses, architectures, presets
+    embed              vectors of large amounts of text: shards, processes, a Ray cluster
     tasks              components for the tasks of the paper's table 1
-    experiments        the comparisons of Peters et al. 2018, probes, reports
+    experiments        comparisons with and without ELMo on own data; contexts of a word
     explore            a local web page about a pipeline
     cli                `python -m spacy elmo ...`
 
