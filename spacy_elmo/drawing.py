@@ -13,7 +13,6 @@ try:
     from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
     from matplotlib.text import Text
-    from matplotlib.textpath import text_to_path
 except ImportError:
     Figure = None  # type: ignore[assignment,misc]
 
@@ -62,16 +61,6 @@ def color_scheme(*, dark: bool) -> "AbstractContextManager[None]":
     """Colours of figures that are made and saved within it: with `dark`, light letters on a dark
     ground."""
     return rc_context(_DARK if dark else {})
-
-
-def measure_text(text: str, size: float, weight: str = "normal") -> float:
-    """How wide a line in letters of a size is drawn, both in points."""
-    font = font_manager.FontProperties(family=_list_families(), weight=weight, size=size)
-    with warnings.catch_warnings():
-        # Said when the picture is saved.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return float(width)
 
 
 def _list_families() -> List[str]:

@@ -1,10 +1,9 @@
 """Contexts of a word: the nearest in a corpus (Peters et al. 2018, table 4), the nearest words by
 static vectors, and how similar the word is in several sentences."""
 
-from dataclasses import dataclass, replace
-from heapq import heappush, heappushpop
+from bisect import insort
+from dataclasses import dataclass
 from html import escape
-from itertools import count
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -30,7 +29,7 @@ h2 { font-weight: normal; font-size: 1.2rem; margin-top: 2rem }"""
 
 
 def name_layers(n_layers: int) -> List[str]:
-    """n_layers (int): of a biLM. RETURNS (List[str]): names of the layers, words first."""
+    """RETURNS (List[str]): names of a biLM's layers, words first."""
     return ["words", *(f"LSTM {i}" for i in range(1, n_layers))]
 
 
@@ -93,24 +92,32 @@ def find_contexts(
         ['a', 'river', 'bank']
     """
     asked = [list(words) for words, _ in queries]
-    searches = [
-        _Search(Query(words, position, normalise(W)[position], []), n, same_word)
+    found = [
+        Query(words, position, normalise(W)[position], [])
         for words, (_, position), W in zip(asked, queries, embedder.embed_layer(asked, layer))
     ]
-    only = {search.query.word.lower() for search in searches} if same_word else None
+    only = {query.word.lower() for query in found} if same_word else None
     for part in minibatch(_select(sentences, asked, only), _N_SENTENCES):
         for words, W in zip(part, embedder.embed_layer(part, layer)):
             X = normalise(W)  # (n_words, width)
-            for search in searches:
-                search.offer(words, X)
-    return [search.finish() for search in searches]
+            for query in found:
+                context = _find_nearest(query, words, X, same_word)
+                if context is not None:
+                    # Sorting is stable: among equal similarities, the first one found stays.
+                    insort(query.contexts, context, key=lambda c: -c.similarity)
+                    del query.contexts[n:]
+    for query in found:
+        if not query.contexts:
+            word = f"the word {query.word!r}" if same_word else "a word"
+            hint = ", or look at all words" if same_word else ""
+            raise ValueError(Errors.EL057.format(word=word, hint=hint))
+    return found
 
 
 def _select(
     sentences: Iterable[Sequence[str]], asked: List[List[str]], only: Optional[Set[str]]
 ) -> Iterator[List[str]]:
-    """YIELDS (List[str]): sentences with words that are no query's own; with one of the words
-    in `only`, if that is given."""
+    """Select sentences that are no query's own, and have one of the words in `only`, if given."""
     is_empty = True
     for sentence in sentences:
         is_empty = False
@@ -122,48 +129,20 @@ def _select(
         raise ValueError(Errors.EL094.format(path="the corpus"))
 
 
-class _Search:
-    """The nearest contexts of a query found so far, in a heap whose root is the farthest."""
-
-    def __init__(self, query: Query, n: int, same_word: bool) -> None:
-        self.query = query
-        self.n = n
-        self.same_word = same_word
-        # Among equal similarities, the context that was found first stays.
-        self._numbers = count(0, -1)
-        self._heap: List[Tuple[float, int, Context]] = []
-
-    def offer(self, words: List[str], X: NDArray) -> None:
-        """words (List[str]): of a sentence. X (NDArray): unit vectors, shape (n_words, width)."""
-        similarities = X @ self.query.vector  # (n_words,)
-        word = self.query.word.lower()
-        allowed = np.array([not self.same_word or w.lower() == word for w in words])
-        if not allowed.any():
-            return
-        i = int(np.where(allowed, similarities, -np.inf).argmax())
-        context = Context(words, i, float(similarities[i]), similarities.tolist(), X[i].copy())
-        item = (context.similarity, next(self._numbers), context)
-        (heappush if len(self._heap) < self.n else heappushpop)(self._heap, item)
-
-    def finish(self) -> Query:
-        """RETURNS (Query): with its contexts, nearest first."""
-        if not self._heap:
-            word = f"the word {self.query.word!r}" if self.same_word else "a word"
-            hint = ", or look at all words" if self.same_word else ""
-            raise ValueError(Errors.EL057.format(word=word, hint=hint))
-        ranked = sorted(self._heap, key=lambda item: item[:2], reverse=True)
-        return replace(self.query, contexts=[context for *_, context in ranked])
+def _find_nearest(query: Query, words: List[str], X: NDArray, same_word: bool) -> Optional[Context]:
+    """Find the token of a sentence, with unit vectors X, that is nearest to the query's."""
+    similarities = X @ query.vector  # (n_words,)
+    allowed = np.array([not same_word or w.lower() == query.word.lower() for w in words])
+    if not allowed.any():
+        return None
+    i = int(np.where(allowed, similarities, -np.inf).argmax())
+    return Context(words, i, float(similarities[i]), similarities.tolist(), X[i].copy())
 
 
 def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[str, float]]:
-    """Find the words whose static vectors are nearest.
-
-    vectors (StaticVectors): the table.
-    word (str): as it is written, or in lower case if the table has only that.
-    n (int): how many.
-    RETURNS (List[Tuple[str, float]]): words and cosines, nearest first; none if the table
-        lacks the word.
-    """
+    """Find the n words whose static vectors are nearest to that of a word, as it is written or in
+    lower case. RETURNS (List[Tuple[str, float]]): words and cosines, nearest first; none if the
+    table lacks the word."""
     rows = {other: row for row, other in enumerate(vectors.words)}
     row = rows.get(word, rows.get(word.lower()))
     if row is None:
@@ -174,14 +153,6 @@ def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[
     return [(vectors.words[i], float(cosines[i])) for i in best]
 
 
-def _project(vectors: NDArray) -> NDArray:
-    """Project vectors onto their first two principal components: (n, width) -> (n, 2)."""
-    centred = vectors - vectors.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ directions[:2].T
-    return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
-
-
 def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> Dict[str, Any]:
     """Convert queries to plain data, with a point in the plane for each token.
 
@@ -190,38 +161,25 @@ def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> 
     RETURNS (Dict[str, Any]): "static", and "queries", each with "words", "position",
         "point" and "contexts", which have "similarity", too.
     """
-    vectors = [[query.vector, *(c.vector for c in query.contexts)] for query in queries]
-    points = iter(_project(np.concatenate(vectors)).tolist())
-    return {
-        "static": [list(pair) for pair in static],
-        "queries": [
-            {
-                "words": query.words,
-                "position": query.position,
-                "point": next(points),
-                "contexts": [
-                    {
-                        "words": context.words,
-                        "position": context.position,
-                        "similarity": context.similarity,
-                        "point": next(points),
-                    }
-                    for context in query.contexts
-                ],
-            }
-            for query in queries
-        ],
-    }
+    tokens = [token for query in queries for token in (query, *query.contexts)]
+    # The first two principal components of the vectors.
+    X = np.stack([token.vector for token in tokens])
+    X = X - X.mean(axis=0)
+    points = X @ np.linalg.svd(X, full_matrices=False)[2][:2].T  # (n_tokens, 2)
+    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # a single token has one
+    plain: List[Dict[str, Any]] = []
+    for token, point in zip(tokens, points.tolist()):
+        about = {"words": token.words, "position": token.position, "point": point}
+        if isinstance(token, Query):
+            plain.append({**about, "contexts": []})
+        else:
+            plain[-1]["contexts"].append({**about, "similarity": token.similarity})
+    return {"static": [list(pair) for pair in static], "queries": plain}
 
 
 def render_contexts(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> str:
-    """Render the nearest contexts of each query as a page. A token's colour is its similarity to
-    the query's token.
-
-    queries (Sequence[Query]): from `find_contexts`.
-    static (Sequence[Tuple[str, float]]): from `nearest_words`; empty to leave them out.
-    RETURNS (str): HTML.
-    """
+    """Render queries and the nearest static words, if there are any, as an HTML page. A token's
+    colour is its similarity to the query's token."""
     parts = []
     if static:
         words = ", ".join(f"{escape(w)} <small>{cosine:.2f}</small>" for w, cosine in static)

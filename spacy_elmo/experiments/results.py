@@ -16,13 +16,8 @@ Result = Dict[str, Any]
 
 
 def write_result(path: Path, experiment: str, title: str, content: Dict[str, Any]) -> None:
-    """Write a result, for projects/paper/report.py.
-
-    path (Path): file to write.
-    experiment (str): its name, such as "gain".
-    title (str): name of the data.
-    content (Dict[str, Any]): the result.
-    """
+    """Write the result of an experiment, such as "gain" on data that is called `title`, for
+    projects/paper/report.py."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"experiment": experiment, "title": title, **get_origin(), **content})
 
@@ -46,14 +41,9 @@ def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
 def describe_suite(
     task: str, variants: Sequence[Variant], results: Sequence[Result]
 ) -> Dict[str, Any]:
-    """Summarise runs, for `write_result`.
-
-    task (str): name of the task.
-    variants (Sequence[Variant]): in the order of the rows.
-    results (Sequence[Dict[str, Any]]): from `run_all`.
-    RETURNS (Dict[str, Any]): "title", "score", "rows" (see `summarise`), "seconds" of all
-        runs, "settings", "date" and "versions" of the latest run.
-    """
+    """Summarise the runs of `run_all` for `write_result`. RETURNS (Dict[str, Any]): "title",
+    "score", "rows" (see `summarise`), "seconds" of all runs, "settings", "date" and "versions" of
+    the latest run."""
     latest = max(results, key=lambda result: result["date"])
     return {
         "title": task,
@@ -65,15 +55,12 @@ def describe_suite(
 
 
 def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:
-    """Group the scores of runs that differ in their seed only.
+    """Group the results of runs that differ in their seed only.
 
-    variants (Sequence[Variant]): in the order of the rows.
-    results (Sequence[Dict[str, Any]]): from `run_all`.
-    RETURNS (List[Dict[str, Any]]): for each variant and share, smaller shares first:
-        "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent
-        by seed; empty without labels), "further" (scores by seed of each further test set, if there
-        are any), "curve" (of each evaluation on dev "step" and "scores" in percent), "mixes" (by
-        seed).
+    RETURNS (List[Dict[str, Any]]): for each share, smaller ones first, and variant: "variant",
+        "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent by seed; empty
+        without labels), "further" (scores by seed of each further test set, if there are any),
+        "curve" (of each evaluation on dev "step" and "scores" in percent), "mixes" (by seed).
     """
     rows: List[Dict[str, Any]] = []
     further = list(dict.fromkeys(name for each in results for name in each.get("further", ())))

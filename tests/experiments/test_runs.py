@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from spacy_elmo.experiments.plots import plot_samples, plot_scores, plot_updates
 from spacy_elmo.experiments.results import describe_suite, format_scores, summarise
 from spacy_elmo.experiments.runs import (
     FOUND_PREDICATES,
@@ -224,14 +223,3 @@ def test_summaries_average_runs_that_differ_in_their_seed():
 @pytest.mark.parametrize("values, shown", [([], "-"), ([1.0], "1.00"), ([1.0, 3.0], "2.00 ± 1.41")])
 def test_scores_are_shown_with_their_spread(values, shown):
     assert format_scores(values) == shown
-
-
-@pytest.mark.parametrize("plot", [plot_scores, plot_samples, plot_updates])
-def test_a_title_is_not_a_formula(plot, tmp_path):
-    curve = [{"step": 0, "scores": [1.0]}, {"step": 2, "scores": [3.0]}]
-    row = {"title": "with ELMo", "share": 1.0, "dev": [3.0], "test": [2.0], "curve": curve}
-    result = {"title": r"$5_$6 10$\foo$", "score": "tag_acc", "rows": [row]}
-
-    plot(result, tmp_path / "plot.png")
-
-    assert (tmp_path / "plot.png").stat().st_size > 1000
