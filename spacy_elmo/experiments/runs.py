@@ -15,19 +15,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Generator,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)  # fmt: skip
+from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
 import spacy
 import srsly
@@ -56,8 +44,6 @@ FOUND_PREDICATES = "predicates found"
 _LOGGER = "spacy-elmo.RunLog.v1"
 # Settings that are compared by the content of the files.
 _PATHS = ("corpus", "weights", "config", "vectors")
-
-OnEvaluation = Callable[[int, Optional[float]], None]
 
 
 @dataclass(frozen=True)
@@ -88,22 +74,27 @@ class RunSettings:
 
     def describe(self) -> Dict[str, Any]:
         """RETURNS (Dict[str, Any]): settings, and digests of the files that they name."""
-        found = {**asdict(self)}
+        found = asdict(self)
         for path in find_corpus(Path(self.corpus)).values():
             found[path.name] = digest_file(path)
         if self.vectors:
-            found["static vectors"] = _hash_vectors(self.vectors)
+            try:
+                vectors = spacy.load(self.vectors).vocab.vectors
+            except (OSError, ValueError) as err:
+                raise ValueError(f"Cannot load the static vectors '{self.vectors}': {err}") from err
+            if not len(vectors):
+                raise ValueError(
+                    f"The pipeline '{self.vectors}' has no static vectors, expected one such as "
+                    "en_core_web_md"
+                )
+            found["static vectors"] = digest(vectors.to_bytes())
         found["biLM"] = load_embedder(self.weights or None).hash_weights().hex()[:16]
         return found
 
 
 class Run(NamedTuple):
-    """One training run.
-
-    variant (Variant): the variant to train.
-    share (float): of the training docs, above 0 and at most 1.
-    seed (int): of the training and the choice of docs.
-    """
+    """A training run with a share of the training docs, above 0 and at most 1. The seed is that of
+    the training and of the choice of docs."""
 
     variant: Variant
     share: float
@@ -111,7 +102,7 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        """RETURNS (str): name of its files."""
+        """Name of its files."""
         return f"{self.variant.name}_{self.share:g}_{self.seed}"
 
 
@@ -150,11 +141,11 @@ def run_all(
     output.mkdir(parents=True, exist_ok=True)
     missing = []
     for run, config in zip(runs, configs):
-        result = _read_done(output / f"{run.name}.json", described, _hash(config))
-        if result is None:
-            missing.append(run)
+        path = output / f"{run.name}.json"
+        if path.exists():
+            yield _read_result(path, {**described, "config file": _hash(config)})
         else:
-            yield result
+            missing.append(run)
     jobs = [(run, settings, output, cache, gpu_id, verbose) for run in missing]
     if n_jobs == 1:
         for job in jobs:
@@ -163,13 +154,10 @@ def run_all(
         yield from _run_parallel(jobs, min(n_jobs, len(jobs)))
 
 
-def _read_done(path: Path, settings: Dict[str, Any], config: str) -> Optional[Result]:
-    """Read the result of a run, if there is one; it must have been made with the same settings."""
-    if not path.exists():
-        return None
+def _read_result(path: Path, now: Dict[str, Any]) -> Result:
+    """Read the result of a run, which must have been made with the same settings."""
     result = read_json_object(path)
     before = {**result.get("settings", {}), "config file": result.get("config")}
-    now = {**settings, "config file": config}
     for key in {**now, **before}:
         if key not in _PATHS and before.get(key) != now.get(key):
             values = {"before": before.get(key), "now": now.get(key)}
@@ -177,7 +165,7 @@ def _read_done(path: Path, settings: Dict[str, Any], config: str) -> Optional[Re
     return result
 
 
-def _run_parallel(jobs: List[Tuple[Any, ...]], n_jobs: int) -> Iterator[Result]:
+def _run_parallel(jobs: List[Tuple[Any, ...]], n_jobs: int) -> Generator[Result, None, None]:
     n_threads = max(1, torch.get_num_threads() // n_jobs)
     # NumPy's products read this when a process starts.
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
@@ -189,11 +177,8 @@ def _run_parallel(jobs: List[Tuple[Any, ...]], n_jobs: int) -> Iterator[Result]:
             for future in as_completed(futures):
                 yield future.result()
         except BrokenProcessPool as err:
-            raise ValueError(
-                Errors.EL251.format(
-                    remedy="Start the command again, with fewer `--n-jobs` if needed"
-                )
-            ) from err
+            remedy = "Start the command again, with fewer `--n-jobs` if needed"
+            raise ValueError(Errors.EL251.format(remedy=remedy)) from err
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -222,7 +207,12 @@ def run_one(
     result.update(settings=settings.describe(), config=_hash(config))
     # A biLM that is trained has no layers to keep.
     if cache is not None and run.variant.places and config["components"]["elmo"]["model"]["frozen"]:
-        use_cache(config, cache / Path(settings.corpus).resolve().name)
+        block = config["initialize"]["components"]["elmo"]
+        block["activation_cache"] = {
+            "@misc": "spacy-elmo.ActivationCache.v1",
+            "path": str(cache / Path(settings.corpus).resolve().name),
+            "dtype": "float32",
+        }
     score = get_score(settings.component, config["components"][settings.component])
 
     def report(step: int, value: Optional[float]) -> None:
@@ -264,12 +254,15 @@ def run_one(
 
 
 def make_title(variant: str, share: float, seed: int) -> str:
-    """RETURNS (str): description of a run."""
+    """Describe a run for messages."""
     return f"{variant}, {100 * share:g}%, seed {seed}"
 
 
 def train_best(
-    config: Config, score: str, output: Path, report: Optional[OnEvaluation] = None
+    config: Config,
+    score: str,
+    output: Path,
+    report: Optional[Callable[[int, Optional[float]], None]] = None,
 ) -> Tuple[Language, List[Dict[str, Any]]]:
     """Train a pipeline as `spacy train` does, without its output. RETURNS (Tuple[Language,
     List[Dict[str, Any]]]): model-best, loaded; "step", "epoch" and "score" of each evaluation."""
@@ -303,8 +296,7 @@ def _test(nlp: Language, path: Path) -> Dict[str, Any]:
 
 
 def make_run_config(run: Run, settings: RunSettings) -> Config:
-    """RETURNS (Config): training config of a run, without the path of its training docs. RAISES
-    (ValueError): as `make_variant`, or if the config of the settings cannot be read."""
+    """Make the training config of a run, without the path of its training docs."""
     shape, loader = None, None
     if settings.weights:
         shape = read_config(settings.weights)
@@ -334,7 +326,7 @@ def make_run_config(run: Run, settings: RunSettings) -> Config:
 
 
 def load_base(path: str) -> Config:
-    """path (str): a training config. RETURNS (Config): it."""
+    """Read a training config."""
     try:
         config = util.load_config(path, interpolate=False)
     except (OSError, ValueError, configparser.Error) as err:
@@ -344,34 +336,15 @@ def load_base(path: str) -> Config:
     return config
 
 
-def use_cache(config: Config, cache: Path) -> None:
-    """Add a folder with a cache of the biLM's layers to a training config with "elmo"."""
-    block = config["initialize"].setdefault("components", {}).setdefault("elmo", {})
-    name = "spacy-elmo.ActivationCache.v1"
-    block["activation_cache"] = {"@misc": name, "path": str(cache), "dtype": "float32"}
-
-
 def _hash(config: Config) -> str:
     """Digest of a run's config, without paths: `RunSettings.describe` has digests of the files."""
     parts = {key: config[key] for key in ("nlp", "components", "corpora", "training")}
     return digest(srsly.json_dumps(parts, sort_keys=True).encode("utf8"))
 
 
-def _hash_vectors(name: str) -> str:
-    try:
-        vectors = spacy.load(name).vocab.vectors
-    except (OSError, ValueError) as err:
-        raise ValueError(f"Cannot load the pipeline '{name}' with static vectors: {err}") from err
-    if not len(vectors):
-        raise ValueError(
-            f"The pipeline '{name}' has no static vectors, expected one such as en_core_web_md"
-        )
-    return digest(vectors.to_bytes())
-
-
-def get_score(component: str, block: Optional[Mapping[str, Any]] = None) -> str:
-    """component (str): a factory. block (Optional[Mapping[str, Any]]): its config. RETURNS (str):
-    the score to choose the best model by, such as "tag_acc"."""
+def get_score(component: str, block: Optional[Dict[str, Any]] = None) -> str:
+    """Find the score to choose the best model of a factory by, such as "tag_acc". block
+    (Optional[Dict[str, Any]]): config of the component."""
     nlp = Language()
     known = nlp.has_factory(component)
     weights = nlp.get_factory_meta(component).default_score_weights if known else None
@@ -391,8 +364,7 @@ def find_corpus(folder: Path) -> Dict[str, Path]:
         if split not in found:
             error = "it does not exist"
             raise ValueError(Errors.EL066.format(path=folder / f"{split}.spacy", error=error))
-    order: List[str] = ["train", "dev", "test"]
-    splits = {name: found.pop(name) for name in order if name in found}
+    splits = {name: found.pop(name) for name in ("train", "dev", "test") if name in found}
     return {**splits, **found}
 
 
@@ -415,12 +387,12 @@ def write_subset(source: Path, path: Path, share: float, seed: int) -> int:
         shutil.copyfile(source, path)
         return len(docs)
     order = random.Random(seed).sample(range(len(docs)), len(docs))
-    chosen = sorted(order[: max(1, round(share * len(docs)))])
+    n_docs = max(1, round(share * len(docs)))
     kept = list(docs.get_docs(spacy.blank("xx").vocab))
     # A DocBin that was read does not know whether it has user data.
     has_user_data = any(data is not None for data in docs.user_data)
     part = DocBin(attrs=docs.attrs, store_user_data=has_user_data)
-    for i in chosen:
+    for i in sorted(order[:n_docs]):
         part.add(kept[i])
     part.to_disk(path)
-    return len(part)
+    return n_docs

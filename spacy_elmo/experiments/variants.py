@@ -41,14 +41,9 @@ class Variant(NamedTuple):
 
 
 def choose_variants(suite: str, depth: int) -> List[Variant]:
-    """List the variants of a suite: weighting (Peters et al. 2018, table 2), placement (table 3),
-    samples (figure 1), gain (table 1), and vectors (table 1, with static vectors).
-
-    suite (str): one of `SUITES`.
-    depth (int): LSTM layers of the biLM.
-    RETURNS (List[Variant]): the one without ELMo first.
-    RAISES (ValueError): EL012 for an unknown suite.
-    """
+    """List the variants of a suite, the one without ELMo first: weighting (Peters et al. 2018,
+    table 2), placement (table 3), samples (figure 1), gain (table 1), and vectors (table 1, with
+    static vectors). `depth` counts the LSTM layers of the biLM."""
     require_known("suite", suite, SUITES)
     plain = Variant("plain", "without ELMo", (), {})
     elmo = _at_input("elmo", "with ELMo")
@@ -83,7 +78,7 @@ def _at_input(name: str, title: str, **mix: Union[str, float]) -> Variant:
 
 
 def find_baseline(name: str) -> str:
-    """name (str): of a variant. RETURNS (str): name of the variant without ELMo to compare with."""
+    """Find the name of the variant without ELMo to compare a variant with."""
     return "vectors" if name == "elmo_vectors" else "plain"
 
 
@@ -100,15 +95,11 @@ def make_variant(
     """Make the training config of a variant. The configs of all variants of a component differ in
     their tok2vec only.
 
-    variant (Variant): the variant.
     component (str): factory of the component to train.
     lang, shape, loader: see `make_config`.
     base (Optional[Config]): the user's config, with an `ElmoTok2Vec` in the component. Its "elmo"
         keeps its settings, but not its weights. None for the preset word_features.
     vectors (str): pipeline with static vectors; "" for none, or for those of `base`.
-    RETURNS (Config): to be completed by `init_nlp` or `spacy init fill-config`.
-    RAISES (ValueError): EL061 if the component has no tok2vec, EL230 if `base` has no
-        `ElmoTok2Vec`, or other weights.
     """
     if variant.has_vectors and not vectors:
         raise ValueError(f"The variant '{variant.title}' needs `--vectors PIPELINE`")
@@ -125,7 +116,12 @@ def make_variant(
     keeps_vectors = base is not None and not vectors
     model["tok2vec"] = _make_tok2vec(model["tok2vec"], preset, variant, keeps_vectors)
     if not variant.places:
-        _remove_elmo(config)
+        del config["components"][_ELMO]
+        config["initialize"]["components"].pop(_ELMO)
+        config["nlp"]["pipeline"].remove(_ELMO)
+        for key in ("frozen_components", "annotating_components"):
+            if _ELMO in config["training"].get(key, []):
+                config["training"][key].remove(_ELMO)
     return config
 
 
@@ -137,22 +133,24 @@ def _merge_base(preset: Config, base: Config, component: str, *, is_bundled: boo
         raise ValueError(Errors.EL230.format(problem=problem, component=component))
     base = base.copy()
     blocks = base["components"]
-    others = [n for n in blocks if n != _ELMO and blocks[n].get("factory") == _ELMO]
+    for name, block in blocks.items():
+        if name != _ELMO and block.get("factory") == _ELMO:
+            problem = f"'{name}' has the factory elmo: name it elmo"
+            raise ValueError(Errors.EL230.format(problem=problem, component=component))
     elmo = blocks.pop(_ELMO, {})
     initialize = base.get("initialize", {}).get("components", {}).pop(_ELMO, {})
     expected, init = preset["components"][_ELMO], preset["initialize"]["components"][_ELMO]
     model = elmo.pop("model", {})
     problems = [
-        f"its elmo has another {k}"
-        for k in _SHAPE
-        if model.get(k, expected["model"][k]) != expected["model"][k]
+        f"its elmo has another {key}"
+        for key in _SHAPE
+        if model.get(key, expected["model"][key]) != expected["model"][key]
     ]
     if initialize.get("loader") not in (None, init.get("loader")):
         problems.append("its elmo has a loader")
     if "source" in elmo:
         problems.append("its elmo has a source")
-    if others or (problems and is_bundled):
-        problems += [f"'{name}' has the factory elmo: name it elmo" for name in others]
+    if problems and is_bundled:
         raise ValueError(Errors.EL230.format(problem=problems[0], component=component))
     expected["model"].update({key: model[key] for key in model if key not in _SHAPE})
     expected.update({key: elmo[key] for key in elmo if key != "source"})
@@ -166,17 +164,6 @@ def _merge_base(preset: Config, base: Config, component: str, *, is_bundled: boo
     config = preset.merge(base)
     config["nlp"]["pipeline"] = pipeline if _ELMO in pipeline else [_ELMO, *pipeline]
     return config
-
-
-def _remove_elmo(config: Config) -> None:
-    del config["components"][_ELMO]
-    config["initialize"]["components"].pop(_ELMO, None)
-    if not config["initialize"]["components"]:
-        del config["initialize"]["components"]
-    config["nlp"]["pipeline"].remove(_ELMO)
-    for key in ("frozen_components", "annotating_components"):
-        if _ELMO in config["training"].get(key, []):
-            config["training"][key].remove(_ELMO)
 
 
 def _make_tok2vec(
