@@ -128,23 +128,16 @@ def _take_chunk(file: _OpenFile) -> List[str]:
     return texts
 
 
+@dataclass
 class Corpus:
     """Read sources side by side and cut their texts. The next chunk comes from the source that is
     furthest behind its share (`weights`) of the characters. `make_cutter` must be picklable;
     `n_workers` are processes that cut, 0 for none besides this one."""
 
-    def __init__(
-        self,
-        sources: Mapping[str, TextSource],
-        weights: Mapping[str, float],
-        make_cutter: Callable[[], Cutter],
-        *,
-        n_workers: int = 0,
-    ) -> None:
-        self.sources = dict(sources)
-        self.weights = {name: weights[name] for name in sources}
-        self.make_cutter = make_cutter
-        self.n_workers = n_workers
+    sources: Mapping[str, TextSource]
+    weights: Mapping[str, float]
+    make_cutter: Callable[[], Cutter]
+    n_workers: int = 0
 
     def start(self) -> Dict[str, Any]:
         """The position of the first text."""

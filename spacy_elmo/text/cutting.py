@@ -5,6 +5,7 @@ import re
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -52,6 +53,7 @@ class Chunk(NamedTuple):
     number: int
 
 
+@dataclass
 class Cutter:
     """Turn texts that follow each other into sequences with the tokens that the component reads,
     without whitespace. A sentence ends at a line break, too.
@@ -65,23 +67,16 @@ class Cutter:
     cut (str): how the others are cut: "sentences", "lines" (each text as it is) or "windows".
     """
 
-    def __init__(
-        self,
-        make_tokenizer: Callable[[], Any],
-        *,
-        max_tokens: int = 128,
-        window_share: float = 0.0,
-        cut: str = "sentences",
-        seed: int = 0,
-    ) -> None:
-        require_known("cut", cut, CUTS)
-        require_least("max_tokens", max_tokens, 2)
-        self.make_tokenizer = make_tokenizer
+    make_tokenizer: Callable[[], Any]
+    max_tokens: int = 128
+    window_share: float = 0.0
+    cut: str = "sentences"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_known("cut", self.cut, CUTS)
+        require_least("max_tokens", self.max_tokens, 2)
         self.tokenizer = self._start_tokenizer()
-        self.max_tokens = max_tokens
-        self.window_share = window_share
-        self.cut = cut
-        self.seed = seed
 
     def __call__(self, texts: Sequence[str], number: int) -> List[List[str]]:
         """Cut the texts of a chunk, an empty one is a break; its number decides how. Each sequence
