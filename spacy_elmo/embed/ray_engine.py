@@ -45,7 +45,6 @@ def run_ray(
 ) -> Generator[Result, None, None]:
     """An engine: compute tasks on a Ray cluster, whose nodes all see the output folder. Without an
     address it is that of RAY_ADDRESS, or else this machine."""
-    require_ray()
     is_own = not ray.is_initialized()
     if is_own:
         _connect(address)

@@ -85,8 +85,6 @@ def test_what_cannot_be_served_is_told(pipeline, weights, tmp_path, served):
     # Weights without a softmax.
     assert "EL074" in run(*command, "--language-model", weights, exit_code=1)
     run("elmo", "explore", pipeline, "--port", 70000, exit_code=2)
-    run("elmo", "explore", pipeline, "--max-chars", 0, exit_code=2)
-    run("elmo", "explore", pipeline, "--max-lines", 0, exit_code=2)
     assert not served
 
 

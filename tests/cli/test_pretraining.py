@@ -89,9 +89,6 @@ def test_evaluate_reports_how_the_text_was_cut(model, texts, tmp_path):
     assert found["lines"]["n_sequences"] == 40 and found["some"]["n_sequences"] == 5
     assert found["stream"]["state"] == "carried" and found["some"]["state"] == "zero"
     assert len({result["geometric_mean"] for result in found.values()}) == 4
-    assert "[EL012]" in run(
-        "elmo", "evaluate", model / "model-last", texts / "dev", "--cut", "x", exit_code=1
-    )
 
 
 def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
@@ -123,20 +120,15 @@ def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
 
 def test_weights_that_the_format_cannot_hold_are_refused(texts, tmp_path):
     config = tmp_path / "x.cfg"
-    run("elmo", "init-config", config, "--pretraining")
+    config.write_text('[training]\n[training.softmax]\nkind = "adaptive"\ncutoffs = [5]\n')
     train = ["--paths.train", texts / "train", *OVERRIDES, "--training.max_steps", 1]
-    run("elmo", "pretrain", config, tmp_path / "words", *train, "--bilm.input", "words")
-    settings = '[training]\n[training.softmax]\nkind = "adaptive"\ncutoffs = [5]\n'
-    config.write_text(settings)
     train = [x for x in train if x not in ("--training.softmax.n_samples", 10)]
-    run("elmo", "pretrain", config, tmp_path / "adaptive", *train)
-
+    run("elmo", "pretrain", config, tmp_path / "x", *train, "--bilm.input", "words")
     bilm = BiLM(BiLMConfig(**{**SHAPE, "cell_width": SHAPE["width"] // 2 - 1}))
-    write_native(bilm, tmp_path / "few" / "model-last")
-
-    for name in ("words", "few", "adaptive"):
-        arguments = [tmp_path / name / "model-last", tmp_path / "z", "--to", "allennlp"]
-        assert "[EL039]" in run("elmo", "convert", *arguments, exit_code=1)
+    write_native(bilm, tmp_path / "few")
+    for path in (tmp_path / "x" / "model-last", tmp_path / "few"):
+        to = [tmp_path / "z", "--to", "allennlp"]
+        assert "[EL039]" in run("elmo", "convert", path, *to, exit_code=1)
     assert not (tmp_path / "z").exists()
 
 
@@ -164,7 +156,6 @@ def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
 
     for what in ("tokens", "unknown targets", "longer than 12 bytes", "memory", "hours"):
         assert what in printed
-    assert "[EL080]" in run("elmo", "debug-corpus", config, "--paths.train", "x", exit_code=1)
     missing = [*train, "--paths.dev", "nowhere"]
     assert "[EL080]" in run("elmo", "debug-corpus", config, *missing, exit_code=1)
 
