@@ -16,10 +16,10 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints.formats import CheckpointFiles
 from spacy_elmo.checkpoints.native import matches_native, write_native
 from spacy_elmo.experiments.contexts import compare_word
-from spacy_elmo.pipeline.presets import STATIC_VECTORS, make_config
+from spacy_elmo.pipeline.presets import PRESETS, STATIC_VECTORS, make_config
 
 from ..support.helpers import SHAPE, assert_close, make_nlp
-from ..support.pipelines import add_vectors
+from ..support.pipelines import add_vectors, build, make_minimal
 
 
 def test_spacy_lists_our_commands():
@@ -198,3 +198,40 @@ def test_a_score_that_nothing_learns_chooses_no_step(name, score):
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
     weights = nlp.config["training"]["score_weights"]
     assert {key: weight for key, weight in weights.items() if weight} == {score: 1.0}
+
+
+@pytest.mark.parametrize("name", ["elmo", "elmo_lm", "elmo_senses"])
+def test_a_config_with_a_factory_alone_is_filled(name, tmp_path):
+    path, filled = tmp_path / "config.cfg", tmp_path / "filled.cfg"
+    path.write_text(make_minimal("elmo", name) if name == "elmo_senses" else make_minimal(name))
+
+    run("init", "fill-config", path, filled)
+
+    config = spacy.util.load_config(filled)
+    assert config["components"][name].items() >= get_defaults(name).items()
+    assert spacy.util.load_model_from_config(config).pipe_names[-1] == name
+    # Once filled, there is nothing more to fill.
+    run("init", "fill-config", filled, path)
+    assert path.read_text() == filled.read_text()
+
+
+def get_defaults(name):
+    default = spacy.blank("en").get_factory_meta(name).default_config
+    return {key: value for key, value in default.items() if key != "model"}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_config_of_a_preset_is_filled(preset, tmp_path):
+    path = tmp_path / "config.cfg"
+    run("elmo", "init-config", path, "--preset", preset)
+
+    run("init", "fill-config", path, path)
+
+    # What `spacy train` would be told.
+    paths = {"paths.elmo_options": "x", "paths.elmo_weights": "y"} if preset == "allennlp" else {}
+    config = spacy.util.load_config(path, overrides=paths)
+    elmo = config["components"]["elmo"]["model"]
+    assert elmo.pop("filters") == [list(pair) for pair in BiLMConfig().filters]
+    nlp = build(config)
+    assert len(nlp.config["components"]["elmo"]["model"]["filters"]) == 6
+    assert build(nlp.config).get_pipe("elmo").width == BiLMConfig().width

@@ -144,15 +144,6 @@ def test_shards_that_are_gone_are_removed(weights, text, tmp_path):
     assert "is gone: removed" in printed and "2 sentences of 1 source" in printed
 
 
-def test_what_was_written_is_no_text(weights, text, tmp_path):
-    """What `embed` and `index` write below a folder of texts."""
-    run("elmo", "embed", text, text / "vectors", "--weights", weights)
-    (text / "vectors" / "_rejects.jsonl").write_text('{"text": "no text", "reason": "x"}\n')
-    run("elmo", "index", text, text / "index", "--weights", weights)
-    printed = run("elmo", "index", text, tmp_path / "index", "--weights", weights)
-    assert "2 sentences of 2 sources" in " ".join(printed.split())
-
-
 def test_a_name_may_begin_with_any_character_but_a_dot(weights, tmp_path):
     (tmp_path / "text" / "_notes").mkdir(parents=True)
     for name in ("_preface.txt", "_notes/a.txt", ".hidden.txt"):
