@@ -180,8 +180,14 @@ def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
 # Static vectors
 
 
-def static_vectors(width: int) -> Tok2VecModel:
-    """spaCy's `StaticVectors` with a row for each token. See `build_static_vectors_v1`."""
+def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
+    """Map the static vectors of the pipeline (`vocab.vectors`, default or floret) to a width.
+
+    width (int): numbers a token, at least 1.
+    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width), without a bias: zeros for a
+        word that has no vector.
+    RAISES (ValueError): EL012 for a `width` below 1.
+    """
     require_least("width", width, 1)
     return Model(
         "pipeline_vectors",

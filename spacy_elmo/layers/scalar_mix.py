@@ -8,8 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, NumpyOps, Ops, chain, get_current_ops
 from thinc.types import Floats1d, Floats2d
 
-from ..errors import Errors
-from ..utils import split_by_size
+from ..utils import require_valid, split_by_size
 
 MixModel = Model[List[Floats2d], List[Floats2d]]
 MixOutput = Union[Literal["mix", "average", "top", "all"], int]
@@ -72,8 +71,7 @@ class MixSettings:
             ("mix_l2", self.mix_l2, self.mix_l2 >= 0, "at least 0"),
             ("mix_dropout", self.mix_dropout, 0 <= self.mix_dropout < 1, "in [0, 1)"),
         ):
-            if not is_valid:
-                raise ValueError(Errors.EL012.format(key=key, value=value, expected=expected))
+            require_valid(is_valid, key, value, expected)
 
     @property
     def is_wide(self) -> bool:

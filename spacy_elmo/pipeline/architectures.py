@@ -4,7 +4,8 @@ The defaults of the `.v1` architectures never change: what was saved without a v
 """
 
 from dataclasses import fields
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from inspect import signature
+from typing import Any, Dict, Iterable, List, Optional, Sequence, cast
 
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -24,12 +25,11 @@ from ..layers.elmo_tok2vec import (
     hide_target,
     in_parts,
     join,
-    static_vectors,
 )
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
-from ..utils import require_known
+from ..utils import require_known, require_valid
 
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
 # matrices: at 0.001, three weights before a softmax hardly move in hundreds of updates. Chosen on
@@ -123,7 +123,7 @@ def build_elmo_listener_v2(
         `output = "all"`, n_layers times as wide.
     RAISES (ValueError): EL002 for upstream "*", EL012 for a value out of range.
     """
-    return _make_elmo_listener(locals(), MIX_LEARN_RATE_FACTOR)
+    return _make_elmo_listener(**locals(), learn_rate_factor=MIX_LEARN_RATE_FACTOR)
 
 
 def build_elmo_tok2vec_v2(
@@ -162,11 +162,9 @@ def build_elmo_tok2vec_v2(
     for place, listener in (("input", input), ("output", output)):
         if listener is not None:
             listener.attrs[PLACE] = place
-    if not 0 <= word_dropout < 1 or (word_dropout and embed is None):
-        expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
-        raise ValueError(
-            Errors.EL012.format(key="word_dropout", value=word_dropout, expected=expected)
-        )
+    is_valid = 0 <= word_dropout < 1 and (embed is not None or not word_dropout)
+    expected = "a probability in [0, 1), and 0 without [...tok2vec.embed]"
+    require_valid(is_valid, "word_dropout", word_dropout, expected)
     if embed is not None and word_dropout:
         embed = drop_words(embed, word_dropout)
     sources = [source for source in (embed, vectors, input) if source is not None]
@@ -184,17 +182,6 @@ def build_elmo_tok2vec_v2(
     return encoded if any(encoded is source for source in sources) else in_parts(encoded)
 
 
-def build_static_vectors_v1(*, width: int = 96) -> Tok2VecModel:
-    """Map the static vectors of the pipeline (`vocab.vectors`, default or floret) to a width.
-
-    width (int): numbers a token, at least 1.
-    RETURNS (Tok2VecModel): docs -> arrays of shape (n_tokens, width), without a bias: zeros for a
-        word that has no vector.
-    RAISES (ValueError): EL012 for a `width` below 1.
-    """
-    return static_vectors(width)
-
-
 def build_elmo_v1(
     *,
     get_spans: Optional[SpanGetter] = None,
@@ -202,7 +189,6 @@ def build_elmo_v1(
     depth: int = 2,
     cell_width: int = 512,
     char_width: int = 16,
-    # Tuples: what a config is filled with must neither change nor refuse to be copied.
     filters: Sequence[Sequence[int]] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
     n_highway: int = 1,
     max_chars: int = 50,
@@ -231,20 +217,13 @@ def build_elmo_v1(
     return _make_elmo(locals(), _MIX_LEARN_RATE_FACTOR_V1)
 
 
-def build_elmo_listener_v1(
-    *,
-    upstream: str = "elmo",
-    width: int,
-    depth: int,
-    output: MixOutput = "mix",
-    initial_weights: Optional[List[float]] = None,
-    fixed_weights: bool = False,
-    mix_l2: float = 0.0,
-    mix_layer_norm: bool = False,
-    mix_dropout: float = 0.0,
-) -> Tok2VecModel:
+def build_elmo_listener_v1(**arguments: Any) -> Tok2VecModel:
     """As `build_elmo_listener_v2`, with a mix that learns more slowly."""
-    return _make_elmo_listener(locals(), _MIX_LEARN_RATE_FACTOR_V1)
+    return _make_elmo_listener(**arguments, learn_rate_factor=_MIX_LEARN_RATE_FACTOR_V1)
+
+
+# What a config may set, and its defaults.
+cast(Any, build_elmo_listener_v1).__signature__ = signature(build_elmo_listener_v2)
 
 
 def build_elmo_tok2vec_v1(
@@ -255,8 +234,7 @@ def build_elmo_tok2vec_v1(
     output: Optional[Tok2VecModel] = None,
     word_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """As `build_elmo_tok2vec_v2`, with an encoder. RAISES (ValueError): EL005 also without `input`
-    and `output`."""
+    """As `build_elmo_tok2vec_v2`, with an encoder. EL005 also without `input` and `output`."""
     if input is None and output is None:
         raise ValueError(Errors.EL005)
     return build_elmo_tok2vec_v2(
@@ -265,8 +243,7 @@ def build_elmo_tok2vec_v1(
 
 
 def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
-    """arguments (Dict[str, Any]): those of `build_elmo_v2`. learn_rate_factor (float): of the mix,
-    see `MixSettings`."""
+    """Build a model from the arguments of `build_elmo_v2`."""
     require_known("initial_state", arguments["initial_state"], ("zero",))
     config = BiLMConfig(**_choose(arguments, _SHAPE_KEYS))
     embedder = Embedder(
@@ -281,13 +258,13 @@ def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecMo
     return model
 
 
-def _make_elmo_listener(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
-    """arguments (Dict[str, Any]): those of `build_elmo_listener_v2`. learn_rate_factor (float): of
-    the mix, see `MixSettings`."""
-    width, n_layers = arguments["width"], arguments["depth"] + 1
-    mix = MixSettings(**_choose(arguments, MIX_KEYS), learn_rate_factor=learn_rate_factor)
-    listener = ElmoListener(arguments["upstream"], n_layers, width)
-    return mixed_layers(listener, scalar_mix(n_layers, width, mix))
+def _make_elmo_listener(
+    *, upstream: str = "elmo", width: int, depth: int, **settings: Any
+) -> Tok2VecModel:
+    """Build a listener with a mix; `settings` are those of `MixSettings`."""
+    n_layers = depth + 1
+    mix = scalar_mix(n_layers, width, MixSettings(**settings))
+    return mixed_layers(ElmoListener(upstream, n_layers, width), mix)
 
 
 def _choose(arguments: Dict[str, Any], keys: Iterable[str]) -> Dict[str, Any]:

@@ -18,7 +18,7 @@ from spacy_elmo import make_config
 from spacy_elmo.layers import elmo_tok2vec as module
 from spacy_elmo.layers import scalar_mix
 from spacy_elmo.layers.elmo_layers import LAYERS_NAME
-from spacy_elmo.layers.elmo_tok2vec import drop_words, in_parts, static_vectors
+from spacy_elmo.layers.elmo_tok2vec import build_static_vectors_v1, drop_words, in_parts
 
 from ..support.helpers import assert_close
 
@@ -103,13 +103,6 @@ def test_initialize_forgets_the_words():
     assert is_dropped(model.predict(make_texts("ham"))) == [[True]]
 
 
-def test_the_config_decides_the_share_and_not_what_was_saved():
-    docs = make_texts("ham " * 100)
-    model = make_dropout(0.0)[0].from_bytes(make_dropout(0.9)[0].to_bytes())
-
-    assert is_dropped(model.begin_update(docs)[0]) == [[False] * 100]
-
-
 # Static vectors
 
 
@@ -125,7 +118,7 @@ def static_docs():
 
 
 def test_words_without_a_vector_are_zeros(static_docs):
-    model = static_vectors(2)
+    model = build_static_vectors_v1(width=2)
     model.initialize(X=static_docs)
 
     Ys, _ = model(static_docs, True)
@@ -136,7 +129,7 @@ def test_words_without_a_vector_are_zeros(static_docs):
 
 
 def test_a_pipeline_without_vectors_is_told(static_docs):
-    model = static_vectors(2)
+    model = build_static_vectors_v1(width=2)
     model.initialize(X=static_docs)
     others = [Doc(spacy.blank("en").vocab, words=words) for words in WORDS]
     for is_train in (False, True):
@@ -146,7 +139,7 @@ def test_a_pipeline_without_vectors_is_told(static_docs):
 
 
 def test_gradients_match_finite_differences(static_docs):
-    model = static_vectors(2)
+    model = build_static_vectors_v1(width=2)
     model.initialize(X=static_docs)
     table = model.layers[0]
     rng = np.random.default_rng(1)
@@ -220,15 +213,6 @@ def test_a_bilm_inside_reads_all_docs_at_once():
     model.initialize()
     model.predict(make_docs([6, 7, 8]))
     assert inner.attrs["calls"][-1] == [6, 7, 8]
-
-
-@pytest.mark.usefixtures("few_tokens")
-def test_a_gpu_reads_all_docs_at_once():
-    model = in_parts(make_model())
-    # Any other ops than NumPy's.
-    model.ops = type("OtherOps", (), {"xp": np})()
-    model.predict(make_docs([6, 7, 8]))
-    assert model.attrs["calls"] == [[6, 7, 8]]
 
 
 @pytest.mark.usefixtures("few_tokens")
