@@ -41,6 +41,7 @@ WEIGHTS_FILE = "model.safetensors"
 META_FILE = "meta.json"
 SOFTMAX_FILE = "softmax.safetensors"
 VOCAB_FILE = "vocab.txt"
+FILES = (CONFIG_FILE, WEIGHTS_FILE, META_FILE, SOFTMAX_FILE, VOCAB_FILE, DIGESTS_FILE)
 # Keys that older files lack; the defaults apply.
 _OPTIONAL_KEYS = {"n_words", "vector_width"}
 

@@ -2,9 +2,10 @@
 
 import json
 import warnings
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type, cast
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -54,11 +55,7 @@ def make_elmo(
     vector_hooks: bool,
     learn_rate_factor: float,
 ) -> "Elmo":
-    """Make the component.
-
-    model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
-    store_layers, vector_hooks, learn_rate_factor: see `Elmo`.
-    """
+    """Make the component. See `Elmo`."""
     component = Elmo(
         nlp.vocab,
         model,
@@ -96,9 +93,7 @@ class Elmo(SavedPipe, Tok2Vec):
         vector_hooks: bool = False,
         learn_rate_factor: float = 1.0,
     ) -> None:
-        """vocab (Vocab): the shared vocabulary.
-        model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
-        name (str): name in the pipeline.
+        """model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
         store_layers (bool): keep all layers in `doc._.elmo` even if nobody listens.
         vector_hooks (bool): have `vector` and `similarity` read our vectors by hooks.
         learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
@@ -121,55 +116,51 @@ class Elmo(SavedPipe, Tok2Vec):
 
     @property
     def width(self) -> int:
-        """RETURNS (int): Width of a token's vector."""
+        """Width of a token's vector."""
         return self.model.get_dim("nO")
 
     @property
     def n_layers(self) -> int:
-        """RETURNS (int): Layers of a token, the word layer counted."""
+        """Layers of a token, the word layer counted."""
         return self.model.layers[0].get_dim("nO") // self.layer_width
 
     @property
     def layer_width(self) -> int:
-        """RETURNS (int): Width of one layer."""
+        """Width of one layer."""
         return get_layer_width(self.model.layers[1])
 
     @property
     def lang(self) -> Optional[str]:
-        """RETURNS (Optional[str]): Language that the weights were trained on, such as "en"; None
-        if it is not known. Loads the weights if that was not done."""
+        """Language that the weights were trained on, such as "en"; None if it is not known. Loads
+        the weights if that was not done."""
         if "lang" not in self.cfg:
             embedder = get_embedder(self.model)
             loader = embedder.pending_loader
             embedder.ensure_ready()
-            self.cfg.setdefault("lang", find_language(loader))
+            self.cfg.setdefault("lang", find_language(getattr(loader, "files", None)))
         return self.cfg["lang"]
 
     def set_language(self, lang: Optional[str]) -> None:
-        """lang (Optional[str]): that the weights were trained on; None if it is not known."""
+        """Set the language that the weights were trained on; None if it is not known."""
         self.cfg = {"lang": lang}
         self._has_checked_language = False
 
     def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
-        """Load weights now.
+        """Load weights now. If they cannot be read, the old ones are kept.
 
         path (PathLike): a folder, or options.json.
         weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
-        RAISES (ValueError): EL023 if the component has another shape, EL020 to EL038 if
-            the weights cannot be read. The old ones are kept then.
+        RAISES (ValueError): EL023 if the component has another shape.
         """
         self._load(CheckpointLoader(CheckpointFiles.of(path, weights_path)))
 
     def _load(self, loader: Loader) -> None:
         get_embedder(self.model).load(loader)
-        self.set_language(find_language(loader))
+        self.set_language(find_language(getattr(loader, "files", None)))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
-        """Link a listener. One of upstream "*" that wants another width is left to
-        another component.
-
-        RAISES (ValueError): EL001 if it wants another width than ours.
-        """
+        """Link a listener. EL001 if it wants another width than ours; one of upstream "*" is left
+        to another component then."""
         expected = self.width
         if isinstance(listener, ElmoListener):
             expected = self.n_layers * self.layer_width
@@ -185,10 +176,7 @@ class Elmo(SavedPipe, Tok2Vec):
         super().add_listener(listener, component_name)
 
     def remove_listener(self, listener: Tok2VecListener, component_name: str) -> bool:
-        """Unlink a listener.
-
-        RETURNS (bool): whether it was linked.
-        """
+        """Unlink a listener. RETURNS (bool): whether it was linked."""
         listeners = self.listener_map.get(component_name, [])
         # A new list: `nlp.replace_listeners` walks over the old one while it calls us.
         rest = [other for other in listeners if other is not listener]
@@ -199,9 +187,8 @@ class Elmo(SavedPipe, Tok2Vec):
         return len(rest) < len(listeners)
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
-        """docs (Iterable[Doc]): any docs, empty ones too.
-        RETURNS (Prediction): layers and their shared mix, one array each for a doc.
-        """
+        """docs (Iterable[Doc]): any docs, empty ones too. RETURNS (Prediction): layers and their
+        shared mix, one array each for a doc."""
         docs = list(docs)
         if docs:
             self._check_language(docs[0].vocab.lang)
@@ -210,11 +197,7 @@ class Elmo(SavedPipe, Tok2Vec):
         return layers, mix_model.predict(layers)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
-        """Set `doc.tensor` and `doc._.elmo`.
-
-        docs (Sequence[Doc]): the docs.
-        tokvecses (Prediction): what `predict` returned for them.
-        """
+        """Set `doc.tensor` and `doc._.elmo` to what `predict` returned."""
         layers, mixed = tokvecses
         # Copies: a doc that is kept must not keep its whole batch.
         super().set_annotations(docs, [mix.copy() for mix in mixed])
@@ -238,19 +221,14 @@ class Elmo(SavedPipe, Tok2Vec):
         sgd: Optional[Optimizer] = None,
         losses: Optional[Dict[str, float]] = None,
     ) -> Dict[str, float]:
-        """Send a batch to the listeners and collect their gradients.
+        """Send a batch to the listeners and collect their gradients. They go through the model when
+        all of them have arrived: in `finish_update`, or at the next `update`. So neither the order
+        in which listeners report matters, nor whether one of them is frozen and never does. An
+        `ElmoListener` reports nothing to a frozen biLM.
 
-        They go through the model when all of them have arrived: in `finish_update`, or at the
-        next `update`. So neither the order in which listeners report matters, nor
-        whether one of them is frozen and never does. An `ElmoListener` reports
-        nothing to a frozen biLM.
-
-        examples (Iterable[Example]): a batch.
         drop (float): not used; the mix has its own `mix_dropout`.
-        sgd (Optional[Optimizer]): as spaCy passes it.
         losses (Optional[Dict[str, float]]): gets the squared gradient under our name: of the
             shared mix, and of the layers if the biLM is trained.
-        RETURNS (Dict[str, float]): the losses.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -276,10 +254,7 @@ class Elmo(SavedPipe, Tok2Vec):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Update the mix, and the biLM if it is not frozen, from their gradients.
-
-        sgd (Optimizer): the optimizer.
-        """
+        """Update the mix, and the biLM if it is not frozen, from their gradients."""
         self._backprop_sent()
         layers_model, mix_model = self.model.layers
         # Thinc's torch bridge does not pass a learning rate scale.
@@ -293,7 +268,7 @@ class Elmo(SavedPipe, Tok2Vec):
         if sent is None or not (sent.d_mixed or sent.d_layers):
             return
         self._pending = None
-        if sent.d_mixed:
+        if sent.d_mixed and sent.backprop_mix is not None:
             d_layers = sent.backprop_mix(sent.d_mixed, to_layers=trains)
             if trains:
                 _add(sent.d_layers, d_layers)
@@ -310,8 +285,6 @@ class Elmo(SavedPipe, Tok2Vec):
     ) -> None:
         """Load the weights, and look for listeners that will not get ours.
 
-        get_examples (Callable[[], Iterable[Example]]): a sample, read for its words.
-        nlp (Optional[Language]): the pipeline.
         loader (Optional[Loader]): where the weights come from; None for those that are
             loaded already, else the bundled ones.
         activation_cache (Optional[ActivationCache]): keeps the layers of the training and
@@ -320,8 +293,6 @@ class Elmo(SavedPipe, Tok2Vec):
             is not frozen.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
-        for example in islice(get_examples(), 1):
-            validate_examples([example], "Elmo.initialize")
         _check_cache(self, activation_cache)
         embedder = get_embedder(self.model)
         if loader is not None:
@@ -343,11 +314,12 @@ class Elmo(SavedPipe, Tok2Vec):
             warn_language(self.name, how, lang, docs)
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        writers: Dict[str, Callable[[], bytes]] = {
-            "cfg": lambda: json.dumps({"lang": self.lang}).encode("utf-8"),
-            "model": self.model.to_bytes,
-        }
-        return {name: write() for name, write in writers.items() if name not in exclude}
+        files = {}
+        if "cfg" not in exclude:
+            files["cfg"] = json.dumps({"lang": self.lang}).encode("utf-8")
+        if "model" not in exclude:
+            files["model"] = self.model.to_bytes()
+        return files
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
         lang = None
@@ -373,8 +345,8 @@ class Elmo(SavedPipe, Tok2Vec):
 
 def _load_at_first_use(elmo: Elmo, nlp: Language, bilm: BiLM) -> None:
     """Load weights as [initialize] says, else the bundled ones: for a pipeline that was neither
-    loaded nor initialized, and for a component in [training] frozen_components, which spaCy does
-    not initialize. The config of `nlp` was not complete when `elmo` was made."""
+    loaded nor initialized, and for a component in [training] frozen_components. The config of `nlp`
+    was not complete when `elmo` was made."""
     config = nlp.config.interpolate().get("initialize") or {}
     # It may have been renamed.
     name = next((name for name, pipe in nlp.components if pipe is elmo), elmo.name)
@@ -383,33 +355,28 @@ def _load_at_first_use(elmo: Elmo, nlp: Language, bilm: BiLM) -> None:
     cache, loader = made.get("activation_cache"), made.get("loader") or build_bundled_loader_v1()
     _check_cache(elmo, cache)
     loader(bilm)
-    elmo.set_language(find_language(loader))
+    elmo.set_language(find_language(getattr(loader, "files", None)))
     if cache is not None:
         get_embedder(elmo.model).use_activations(cache)
 
 
 def _check_cache(elmo: Elmo, cache: Optional[ActivationCache]) -> None:
-    """RAISES (ValueError): EL018 for a cache of a biLM that is not frozen."""
     if cache is not None and not is_frozen(elmo.model):
         raise ValueError(Errors.EL018.format(name=elmo.name))
 
 
+@dataclass
 class _SentBatch:
     """A batch that was sent to the listeners, and the gradients that they have sent back."""
 
-    def __init__(self, backprop_layers: Callable, backprop_mix: Any) -> None:
-        self.backprop_layers = backprop_layers
-        self.backprop_mix = backprop_mix
-        self.d_layers: List[Floats2d] = []
-        self.d_mixed: List[Floats2d] = []
+    backprop_layers: Callable
+    backprop_mix: Optional[Callable]
+    d_layers: List[Floats2d] = field(default_factory=list)
+    d_mixed: List[Floats2d] = field(default_factory=list)
 
-    def __reduce__(self) -> Tuple[Callable[[], None], Tuple]:
+    def __reduce__(self) -> Tuple[Type[None], Tuple]:
         # A copy of the component has no batch: the gradients belong to the weights that made it.
-        return _no_batch, ()
-
-
-def _no_batch() -> None:
-    return None
+        return type(None), ()
 
 
 def _collect(
@@ -430,46 +397,35 @@ def _add(total: List[Floats2d], dYs: List[Floats2d]) -> None:
 
 
 def _wrong_width(listener: Tok2VecListener, name: str, upstream: str, expected: int) -> ValueError:
-    """RETURNS (ValueError): EL001 for the listener of a component `name` to `upstream`."""
     shape = f"components.{upstream}.model"
     hint = f"`width = {expected}`"
     if isinstance(listener, ElmoListener):
         hint = f"`width = ${{{shape}.width}}` and `depth = ${{{shape}.depth}}`"
     found = listener.get_dim("nO")
-    text = Errors.EL001.format(
-        name=name, found=found, upstream=upstream, expected=expected, hint=hint
+    return ValueError(
+        Errors.EL001.format(name=name, found=found, upstream=upstream, expected=expected, hint=hint)
     )
-    return ValueError(text)
 
 
 def _check_pipeline(elmo: Elmo, nlp: Language) -> None:
-    """Look for components that will not get the vectors that they need.
-
-    elmo (Elmo): the component.
-    nlp (Language): its pipeline.
-    RAISES (ValueError): EL001 for a listener to any component ("*") of a width that none has, EL339
-        if a listener comes before `elmo`, EL186 for a component that lacks static vectors.
-    """
+    """Look for components that will not get the vectors that they need: EL001 for a listener to any
+    component ("*") of a width that none has, EL339 if one comes before `elmo`, EL186 without static
+    vectors. Warn of those that get the vectors of another component."""
     encoders = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Tok2Vec)}
-    order = nlp.pipe_names
+    order = {name: i for i, name in enumerate(nlp.pipe_names)}
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
         nodes = list(model.walk()) if isinstance(model, Model) else []
-        has_static = any(node.name == "static_vectors" for node in nodes)
-        if has_static and not len(nlp.vocab.vectors):
+        if any(node.name == "static_vectors" for node in nodes) and not len(nlp.vocab.vectors):
             # spaCy would say that an index is out of bounds.
             raise ValueError(Errors.EL186.format(name=name))
-        listeners = [
-            node
-            for node in nodes
-            if isinstance(node, Tok2VecListener) and not isinstance(node, ElmoListener)
-        ]
+        listeners = [node for node in nodes if isinstance(node, Tok2VecListener)]
+        listeners = [node for node in listeners if not isinstance(node, ElmoListener)]
         claims = [other for other, each in encoders.items() if name in each.listening_components]
         for listener in listeners:
             is_any = listener.upstream_name == "*"
             if not claims and (is_any or listener.upstream_name == elmo.name):
-                is_before = order.index(name) < order.index(elmo.name)
-                if is_before and listener.get_dim("nO") == elmo.width:
+                if order[name] < order[elmo.name] and listener.get_dim("nO") == elmo.width:
                     raise ValueError(Errors.EL339.format(name=name, upstream=elmo.name))
                 if is_any:
                     raise _wrong_width(listener, name, elmo.name, elmo.width)
@@ -478,6 +434,6 @@ def _check_pipeline(elmo: Elmo, nlp: Language) -> None:
                 warnings.warn(Warnings.WL002.format(name=name, upstreams=upstreams), stacklevel=3)
         if listeners and elmo.name in claims:
             for other in encoders:
-                if order.index(elmo.name) < order.index(other) < order.index(name):
+                if order[elmo.name] < order[other] < order[name]:
                     text = Warnings.WL001.format(between=other, upstream=elmo.name, name=name)
                     warnings.warn(text, stacklevel=3)

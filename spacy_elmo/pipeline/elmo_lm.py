@@ -12,19 +12,7 @@ import math
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Tuple,
-    Type,
-    Union,
-    cast,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, Union, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -41,16 +29,9 @@ from srsly import msgpack_dumps
 from ..bilm.batch import N_BOUNDARIES, pack, plan_batches
 from ..bilm.weights import add_tensors, hash_weights
 from ..checkpoints.formats import CheckpointFiles
-from ..checkpoints.native import (
-    CONFIG_FILE,
-    META_FILE,
-    SOFTMAX_FILE,
-    VOCAB_FILE,
-    WEIGHTS_FILE,
-    write_native,
-)
+from ..checkpoints.native import FILES, write_native
 from ..errors import Errors
-from ..files import DIGESTS_FILE, find_folder, unpack
+from ..files import find_folder, unpack
 from ..inference.embedder import warn_truncated
 from ..inference.threads import share_at_fork
 from ..language_model.evaluation import Scorer
@@ -60,23 +41,21 @@ from ..language_model.vocabulary import SPECIAL_WORDS
 from ..layers.doc_data import add_extension, make_key, require_key
 from ..layers.spans import SpanGetter, build_window_spans_v1, get_sequences
 from ..utils import require_least
-from .saving import read_language, warn_language
+from .saving import find_language, warn_language
 
-ASSIGNS_LM = [
+_ASSIGNS = [
     "doc._.elmo_lm", "doc._.elmo_perplexity", "token._.elmo_logprob", "token._.elmo_surprisal",
 ]  # fmt: skip
 # Where spaCy keeps the value of `doc._.elmo_lm`.
 _ELMO_LM = ("._.", "elmo_lm", None, None)
 _FOLDER = "language_model"
-_FILES = (CONFIG_FILE, WEIGHTS_FILE, SOFTMAX_FILE, VOCAB_FILE, META_FILE, DIGESTS_FILE)
 # All that exist: docs do not hold the model, only a hash of its weights.
 _components: "WeakSet[ElmoLM]" = WeakSet()
 
 
 def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
-    """item (Union[Doc, Token]): a doc, or the token that is read. RETURNS (Dict[str, Any]):
-    `doc._.elmo_lm`. RAISES (ValueError): EL054 if the doc lacks it, EL050 if the tokens were
-    merged or split since."""
+    """`doc._.elmo_lm`, also of a token. EL054 if the doc lacks it, EL050 if the tokens were merged
+    or split since."""
     doc = item.doc if isinstance(item, Token) else item
     entry = cast(Dict, doc.user_data).get(_ELMO_LM)
     if entry is None:
@@ -86,33 +65,29 @@ def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
 
 
 def get_perplexity(doc: Doc) -> Optional[float]:
-    """doc._.elmo_perplexity: geometric mean of both directions, for each token and the
-    end of each sequence; None for a doc without words. Errors as `get_entry`."""
+    """doc._.elmo_perplexity: geometric mean of both directions, for each token and the end of each
+    sequence; None for a doc without words."""
     entry = get_entry(doc)
     n = entry["n_predictions"]
     return math.exp(min(entry["nats"] / n, 700.0)) if n else None
 
 
 def get_logprob(token: Token) -> Tuple[float, float]:
-    """token._.elmo_logprob: given the tokens before, and given those after, in nats;
-    NaN for whitespace. Errors as `get_entry`."""
+    """token._.elmo_logprob: given the tokens before, and given those after, in nats; NaN for
+    whitespace."""
     entry = get_entry(token)
     return float(entry["forward"][token.i]), float(entry["backward"][token.i])
 
 
 def get_surprisal(token: Token) -> float:
-    """token._.elmo_surprisal: bits, given the tokens before; NaN for whitespace. Errors as
-    `get_entry`."""
+    """token._.elmo_surprisal: bits, given the tokens before; NaN for whitespace."""
     return -get_logprob(token)[0] / math.log(2.0)
 
 
 def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
-    """token._.elmo_substitutes(n): words that could stand here, the likeliest first, each
-    with its probability: the product of both directions', normalised over the vocabulary.
-
-    RAISES (ValueError): EL054 and EL050 as `get_entry`, EL055 if no component has the weights
-        any more or `substitutes` is false, EL012 for a negative `n`; also for whitespace.
-    """
+    """token._.elmo_substitutes(n): words that could stand here, the likeliest first, each with its
+    probability: the product of both directions', normalised over the vocabulary. EL055 if no
+    component has the weights any more, or `substitutes` is false."""
     entry = get_entry(token)
     loaded = [component for component in [*_components] if component._key == entry["model"]]
     if not loaded or "hidden" not in entry:
@@ -131,7 +106,7 @@ add_extension(Token, "elmo_substitutes", method=get_substitutes)
 
 @Language.factory(
     "elmo_lm",
-    assigns=ASSIGNS_LM,
+    assigns=_ASSIGNS,
     default_config={"path": None, "get_spans": None, "substitutes": True, "batch_tokens": 4096},
 )
 def make_elmo_lm(
@@ -157,8 +132,6 @@ class ElmoLM(Pipe):
     """Predict each token from the tokens before it, and from those after it. It needs no
     component "elmo", and is not trained.
 
-    vocab (Vocab): the shared vocabulary.
-    name (str): name in the pipeline.
     path (Optional[str]): a folder with weights and their softmax, or an installed model's name;
         None for the bundled English ones. A saved pipeline has its own.
     get_spans (Optional[SpanGetter]): cuts docs into sequences; None for
@@ -204,16 +177,10 @@ class ElmoLM(Pipe):
         _components.add(self)
 
     def load(self) -> LoadedModel:
-        """Load the language model if that was not done.
-
-        RETURNS (LoadedModel): the model and its words.
-        RAISES (ValueError): EL074 if the folder has no softmax, EL030 to EL038 if it
-            cannot be read.
-        """
+        """Load the language model if that was not done. EL074 if the folder has no softmax."""
         if self._model is None:
-            return self._read(
-                CheckpointFiles.of(self.path) if self.path else CheckpointFiles.named()
-            )
+            files = CheckpointFiles.of(self.path) if self.path else CheckpointFiles.named()
+            return self._read(files)
         return self._model
 
     def prepare(self) -> None:
@@ -226,14 +193,14 @@ class ElmoLM(Pipe):
         digest = blake2b(hash_weights(loaded.model.bilm, "fp32"), digest_size=16)
         add_tensors(digest, loaded.model.softmax.state_dict())
         digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
-        self._key, self._lang = digest.hexdigest(), read_language(files)
+        self._key, self._lang = digest.hexdigest(), find_language(files)
         self._model, self._has_checked_language, self._has_warned = loaded, False, False
         return loaded
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Load the language model. RAISES (ValueError): as `load`."""
+        """Load the language model."""
         self.load()
         if nlp is not None:
             self._check_language(nlp.lang or "")
@@ -245,13 +212,12 @@ class ElmoLM(Pipe):
             warn_language(self.name, how, self._lang, docs)
 
     def __call__(self, doc: Doc) -> Doc:
-        """doc (Doc): annotated in place. RETURNS (Doc): the same."""
+        """Annotate a doc in place."""
         self._annotate([doc])
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """stream (Iterable[Doc]): docs. batch_size (int): docs at a time. YIELDS (Doc): the
-        docs in order."""
+        """Annotate docs in place, `batch_size` at a time, and yield them in order."""
         for docs in minibatch(stream, batch_size):
             try:
                 self._annotate(docs)
@@ -292,35 +258,33 @@ class ElmoLM(Pipe):
         return [(vocabulary.words[i], p) for p, i in zip(best.values.tolist(), best.indices)]
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """path (Path): folder for the language model."""
+        """Save the language model in a folder."""
         model, vocabulary, settings = self.load()
         softmax = collect_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
         meta = {} if self._lang is None else {"lang": self._lang}
         write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
-        """path (Path): folder that `to_disk` wrote. RETURNS (ElmoLM): itself. RAISES
-        (ValueError): as `load`."""
+        """Load what `to_disk` saved. RAISES (ValueError): as `load`."""
         self._read(CheckpointFiles(find_folder(Path(path) / _FOLDER)))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
-        """RETURNS (bytes): the files of `to_disk`."""
+        """The files of `to_disk`, as bytes."""
         with TemporaryDirectory() as folder:
             self.to_disk(Path(folder))
             files = (Path(folder) / _FOLDER).iterdir()
             return msgpack_dumps({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
-        """data (bytes): from `to_bytes`. RETURNS (ElmoLM): itself. RAISES (ValueError): EL116
-        if the bytes cannot be read, others as `load`."""
+        """Load what `to_bytes` returned. RAISES (ValueError): EL116 if it cannot be read."""
         source = f"the component '{self.name}'"
         files = unpack(data, source)
         if not isinstance(files, dict):
             raise ValueError(Errors.EL116.format(source=source, error="they hold no files"))
         with TemporaryDirectory() as folder:
             (Path(folder) / _FOLDER).mkdir()
-            for name in _FILES:
+            for name in FILES:
                 if isinstance(files.get(name), bytes):
                     (Path(folder) / _FOLDER / name).write_bytes(files[name])
             return self.from_disk(Path(folder))
@@ -351,15 +315,8 @@ def _make_unpickled(cls: Type[ElmoLM], state: Dict[str, Any]) -> ElmoLM:
 def _score_docs(
     scorer: Scorer, docs: List[Doc], get_spans: SpanGetter, *, batch_tokens: int
 ) -> List[Dict[str, Any]]:
-    """Predict each token of docs in both directions.
-
-    scorer (Scorer): the language model; its weights require no gradient.
-    docs (List[Doc]): any docs.
-    get_spans (SpanGetter): cuts them into sequences.
-    batch_tokens (int): tokens per forward pass, at least 1.
-    RETURNS (List[Dict[str, Any]]): of each doc "forward", "backward", "hidden", "nats" and
-        "n_predictions", as in `doc._.elmo_lm`.
-    """
+    """Predict each token of docs in both directions. RETURNS (List[Dict[str, Any]]): of each doc
+    "forward", "backward", "hidden", "nats" and "n_predictions", as in `doc._.elmo_lm`."""
     width = scorer.model.bilm.config.width
     log_probs = [np.full((2, len(doc)), np.nan, dtype=np.float32) for doc in docs]
     hidden = [np.zeros((len(doc), width), dtype=np.float32) for doc in docs]
@@ -377,24 +334,16 @@ def _score_docs(
             hidden[i][places] = sequence_hidden[1:-1]
             nats[i] -= float(np.nansum(sequence_log_probs)) / 2
             n_predictions[i] += len(places) + 1
-    return [
-        {
-            "forward": log_probs[i][0],
-            "backward": log_probs[i][1],
-            "hidden": hidden[i],
-            "nats": nats[i],
-            "n_predictions": n_predictions[i],
-        }
-        for i in range(len(docs))
-    ]
+    keys = ("forward", "backward", "hidden", "nats", "n_predictions")
+    columns = zip(log_probs, hidden, nats, n_predictions)
+    return [dict(zip(keys, (*probs, *others))) for probs, *others in columns]
 
 
 def _score_sequences(
     scorer: Scorer, sequences: List[List[str]]
 ) -> Iterator[Tuple[NDArray, NDArray]]:
-    """YIELDS (Tuple[NDArray, NDArray]): for each sequence with its boundaries log-probabilities,
-    shape (2, length), NaN where a direction predicts nothing; and what they are computed from,
-    shape (length, width)."""
+    """YIELDS for each sequence with its boundaries: log-probabilities, shape (2, length), NaN where
+    a direction predicts nothing; and what they are computed from, shape (length, width)."""
     batch = make_lm_batch(sequences, scorer.vocabulary)
     outputs, _ = scorer.model.read(batch)
     lengths = np.array([len(words) + N_BOUNDARIES for words in sequences])

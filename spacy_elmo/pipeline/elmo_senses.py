@@ -15,13 +15,12 @@ from ..senses.inventory import map_pos
 from ..senses.sense_model import SenseModel
 from .saving import ExtensionOwner, SavedPipe
 
-ASSIGNS_SENSES = ["token._.sense", "token._.sense_gloss"]
 _FILE = "senses.msgpack"
 
 
 @Language.factory(
     "elmo_senses",
-    assigns=ASSIGNS_SENSES,
+    assigns=["token._.sense", "token._.sense_gloss"],
     requires=["doc._.elmo"],
     default_config={"upstream": "elmo"},
 )
@@ -35,8 +34,6 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     "bank%1:17:01::", and `token._.sense_gloss`, its meaning; None for words without a sense.
     It uses lemmas and parts of speech if components before it set them.
 
-    vocab (Vocab): the shared vocabulary.
-    name (str): name in the pipeline.
     upstream (str): name of the component "elmo", whose layers it reads.
     """
 
@@ -51,12 +48,11 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
 
     @staticmethod
     def register_extensions() -> None:
-        """Register `token._.sense` and `token._.sense_gloss`."""
         add_extension(Token, "sense", default=None)
         add_extension(Token, "sense_gloss", default=None)
 
     def get_model(self) -> SenseModel:
-        """RETURNS (SenseModel): the senses. RAISES (ValueError): EL059 without senses."""
+        """Get the senses. EL059 without senses."""
         if self.model is None:
             raise ValueError(Errors.EL059.format(name=self.name))
         return self.model
@@ -64,18 +60,12 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """RAISES (ValueError): EL059 without senses, which are not trained here."""
+        """Require senses, which are not trained here (EL059)."""
         self.get_model()
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the senses of a doc.
-
-        doc (Doc): with the layers of the component upstream.
-        RETURNS (Doc): the same.
-        RAISES (ValueError): EL059 without senses, EL051 or EL052 without layers, EL050 if
-            the tokens were merged or split since, EL117 if the layers are of another shape than
-            the senses.
-        """
+        """Set the senses of a doc with the layers of the component upstream. EL051 or EL052 without
+        layers, EL117 if they are of another shape than the senses."""
         model = self.get_model()
         layers = get_layers(doc, self.upstream)
         if layers is None:
@@ -98,9 +88,6 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     def __repr__(self) -> str:
         description = "no senses"
         if self.model is not None:
-            centroids = self.model.centroids
             n_senses = sum(map(len, self.model.inventory.senses.values()))
-            description = (
-                f"senses: {n_senses:,}, means: {len(centroids.counts):,}, layer: {centroids.layer}"
-            )
+            description = f"senses: {n_senses:,}, layer: {self.model.centroids.layer}"
         return f"<ElmoSenses '{self.name}': {description}; reads '{self.upstream}'>"

@@ -60,10 +60,6 @@ def make_config(
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
         EL327 for components that no corpus suits; also without components.
-    EXAMPLE:
-        >>> config = make_config("task_mix", ["tagger"])
-        >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
-        'spacy-elmo.ElmoListener.v2'
     """
     require_language(lang)
     if not components:
@@ -109,8 +105,7 @@ def make_config(
 
 
 def keeps_boundaries(preset: Optional[str], name: str) -> bool:
-    """preset (Optional[str]): one of `PRESETS`. name (str): factory of a component. RETURNS (bool):
-    whether the component would set sentences, but leaves those of the preset's sentencizer."""
+    """Whether a component would set sentences, but leaves those of the preset's sentencizer."""
     templates = PRESETS.get(preset or "", ())
     has_sentencizer = any(_SENTENCIZER in read_template(t).get("components", {}) for t in templates)
     return has_sentencizer and name in ("parser", "beam_parser")
@@ -120,9 +115,8 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
     # A pipeline fills spaCy's table of factories. No trainable component depends on the language,
     # whose tokenizer may need more than is installed.
     nlp = Language()
-    if not nlp.has_factory(name):
-        raise ValueError(Errors.EL061.format(name=name))
-    model = deepcopy((nlp.get_factory_meta(name).default_config or {}).get("model") or {})
+    defaults = (nlp.get_factory_meta(name).default_config if nlp.has_factory(name) else None) or {}
+    model = deepcopy(defaults.get("model") or {})
     if "tok2vec" not in model:
         raise ValueError(Errors.EL061.format(name=name))
     model["tok2vec"] = deepcopy(tok2vec)
@@ -130,10 +124,9 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _choose_corpora(components: List[str]) -> Dict[str, Any]:
-    """RETURNS (Dict[str, Any]): sections to be merged into the config, for tasks that spaCy's
-    reader cannot serve: it makes the docs to be predicted from the text alone. With ours they also
-    get sentences, whose score does not count. RAISES (ValueError): EL327 for components whose
-    corpora are read differently."""
+    """Sections to be merged into the config, for tasks that spaCy's reader cannot serve: it makes
+    the docs to be predicted from the text alone. With ours they also get sentences, whose score
+    does not count. EL327 for components whose corpora are read differently."""
     paired = [name for name in components if name in _PAIR_GROUPS]
     if not paired and _COREF not in components:
         return {}

@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, Tuple, TypeVar, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, TypeVar
 
 import spacy
 from spacy.language import Language
@@ -10,7 +10,7 @@ from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 from srsly import msgpack_dumps
 
-from ..checkpoints.formats import CheckpointFiles
+from ..checkpoints.formats import CheckpointFiles, PathLike
 from ..checkpoints.loaders import pipe_config
 from ..checkpoints.native import META_FILE
 from ..checkpoints.saved_pipeline import find_component, matches_pipeline
@@ -19,8 +19,6 @@ from ..files import read_json_object, unpack, write_file
 from ..utils import show_names, show_reason
 
 _VOCAB = "vocab"
-# spaCy's code for no language in particular.
-_ANY_LANGUAGE = "xx"
 SelfT = TypeVar("SelfT", bound="SavedPipe")
 
 
@@ -32,14 +30,11 @@ class SavedPipe:
     name: str
     saved_files: Tuple[str, ...] = ("cfg", "model")
 
-    def to_disk(
-        self, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
-    ) -> None:
-        """Save the component.
+    def to_disk(self, path: PathLike, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
+        """Save the component in a folder. A file that cannot be written keeps its old content.
 
-        path (Union[str, Path]): folder; other files in it are kept.
+        path (PathLike): folder; other files in it are kept.
         exclude (Iterable[str]): "vocab", or one of `saved_files`.
-        RAISES (OSError): if a file cannot be written; its old content is kept.
         """
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,17 +44,10 @@ class SavedPipe:
             self.vocab.to_disk(folder / _VOCAB, exclude=exclude)
 
     def from_disk(
-        self: SelfT, path: Union[str, Path], *, exclude: Iterable[str] = SimpleFrozenList()
+        self: SelfT, path: PathLike, *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> SelfT:
-        """Load what `to_disk` saved.
-
-        path (Union[str, Path]): folder.
-        exclude (Iterable[str]): as in `to_disk`.
-        RETURNS (SelfT): itself.
-        RAISES (OSError): if a file is missing.
-        RAISES (ValueError): EL116 if a file cannot be read, EL020 and EL021 if the weights have
-            another shape.
-        """
+        """Load what `to_disk` saved, and return itself. RAISES (ValueError): EL116 if a file cannot
+        be read, EL020 and EL021 if the weights have another shape."""
         folder = Path(path)
         names = [name for name in self.saved_files if name not in exclude]
         self._set_files({name: (folder / name).read_bytes() for name in names}, f"'{path}'")
@@ -68,7 +56,7 @@ class SavedPipe:
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
-        """exclude (Iterable[str]): as in `to_disk`. RETURNS (bytes): the files of `to_disk`."""
+        """The files of `to_disk`, as bytes."""
         files = self._get_files(exclude)
         if _VOCAB not in exclude:
             files[_VOCAB] = self.vocab.to_bytes(exclude=exclude)
@@ -77,42 +65,36 @@ class SavedPipe:
     def from_bytes(
         self: SelfT, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()
     ) -> SelfT:
-        """bytes_data (bytes): from `to_bytes`. exclude (Iterable[str]): as in `to_disk`. RETURNS
-        (SelfT): itself. RAISES (ValueError): EL116 if the bytes cannot be read, EL020 and EL021 if
-        the weights have another shape."""
+        """Load what `to_bytes` returned. RAISES (ValueError): as `from_disk`."""
         source = f"the component '{self.name}'"
         message = unpack(bytes_data, source)
         names = [name for name in self.saved_files if name not in exclude]
-        missing = [
-            name
-            for name in names
-            if not isinstance(message, dict) or not isinstance(message.get(name), bytes)
-        ]
+        files = message if isinstance(message, dict) else {}
+        missing = [name for name in names if not isinstance(files.get(name), bytes)]
         if missing:
             error = f"they have no file {', '.join(missing)}"
             raise ValueError(Errors.EL116.format(source=source, error=error))
-        self._set_files({name: message[name] for name in names}, source)
-        if _VOCAB in message and _VOCAB not in exclude:
-            self.vocab.from_bytes(message[_VOCAB], exclude=exclude)
+        self._set_files({name: files[name] for name in names}, source)
+        if _VOCAB in files and _VOCAB not in exclude:
+            self.vocab.from_bytes(files[_VOCAB], exclude=exclude)
         return self
 
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
-        """RETURNS (Dict[str, bytes]): name -> content of `saved_files`, without those excluded."""
+        """Content of `saved_files` by name, without those excluded."""
         raise NotImplementedError
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        """files (Dict[str, bytes]): as `_get_files` returns them. source (str): for errors."""
+        """Load what `_get_files` returned; `source` is for errors."""
         raise NotImplementedError
 
 
 class ExtensionOwner:
-    """A component that registers custom attributes when it is made, and when it is unpickled, maybe
-    in another process. Not on import: spaCy imports all factories, and names such as
-    `token._.sense` should be free for other packages. To be inherited before spaCy's `Pipe`."""
+    """A component that registers custom attributes when it is made or unpickled. Not on import:
+    spaCy imports all factories, and names such as `token._.sense` should be free for other
+    packages. To be inherited before spaCy's `Pipe`."""
 
     @staticmethod
     def register_extensions() -> None:
-        """Register the attributes. Harmless when done before."""
         raise NotImplementedError
 
     def __setstate__(self, state: Any) -> None:
@@ -120,19 +102,9 @@ class ExtensionOwner:
         self.register_extensions()
 
 
-def find_language(loader: Any) -> Optional[str]:
-    """Find the language that weights were trained on.
-
-    loader (Any): fills a biLM.
-    RETURNS (Optional[str]): a code such as "en"; None if it is not known.
-    """
-    files = getattr(loader, "files", None)
-    return read_language(files) if isinstance(files, CheckpointFiles) else None
-
-
-def read_language(files: CheckpointFiles) -> Optional[str]:
-    """files (CheckpointFiles): a checkpoint. RETURNS (Optional[str]): as `find_language`."""
-    if files.weights_path is not None:
+def find_language(files: Any) -> Optional[str]:
+    """Code of the language that a checkpoint was trained on; None if it is not known."""
+    if not isinstance(files, CheckpointFiles) or files.weights_path is not None:
         return None
     try:
         if matches_pipeline(files):
@@ -147,24 +119,17 @@ def read_language(files: CheckpointFiles) -> Optional[str]:
 
 
 def warn_language(name: str, how: str, weights: Optional[str], docs: str) -> None:
-    """Warn with WL018 if weights are of another language than the docs.
-
-    name (str): the component.
-    how (str): how other weights are loaded, in code.
-    weights (Optional[str]): language of the weights; None if it is not known.
-    docs (str): language of the docs; "" if they have none.
-    """
-    if weights and docs and weights not in (docs, _ANY_LANGUAGE):
+    """Warn with WL018 if weights are of another language than the docs; `how` is code that loads
+    other weights into the component `name`."""
+    if weights and docs and weights not in (docs, "xx"):  # "xx": of no language in particular
         text = Warnings.WL018.format(name=name, how=how, weights=weights, docs=docs)
         warnings.warn(text, stacklevel=2)
 
 
-def load_pipeline(path: Union[str, Path]) -> Language:
-    """path (Union[str, Path]): folder or package of a pipeline. RETURNS (Language): the pipeline.
-    RAISES (ValueError): EL171 if it cannot be loaded."""
+def load_pipeline(path: PathLike) -> Language:
+    """Load a folder or package of a pipeline. EL171 for any error of its components."""
     try:
         return spacy.load(path)
-    # Any error of its components.
     except Exception as err:
         raise ValueError(Errors.EL171.format(path=path, error=show_reason(err))) from err
 
@@ -183,12 +148,8 @@ def make_elmo_pipeline(
 
 
 def turn_off_retokenizers(nlp: Language, first: int) -> None:
-    """Disable components that merge or split tokens, such as `merge_entities`, behind one that has
-    read them: what was computed would not belong to the new tokens.
-
-    nlp (Language): a pipeline; WL066 says what is disabled. first (int): position of the first
-        component that reads tokens.
-    """
+    """Disable components that merge or split tokens, such as `merge_entities`, from position
+    `first` on, and warn with WL066: what was computed before would not belong to the new tokens."""
     names = [n for n in nlp.pipe_names[first:] if nlp.get_pipe_meta(n).retokenizes]
     for name in names:
         nlp.disable_pipe(name)

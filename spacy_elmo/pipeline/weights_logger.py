@@ -37,17 +37,11 @@ class LayerWeights(NamedTuple):
 
 
 def collect_weights(nlp: Language) -> List[LayerWeights]:
-    """Find the mixes of a pipeline.
+    """Find the mixes of a pipeline, in its order, also after `nlp.replace_listeners`.
 
-    nlp (Language): with a component "elmo", also after `nlp.replace_listeners`.
-    RETURNS (List[LayerWeights]): in the order of the pipeline.
-    RAISES (ValueError): EL063 for a pipeline without mixes.
-    EXAMPLE:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> elmo = nlp.add_pipe("elmo")
-        >>> [(mix.place, [round(share, 2) for share in mix.shares]) for mix in collect_weights(nlp)]
-        [('shared', [0.33, 0.33, 0.33])]
+    nlp (Language): the pipeline.
+    RETURNS (List[LayerWeights]): the mixes.
+    RAISES (ValueError): EL063 without mixes.
     """
     mixes: List[LayerWeights] = []
     for name, pipe in nlp.pipeline:
