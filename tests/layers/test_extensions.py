@@ -25,12 +25,6 @@ def read(doc):
     return len(doc)
 
 
-def test_an_attribute_is_registered_once():
-    for _ in range(2):
-        add_extension(Doc, NAME, getter=read)
-    assert Doc.get_extension(NAME) == (None, None, read, None)
-
-
 def test_what_another_package_has_registered_stays():
     Doc.set_extension(NAME, default="ham")
     with pytest.warns(UserWarning, match=f"WL060.*Doc._.{NAME}"):

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
-from thinc.api import SGD, Adam
+from thinc.api import SGD
 
 from spacy_elmo.layers.scalar_mix import (
     MixSettings,
-    get_shares,
     get_weights,
     scalar_mix,
 )
@@ -161,31 +160,6 @@ def test_dropout_keeps_the_mean(rate):
     assert Y.dtype == "float32" and len(np.unique(Y)) == 2
 
 
-@pytest.mark.parametrize("factor, expected", [(1.0, 0.4), (32.0, 0.9)])
-def test_a_factor_is_what_lets_adam_choose_a_layer(factor, expected):
-    """A hundred updates towards layer 1 alone: too few at the learning rate of a matrix."""
-    model, Xs, _ = make(MixSettings(learn_rate_factor=factor))
-    optimizer = Adam(0.001)
-    for _ in range(100):
-        Ys, backprop = model.begin_update(Xs)
-        backprop([Y - X[:, WIDTH : 2 * WIDTH] for X, Y in zip(Xs, Ys)])
-        model.finish_update(optimizer)
-
-    share = get_shares(model)[1]
-    assert share > expected if factor > 1 else share < expected
-
-
-def test_pull_moves_the_weights_towards_the_uniform_mix():
-    model, Xs, dYs = make(MixSettings(initial_weights=[3.0, 0.0, -3.0], mix_l2=1.0))
-    optimizer = SGD(0.05, L2=0.0, grad_clip=0.0)
-    for _ in range(100):
-        _, backprop = model.begin_update(Xs)
-        backprop([0 * dY for dY in dYs])
-        model.finish_update(optimizer)
-
-    np.testing.assert_allclose(get_shares(model), [1 / 3] * 3, atol=1e-3)
-
-
 def test_many_tokens_are_mixed_in_parts(monkeypatch):
     model, _, _ = make(MixSettings(mix_layer_norm=True))
     rng = np.random.default_rng(0)
@@ -218,25 +192,6 @@ def test_rows_of_zeros_stay_zeros_when_normalised():
     # What is divided by next to nothing would be all of the loss that is shown.
     assert (Ys[0][1] == 0).all() and not dXs[1].any()
     assert dXs[0].any() and np.abs(dXs).max() < 100
-
-
-def test_weights_survive_bytes_and_the_config_decides_the_rest():
-    model, Xs, _ = make(MixSettings(initial_weights=[0.5, -1.0, 2.0]))
-    data = model.to_bytes()
-
-    same = scalar_mix(N_LAYERS, WIDTH, MixSettings()).from_bytes(data)
-    top = scalar_mix(N_LAYERS, WIDTH, MixSettings("top")).from_bytes(data)
-
-    np.testing.assert_array_equal(same.predict(Xs)[0], model.predict(Xs)[0])
-    assert get_shares(top) == [0.0, 0.0, 1.0]
-
-
-def test_all_layers_side_by_side_are_the_input():
-    model, Xs, _ = make(MixSettings("all"))
-
-    for X, Y in zip(Xs, model.predict(Xs)):
-        np.testing.assert_array_equal(Y, X)
-    assert get_shares(model) == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 4])

@@ -12,10 +12,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 import spacy_elmo
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import formats
-from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.experiments.contexts import compare_word
 
 from ..support.helpers import TEXTS, add_elmo, assert_close, example, make_nlp, silently, vectors
@@ -119,21 +116,6 @@ def test_parts_of_docs_need_elmo_again():
     assert nlp.get_pipe("elmo")(part)[0]._.elmo.shape == (8,)
 
 
-@pytest.mark.parametrize("attrs", [{"tensor": None}, {"tensor": None, "_.elmo": None}])
-def test_cleaned_docs_are_told_from_others(attrs):
-    nlp = make_nlp(store_layers=True)
-    nlp.add_pipe("doc_cleaner", config={"attrs": attrs})
-    doc = nlp("green eggs .")
-    if "_.elmo" not in attrs:
-        assert doc[0]._.elmo.shape == (8,) and doc[0]._.elmo_layers.shape == (3, 8)
-        with doc.retokenize() as retokenizer:
-            retokenizer.split(doc[1], ["eg", "gs"], heads=[doc[0], doc[0]])
-    error = "EL051" if "_.elmo" in attrs else "EL050"
-    for read in ("elmo", "elmo_layers"):
-        with pytest.raises(ValueError, match=error):
-            getattr(doc[1]._, read)
-
-
 def test_layers_are_kept_when_asked_for(nlp):
     with pytest.raises(ValueError, match=r"EL052.*'elmo'.*store_layers"):
         nlp("green eggs")[0]._.elmo_layers
@@ -215,16 +197,6 @@ def test_any_text_gives_a_row_a_token(nlp, words):
     assert_close(together, expected)
 
 
-def test_vectors_do_not_depend_on_annotations(nlp):
-    words = ["a", "b", ".", "c"] * 80
-    plain = Doc(nlp.vocab, words=words)
-    annotated = Doc(
-        nlp.vocab, words=words, sent_starts=[True] * 320, tags=["X"] * 320, ents=["B-X"] * 320
-    )
-
-    assert_close([nlp(annotated).tensor], [nlp(plain).tensor])
-
-
 def test_config_decides_over_saved_settings(nlp, tmp_path):
     nlp.to_disk(tmp_path)
 
@@ -232,40 +204,6 @@ def test_config_decides_over_saved_settings(nlp, tmp_path):
 
     nlp.get_pipe("elmo").store_layers = True
     assert_close([top("green eggs").tensor], [nlp("green eggs")._.elmo["elmo"]["layers"][:, -1]])
-
-
-def test_sourced_in_a_config_keeps_its_weights(nlp, tmp_path):
-    expected = vectors(nlp.pipe(TEXTS))
-    nlp.to_disk(tmp_path)
-    config = {
-        "nlp": {"lang": "en", "pipeline": ["elmo"]},
-        "components": {"elmo": {"source": str(tmp_path)}},
-    }
-    other = spacy.util.load_model_from_config(config, auto_fill=True)
-
-    assert_close(vectors(other.pipe(TEXTS)), expected, 1e-6)
-
-
-def test_components_say_what_they_are(nlp, tmp_path):
-    elmo = nlp.get_pipe("elmo")
-    assert repr(elmo) == "<Elmo 'elmo': 3 layers of width 8, frozen; listeners: none>"
-    fresh = spacy.blank("en")
-    fresh.add_pipe("elmo", name="x")
-    assert repr(fresh.get_pipe("x")) == (
-        "<Elmo 'x': 3 layers of width 512, frozen, weights not loaded yet; listeners: none>"
-    )
-    trained = make_nlp(frozen=False)
-    tagger = trained.get_factory_meta("tagger").default_config["model"]
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8, "upstream": "elmo"}
-    trained.add_pipe("tagger", config={"model": {**tagger, "tok2vec": listener}})
-    assert "trained; listeners: tagger" in repr(trained.get_pipe("elmo"))
-
-    lm = fresh.add_pipe("elmo_lm")
-    assert repr(lm) == "<ElmoLM 'elmo_lm': weights of the bundled model, not loaded yet>"
-    lm.load()
-    assert repr(lm) == "<ElmoLM 'elmo_lm': sampled softmax, vocabulary of 36676>"
-    senses = fresh.add_pipe("elmo_senses")
-    assert repr(senses) == "<ElmoSenses 'elmo_senses': no senses; reads 'elmo'>"
 
 
 def test_long_words_are_told_before_training():
@@ -289,14 +227,6 @@ def test_another_architecture_is_refused():
 
 
 # Weights
-
-
-@pytest.fixture
-def bundled(tmp_path, monkeypatch):
-    """A package with bundled weights, of the default shape."""
-    write_native(BiLM(BiLMConfig()), tmp_path / "bundled")
-    monkeypatch.setattr(formats, "BUNDLED", tmp_path / "bundled")
-    return tmp_path / "bundled"
 
 
 def test_no_weights_is_an_error_that_names_the_next_line(monkeypatch, tmp_path):
@@ -327,17 +257,6 @@ def test_the_bundled_model_works_at_once_and_knows_its_banks():
     cosines = compare_word(list(nlp.pipe(texts)), "bank")
 
     assert cosines[0][1] > cosines[0][2] + 0.02
-
-
-def test_bundled_weights_load_at_the_first_use(bundled, tmp_path):
-    expected = spacy_elmo.load_embedder().embed([["green", "eggs"]])[0].mean(axis=0)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-
-    nlp.to_disk(tmp_path / "pipeline")
-
-    assert_close([spacy.load(tmp_path / "pipeline")("green eggs").tensor], [expected])
-    assert_close([nlp("green eggs").tensor], [expected])
 
 
 def test_load_names_what_differs_and_changes_nothing(nlp, toy_folder):

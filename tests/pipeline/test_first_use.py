@@ -75,17 +75,6 @@ def test_the_configured_cache_is_used(config, tmp_path):
     assert activations is not None and list((tmp_path / "cache").iterdir())
 
 
-def test_a_cache_of_a_bilm_that_trains_is_refused(config):
-    config["initialize"]["components"]["elmo"]["activation_cache"] = {
-        "@misc": "spacy-elmo.ActivationCache.v1"
-    }
-    config["components"]["elmo"]["model"]["frozen"] = False
-    config["training"]["frozen_components"] = ["elmo"]
-    nlp = init_nlp(config)
-    with pytest.raises(ValueError, match="EL018"):
-        nlp(TEXT)
-
-
 @pytest.mark.parametrize("rename", [False, True])
 def test_another_name_has_the_same_weights(config, expected, rename):
     config["nlp"]["pipeline"] = ["elmo"]

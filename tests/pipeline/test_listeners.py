@@ -8,24 +8,21 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.kb import InMemoryLookupKB
 from spacy.pipeline.tok2vec import Tok2VecListener
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import SGD, Adam
 
-from spacy_elmo import make_config
 from spacy_elmo.layers.elmo_layers import get_embedder
-from spacy_elmo.layers.listener import ElmoListener
+from spacy_elmo.layers.elmo_tok2vec import build_static_vectors_v1
 from spacy_elmo.pipeline.architectures import (
     build_elmo_listener_v2,
     build_elmo_tok2vec_v1,
     build_elmo_tok2vec_v2,
-    build_static_vectors_v1,
 )
 
 from ..support.helpers import SHAPE, TEXTS, add_elmo, assert_close, make_nlp, tell, vectors
-from ..support.pipelines import add_vectors, build
+from ..support.pipelines import add_vectors
 
 ELMO = {
     "@architectures": "spacy-elmo.ElmoListener.v2",
@@ -211,16 +208,6 @@ def test_a_task_learns_the_same_whether_the_bilm_learns_or_not(output, norm):
         np.testing.assert_allclose(grad, gradients[1][place], rtol=1e-4, atol=1e-6)
 
 
-def test_all_layers_are_wide_before_an_encoder_and_behind_it():
-    nlp, wide = make_nlp(), {**ELMO, "output": "all"}
-    tagger = add_task(nlp, "tagger", tok2vec(input=wide, output=wide))
-
-    losses = train(nlp)
-
-    assert losses["tagger"] > 0
-    assert tagger.model.get_ref("tok2vec").predict([nlp("green eggs")])[0].shape == (2, 6 + 3 * 8)
-
-
 def test_static_vectors_are_not_dropped():
     """They know words that were never trained on; the word features do not."""
     nlp = make_nlp()
@@ -238,11 +225,6 @@ def test_static_vectors_are_not_dropped():
     assert known[:6].any() and known[6:].any()
     assert not new[:6].any() and new[6:].any()
     assert not unknown.any()
-    Ys, backprop = layer.begin_update([nlp.make_doc("eggs bacon eggs bacon eggs bacon")])
-    (table,) = [node for node in layer.walk() if node.name == "static_vectors"]
-    backprop([np.ones_like(Y) for Y in Ys])
-    # One row of the table for each word: three times each, none was left out.
-    np.testing.assert_allclose(table.get_grad("W")[:, [0, 2]], 3.0)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], ["", "ham"]], ids=str)
@@ -293,6 +275,8 @@ def test_places_need_something_to_read():
         build_elmo_tok2vec_v2(encode=encode, output=listener)
     with pytest.raises(ValueError, match="EL005"):
         build_elmo_tok2vec_v2()
+    with pytest.raises(ValueError, match="EL002"):
+        build_elmo_listener_v2(upstream="*", width=8, depth=2)
 
 
 @pytest.mark.parametrize("encode", [None, ENCODE], ids=["alone", "encoded"])
@@ -529,17 +513,6 @@ def test_empty_docs_may_stand_anywhere(kind, frozen):
     assert [doc.tensor.shape for doc in docs] == [(len(w), 8) for w in EMPTY]
 
 
-def test_another_batch_than_was_sent_is_refused():
-    nlp = make_nlp()
-    tagger = add_task(nlp, "tagger", ELMO)
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    nlp.get_pipe("elmo").update(examples)
-
-    with pytest.raises(ValueError, match="EL003.*'elmo'"):
-        tagger.update(examples[::-1], sgd=False)
-
-
 @pytest.mark.parametrize("is_stock", [False, True])
 def test_training_without_the_elmo_that_ran_before_is_refused(is_stock):
     nlp = make_nlp()
@@ -655,30 +628,12 @@ def test_listeners_to_anyone_that_fit_nobody_are_refused():
         nlp.initialize(lambda: make_examples(nlp))
 
 
-def test_own_listeners_refuse_anyone():
-    with pytest.raises(ValueError, match="EL002"):
-        build_elmo_listener_v2(upstream="*", width=8, depth=2)
-
-
 def test_a_drop_in_for_tok2vec_keeps_the_listeners():
     nlp = spacy.blank("en")
     add_elmo(nlp, "tok2vec")
     add_task(nlp, "tagger", {**STOCK, "upstream": "*"})
 
     assert train(nlp)["tok2vec"] > 0
-
-
-def test_linking_twice_is_harmless():
-    nlp = make_nlp()
-    add_task(nlp, "tagger", ELMO)
-    elmo = nlp.get_pipe("elmo")
-    for _ in range(2):
-        nlp._link_components()
-        elmo.find_listeners(nlp.get_pipe("tagger"))
-
-    assert elmo.listening_components == ["tagger"]
-    assert len(elmo.listeners) == 1
-    assert isinstance(elmo.listeners[0], ElmoListener)
 
 
 REPLACED = {
@@ -748,43 +703,17 @@ def test_vectors_in_training_are_those_of_prediction():
     assert_close(vectors(docs), elmo.model.predict(docs))
 
 
-# spaCy's entity linker predicts from the result of `Span.as_doc`, which has no layers.
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_a_part_of_a_doc_can_be_read(kind):
+    """spaCy's entity linker predicts from the result of `Span.as_doc`, which has no layers."""
+    nlp = make_nlp()
+    tagger = add_task(nlp, "tagger", LISTENERS[kind])
+    train(nlp)
+    doc = nlp("I like green eggs and ham")
+    layer = tagger.model.get_ref("tok2vec")
 
+    (rows,) = layer.predict([doc[1:4].as_doc()])
 
-CONTEXTS = [
-    ("Mercury is a small planet near the sun", "Q1"),
-    ("The planet Mercury orbits the sun", "Q1"),
-    ("Mercury is a toxic liquid metal", "Q2"),
-    ("They poured Mercury into a thermometer", "Q2"),
-]
-
-
-def make_mention(nlp, text, kb_id=""):
-    words = text.split()
-    doc = Doc(nlp.vocab, words=words, sent_starts=[True] + [False] * (len(words) - 1))
-    i = words.index("Mercury")
-    doc.ents = [Span(doc, i, i + 1, label="X", kb_id=kb_id)]
-    return doc
-
-
-def make_kb(vocab):
-    kb = InMemoryLookupKB(vocab, entity_vector_length=8)
-    for i, name in enumerate(("Q1", "Q2")):
-        kb.add_entity(name, 10, np.random.default_rng(i).standard_normal(8).astype("f"))
-    kb.add_alias("Mercury", ["Q1", "Q2"], [0.5, 0.5])
-    return kb
-
-
-@pytest.mark.parametrize("preset", ["shared_mix", "task_mix", "word_features"])
-def test_an_entity_linker_can_listen(preset):
-    config = make_config(preset, ["entity_linker"])
-    config["components"]["entity_linker"]["incl_prior"] = False
-    nlp = build(config)
-    linker = nlp.get_pipe("entity_linker")
-    linker.set_kb(make_kb)
-    examples = [Example(make_mention(nlp, t), make_mention(nlp, t, k)) for t, k in CONTEXTS]
-    optimizer = nlp.initialize(lambda: examples)
-    for _ in range(40):
-        nlp.update(examples, sgd=optimizer, drop=0.0)
-    docs = nlp.pipe([make_mention(nlp, text) for text, _ in CONTEXTS])
-    assert [doc.ents[0].kb_id_ for doc in docs] == [kb_id for _, kb_id in CONTEXTS]
+    again = nlp.get_pipe("elmo")(nlp.make_doc("like green eggs"))
+    expected = layer.predict([again])[0] if kind == "own mix" else doc.tensor[1:4]
+    assert_close([rows], [expected])

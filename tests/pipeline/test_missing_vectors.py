@@ -43,23 +43,12 @@ def source_alone(nlp, tmp_path):
     return other
 
 
-def remove(nlp, tmp_path):
-    nlp.remove_pipe("elmo")
-    return nlp
-
-
-def put_behind(nlp, tmp_path):
-    other = source_alone(nlp, tmp_path)
-    other.add_pipe("elmo", source=nlp)
-    return other
-
-
 def send_away(nlp, tmp_path):
     nlp.disable_pipe("elmo")
     return pickle.loads(pickle.dumps(nlp))
 
 
-WAYS = [disable, load_disabled, source_alone, remove, put_behind, send_away]
+WAYS = [disable, load_disabled, source_alone, send_away]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -112,19 +101,6 @@ def test_layers_that_were_not_kept_are_told():
     assert "[WL016]" in message and "store_layers = true" in message and TEXT in message
     doc = make_nlp(store_layers=True)(TEXT)
     assert tell(nlp.get_pipe("tagger"), doc)[0] == []
-
-
-@pytest.mark.parametrize("kind, expected", [("own mix", [True]), ("shared mix", [])])
-def test_an_excluded_elmo_is_told_by_our_listener(tmp_path, kind, expected):
-    """Where there is no elmo at all, nothing of ours stands at spaCy's own listener."""
-    nlp = make_nlp()
-    add_task(nlp, "tagger", LISTENERS[kind])
-    train(nlp)
-    nlp.to_disk(tmp_path)
-
-    messages, _ = tell(spacy.load(tmp_path, exclude=["elmo"]), TEXT)
-
-    assert ["[WL016]" in message for message in messages] == expected
 
 
 @pytest.mark.parametrize("component", ["tagger", "parser", "textcat", "spancat"])

@@ -16,7 +16,7 @@ from spacy_elmo.senses.sense_model import SenseModel
 from spacy_elmo.senses.sense_training import train_senses
 from spacy_elmo.senses.wordnet import read_wordnet
 
-from ..support.faults import fail_at_size, kill_at_each_write
+from ..support.faults import kill_at_each_write
 from ..support.helpers import SHAPE, TEXTS, assert_close, make_nlp, vectors
 from ..support.toy_wordnet import make_lines, write_wordnet
 
@@ -67,17 +67,6 @@ def test_a_process_killed_while_it_saves_leaves_whole_files(nlp, tmp_path, name)
 
     for _ in kill_at_each_write(lambda: pipe.to_disk(tmp_path / "pipe", exclude=["vocab"])):
         pipe.from_disk(tmp_path / "pipe", exclude=["vocab"])
-
-
-def test_a_full_disk_keeps_the_old_model(nlp, tmp_path):
-    elmo = nlp.get_pipe("elmo")
-    elmo.to_disk(tmp_path)
-    content = (tmp_path / "model").read_bytes()
-
-    assert not fail_at_size(lambda: elmo.to_disk(tmp_path), len(content) // 2)
-
-    assert (tmp_path / "model").read_bytes() == content
-    elmo.from_disk(tmp_path)
 
 
 def test_what_is_excluded_is_neither_saved_nor_loaded(nlp, tmp_path):
