@@ -60,6 +60,10 @@ def make_config(
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
         EL327 for components that no corpus suits; also without components.
+    EXAMPLE:
+        >>> config = make_config("task_mix", ["tagger"])
+        >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
+        'spacy-elmo.ElmoListener.v2'
     """
     require_language(lang)
     if not components:

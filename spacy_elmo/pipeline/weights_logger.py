@@ -42,6 +42,12 @@ def collect_weights(nlp: Language) -> List[LayerWeights]:
     nlp (Language): the pipeline.
     RETURNS (List[LayerWeights]): the mixes.
     RAISES (ValueError): EL063 without mixes.
+    EXAMPLE:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> elmo = nlp.add_pipe("elmo")
+        >>> [(mix.place, [round(share, 2) for share in mix.shares]) for mix in collect_weights(nlp)]
+        [('shared', [0.33, 0.33, 0.33])]
     """
     mixes: List[LayerWeights] = []
     for name, pipe in nlp.pipeline:
