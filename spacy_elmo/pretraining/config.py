@@ -277,8 +277,7 @@ def make_shape(
     try:
         return make_settings(BiLMConfig, {**block, **sizes}, "bilm")
     except TypeError as err:
-        expected = "[[width, number], ...]"
-        raise invalid("bilm", "filters", block.get("filters"), expected) from err
+        raise invalid("bilm", "filters", block.get("filters"), "[[width, number], ...]") from err
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 
 from ..bilm.config import N_WORD_MARKERS
 from ..language_model.objective import LanguageModel
-from ..language_model.vocabulary import Vocabulary, WordCounter
+from ..language_model.vocabulary import Vocabulary
 from ..text.corpus import Corpus
 from ..utils import read_peak_memory, show_name
 from .config import RunConfig, make_shape
@@ -55,25 +55,12 @@ def describe_corpus(config: RunConfig, folder: Path) -> Dict[str, Any]:
     n_total = n_targets * config.training.max_epochs
     if config.training.max_steps:
         n_total = n_steps * config.training.batch_tokens
+    max_bytes = shape.max_chars - N_WORD_MARKERS
+    n_long, n_known = counter.count_long(max_bytes), counter.count_known(vocabulary)
+    quantiles = [find_quantile(counter.lengths, share) for share in (0.1, 0.5, 0.9, 1.0)]
     return {
         "files": sum(len(source.files) for source in corpus.sources.values()),
         "bytes, as stored": sum(source.n_bytes for source in corpus.sources.values()),
-        **_describe_words(counter, vocabulary, shape.max_chars - N_WORD_MARKERS),
-        "parameters, softmax included": sum(p.numel() for p in model.parameters()),
-        "memory of one process after these steps, without the shuffled text, MB": memory,
-        "tokens per second here": round(rate),
-        "steps of the whole run": n_steps,
-        "tokens of the whole run": round(n_total),
-        "hours of the whole run, about": n_total / rate / 3600,
-    }
-
-
-def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int) -> Dict[str, Any]:
-    n_long = counter.count_long(max_bytes)
-    n_known = counter.count_known(vocabulary)
-    quantiles = [find_quantile(counter.lengths, share) for share in (0.1, 0.5, 0.9, 1.0)]
-    n_targets = counter.n_tokens + counter.n_sequences
-    return {
         "tokens": counter.n_tokens,
         "sequences": counter.n_sequences,
         "tokens of a sequence, 10 %, median, 90 %, most": ", ".join(map(str, quantiles)),
@@ -83,6 +70,12 @@ def _describe_words(counter: WordCounter, vocabulary: Vocabulary, max_bytes: int
         "tokens in the vocabulary": Share(n_known / counter.n_tokens),
         "unknown targets": Share((counter.n_tokens - n_known) / n_targets),
         "most frequent words": " ".join(show_name(word) for word in vocabulary.words[3:13]),
+        "parameters, softmax included": sum(p.numel() for p in model.parameters()),
+        "memory of one process after these steps, without the shuffled text, MB": memory,
+        "tokens per second here": round(rate),
+        "steps of the whole run": n_steps,
+        "tokens of the whole run": round(n_total),
+        "hours of the whole run, about": n_total / rate / 3600,
     }
 
 
@@ -98,17 +91,11 @@ def _time_steps(
     model: LanguageModel, config: RunConfig, corpus: Corpus, vocabulary: Vocabulary
 ) -> float:
     """Measure predictions of a direction per second, in whole training steps."""
-    t = config.training
-    trainer = Trainer(model, vocabulary, t, Processes(0, 1, torch.device("cpu")))
+    settings, alone = config.training, Processes(0, 1, torch.device("cpu"))
+    trainer = Trainer(model, vocabulary, settings, alone)
     # Enough text for the steps, not a whole buffer.
-    stream = BatchStream(
-        corpus.read,
-        vocabulary,
-        batch_tokens=t.batch_tokens,
-        buffer_tokens=t.batch_tokens * (_N_STEPS + 1),
-        seed=t.seed,
-        n_steps=t.state_steps,
-    )
+    buffer_tokens = settings.batch_tokens * (_N_STEPS + 1)
+    stream = BatchStream(corpus.read, vocabulary, settings, alone, buffer_tokens=buffer_tokens)
     n_targets, started, states = 0, 0.0, None
     for i, step in enumerate(stream.steps(stream.start(corpus.start()))):
         if i == 1:

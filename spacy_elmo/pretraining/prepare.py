@@ -197,9 +197,8 @@ def count_words(corpus: Corpus) -> WordCounter:
     if not counter.n_tokens:
         raise ValueError(Errors.EL094.format(path="[corpus]"))
     if counter.pruned_below:
-        logger.warning(
-            Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
-        )
+        text = Warnings.WL006.format(max_types=counter.max_types, n_times=counter.pruned_below)
+        logger.warning(text)
     n_long = counter.count_long(_LONG_BYTES)
     if n_long > _MANY * counter.n_tokens:
         share = f"{n_long / counter.n_tokens:.0%}"

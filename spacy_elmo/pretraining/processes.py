@@ -50,7 +50,7 @@ class Processes(NamedTuple):
 
 @contextmanager
 def join_processes(device: str) -> Iterator[Processes]:
-    """Join the processes that `torchrun` started, if it did. device (str): "cpu" or "cuda"."""
+    """Join the processes that `torchrun` started, if it did."""
     n_ranks = int(os.environ.get("WORLD_SIZE", 1))
     rank = int(os.environ.get("RANK", 0))
     torch_device = torch.device(device)

@@ -86,13 +86,9 @@ def train(
     stream = BatchStream(
         run.corpus.read,
         run.vocabulary,
-        batch_tokens=settings.batch_tokens,
+        settings,
+        run.processes,
         buffer_tokens=run.config.corpus.buffer_tokens,
-        seed=settings.seed,
-        rank=run.processes.rank,
-        n_ranks=run.processes.n_ranks,
-        n_pieces=settings.accumulate,
-        n_steps=settings.state_steps,
         prefetch=run.config.corpus.n_workers > 0,
     )
     trainer = Trainer(run.model, run.vocabulary, settings, run.processes)
@@ -107,7 +103,14 @@ def train(
         # One exchange for all that the processes have to agree on.
         *losses, n_stopped = run.processes.sum([*result.losses, float(should_stop())])
         window.add(losses, step.n_targets)
-        _count_bad_steps(progress, result.gradient_norm)
+        progress.n_bad_steps += 1
+        if math.isfinite(result.gradient_norm):
+            progress.n_bad_steps = 0
+        else:
+            logger.warning(Warnings.WL005.format(step=progress.step, norm=result.gradient_norm))
+        if progress.n_bad_steps >= _MAX_BAD_STEPS:
+            problem = f"{_MAX_BAD_STEPS} steps in a row had no finite gradient"
+            raise ValueError(Errors.EL093.format(step=progress.step, problem=problem))
         progress.step += 1
         progress.n_tokens += step.n_targets
         progress.position = step.position
@@ -157,15 +160,6 @@ def _has_ended(run: PretrainingRun, progress: Progress) -> bool:
     is_evaluated = progress.step > 0 and _is_evaluated(run, progress.step)
     is_given_up = is_evaluated and progress.is_out_of_patience(run.config.training.patience)
     return is_given_up or progress.step >= run.total_steps
-
-
-def _count_bad_steps(progress: Progress, norm: float) -> None:
-    progress.n_bad_steps = 0 if math.isfinite(norm) else progress.n_bad_steps + 1
-    if progress.n_bad_steps:
-        logger.warning(Warnings.WL005.format(step=progress.step, norm=norm))
-    if progress.n_bad_steps >= _MAX_BAD_STEPS:
-        problem = f"{_MAX_BAD_STEPS} steps in a row had no finite gradient"
-        raise ValueError(Errors.EL093.format(step=progress.step, problem=problem))
 
 
 def _evaluate(run: PretrainingRun, progress: Progress, report: Report) -> None:

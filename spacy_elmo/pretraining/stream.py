@@ -13,7 +13,8 @@ import numpy as np
 from ..bilm.batch import plan_batches
 from ..language_model.readings import LMBatch, make_lm_batch, make_stream_batches
 from ..language_model.vocabulary import Vocabulary
-from .config import invalid
+from .config import TrainingSettings, invalid
+from .processes import Processes
 
 Item = TypeVar("Item")
 # Reads sequences of words from a position on, some at a time, with the position after them.
@@ -37,13 +38,10 @@ class Step(NamedTuple):
 
 class BatchStream:
     """Cut a stream of sequences into steps. The number of processes and pieces does not change
-    the steps, only how each is divided.
+    the steps, only how each is divided. With `state_steps`, a step reads so many words of each
+    row, and rows continue from step to step in the text's order; else whole sequences, shuffled.
 
-    batch_tokens (int): predictions of a direction in a step, of all processes.
     buffer_tokens (int): tokens that are shuffled together.
-    n_pieces (int): pieces that a process cuts its share into.
-    n_steps (int): truncated BPTT length: words of each row that a step reads, of rows that
-        continue from step to step in the text's order; 0 for whole sequences, shuffled.
     prefetch (bool): whether the next buffer is read while one is trained on.
     """
 
@@ -51,25 +49,20 @@ class BatchStream:
         self,
         read: SequenceReader,
         vocabulary: Vocabulary,
+        settings: TrainingSettings,
+        processes: Processes,
         *,
-        batch_tokens: int,
         buffer_tokens: int,
-        seed: int,
-        rank: int = 0,
-        n_ranks: int = 1,
-        n_pieces: int = 1,
-        n_steps: int = 0,
         prefetch: bool = False,
     ) -> None:
         self.read = read
         self.vocabulary = vocabulary
-        self.batch_tokens = batch_tokens
+        self.settings = settings
         self.buffer_tokens = buffer_tokens
-        self.seed = seed
-        self.n_shares = n_ranks * n_pieces
-        self.shares = range(rank * n_pieces, (rank + 1) * n_pieces)
-        self.n_steps = n_steps
         self.prefetch = prefetch
+        self.n_shares = processes.n_ranks * settings.accumulate
+        first = processes.rank * settings.accumulate
+        self.shares = range(first, first + settings.accumulate)
 
     def start(self, source: Dict[str, Any]) -> Dict[str, Any]:
         """Make the stream's first position from the reader's."""
@@ -85,10 +78,11 @@ class BatchStream:
             buffers = read_ahead(buffers)
         try:
             for sequences, after in buffers:
-                make = self._streamed if self.n_steps else self._shuffled
+                make = self._streamed if self.settings.state_steps else self._shuffled
                 for i, (batches, n_targets) in enumerate(make(sequences, number, skip), skip):
                     after_step = {"source": before, "buffer": number, "batch": i + 1}
-                    yield Step(batches, n_targets, bool(self.n_steps and i), after_step)
+                    continues = self.settings.state_steps > 0 and i > 0
+                    yield Step(batches, n_targets, continues, after_step)
                 number, skip, before = number + 1, 0, after
         finally:
             # The end of a run does not wait for a buffer that nobody uses.
@@ -117,10 +111,10 @@ class BatchStream:
     def _shuffled(
         self, sequences: List[List[str]], number: int, skip: int
     ) -> Iterator[Tuple[List[LMBatch], int]]:
-        rng = np.random.default_rng([self.seed, 4, number])
+        rng = np.random.default_rng([self.settings.seed, 4, number])
         mixed = [sequences[i] for i in rng.permutation(len(sequences))]
         # A boundary is predicted at one end of each sequence.
-        groups = list(plan_batches([len(words) for words in mixed], self.batch_tokens, 1))
+        groups = list(plan_batches([len(words) for words in mixed], self.settings.batch_tokens, 1))
         for k in rng.permutation(len(groups))[skip:]:
             group = [mixed[i] for i in groups[k]]
             shares = [group[share :: self.n_shares] for share in self.shares]
@@ -131,7 +125,7 @@ class BatchStream:
         self, sequences: List[List[str]], number: int, skip: int
     ) -> Iterator[Tuple[List[LMBatch], int]]:
         # No row may be empty.
-        n_rows = min(len(sequences), max(1, self.batch_tokens // self.n_steps))
+        n_rows = min(len(sequences), self.settings.n_rows)
         if n_rows < self.n_shares:
             found = f"one for each piece (found: {len(sequences)})"
             expected = f"enough for {self.n_shares} sequences, {found}"
@@ -139,9 +133,9 @@ class BatchStream:
         rows = _split_evenly(sequences, n_rows)
         shares = [rows[share :: self.n_shares] for share in self.shares]
         length = min(sum(len(words) + 1 for words in row) for row in rows)
+        n_steps = self.settings.state_steps
         pieces = [
-            make_stream_batches(share, self.n_steps, length, self.vocabulary, skip)
-            for share in shares
+            make_stream_batches(share, n_steps, length, self.vocabulary, skip) for share in shares
         ]
         for batches in zip(*pieces):
             n_targets = len(batches[0].batch_sizes) * n_rows

@@ -74,29 +74,31 @@ class Trainer:
         return StepResult(losses, norm, after if is_kept else None)
 
     def get_tensors(self, states: States) -> Dict[str, Tensor]:
-        """State of optimizer, LSTMs and teachers after the last step, by names for a checkpoint."""
-        return {
-            **get_optimizer_tensors(self.optimizer),
-            **self._gather_states(states),
-            **{
-                f"{PREFIX}{name}": tensor.detach().cpu()
-                for name, tensor in self.model.teachers.state_dict().items()
-            },
-        }
+        """State of optimizer, LSTMs and teachers after the last step, by names for a checkpoint;
+        of the optimizer, "number of the weight.name"."""
+        tensors = self._gather_states(states)
+        for i, values in self.optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    tensors[f"{i}.{name}"] = value.detach().cpu()
+        for name, value in self.model.teachers.state_dict().items():
+            tensors[f"{PREFIX}{name}"] = value.detach().cpu()
+        return tensors
 
     def set_tensors(self, tensors: Dict[str, Tensor]) -> States:
         """Restore optimizer and teachers from `get_tensors`; return the states of this process."""
-        of_teachers = {
-            name.removeprefix(PREFIX): tensor
-            for name, tensor in tensors.items()
-            if name.startswith(PREFIX)
-        }
+        of_teachers: Dict[str, Tensor] = {}
+        of_weights: Dict[int, Dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            number, _, name = key.partition(".")
+            if key.startswith(PREFIX):
+                of_teachers[key.removeprefix(PREFIX)] = value
+            elif not key.startswith(_STATE_PREFIX):
+                of_weights.setdefault(int(number), {})[name] = value
         self.model.teachers.load_state_dict(of_teachers)
-        prefixes = (_STATE_PREFIX, PREFIX)
-        set_optimizer_tensors(
-            self.optimizer,
-            {name: tensor for name, tensor in tensors.items() if not name.startswith(prefixes)},
-        )
+        groups = self.optimizer.state_dict()["param_groups"]
+        # torch's own method moves each tensor to the device of its weight.
+        self.optimizer.load_state_dict({"state": of_weights, "param_groups": groups})
         return self._share_states(tensors)
 
     def _gather_states(self, states: States) -> Dict[str, Tensor]:
@@ -162,24 +164,3 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad()
         return norm
-
-
-def get_optimizer_tensors(optimizer: torch.optim.Optimizer) -> Dict[str, Tensor]:
-    """State of an optimizer, named "number of the weight.name"."""
-    return {
-        f"{i}.{name}": value.detach().cpu()
-        for i, weight in enumerate(w for g in optimizer.param_groups for w in g["params"])
-        for name, value in optimizer.state[weight].items()
-        if isinstance(value, Tensor)
-    }
-
-
-def set_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Dict[str, Tensor]) -> None:
-    """Restore what `get_optimizer_tensors` returned for the same weights."""
-    state: Dict[int, Dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        number, _, name = key.partition(".")
-        state.setdefault(int(number), {})[name] = value
-    groups = optimizer.state_dict()["param_groups"]
-    # torch's own method moves each tensor to the device of its weight.
-    optimizer.load_state_dict({"state": state, "param_groups": groups})

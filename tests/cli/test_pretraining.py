@@ -2,7 +2,6 @@
 
 import signal
 
-import h5py
 import numpy as np
 import pytest
 import srsly
@@ -15,6 +14,8 @@ from spacy_elmo.checkpoints.formats import CheckpointFiles, find_reader
 from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.cli.common import Console
 from spacy_elmo.cli.pretrain import Stopper
+from spacy_elmo.language_model.loading import collect_softmax
+from spacy_elmo.language_model.softmax import make_softmax
 
 from ..support.helpers import SHAPE, assert_close
 from .test_commands import run
@@ -38,11 +39,16 @@ def texts(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(texts, tmp_path_factory):
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "pretrain.cfg"
+    run("elmo", "init-config", path, "--pretraining")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(config, texts, tmp_path_factory):
     """A run's folder."""
     output = tmp_path_factory.mktemp("run") / "run"
-    config = output.parent / "pretrain.cfg"
-    run("elmo", "init-config", config, "--pretraining")
     paths = ["--paths.train", texts / "train", "--paths.dev", texts / "dev"]
     printed = run(
         "elmo", "pretrain", config, output, *paths, *OVERRIDES, "--training.max_steps", 6,
@@ -61,34 +67,27 @@ def test_pretraining_leaves_models_a_log_and_curves(model):
     assert meta["lang"] == "en" and meta["n_tokens_trained"] > 0
 
 
-def test_evaluate_gives_the_perplexity_of_the_log(model, texts, tmp_path):
-    output = tmp_path / "x.json"
-
-    printed = run("elmo", "evaluate", model / "model-last", texts / "dev", "--output", output)
-
+def evaluate(model, texts, output, *options):
+    printed = run(
+        "elmo", "evaluate", model / "model-last", texts / "dev", "--output", output, *options
+    )
     result = srsly.read_json(output)
-    last = list(srsly.read_jsonl(model / "log.jsonl"))[-1]
-    assert result["forward"] == pytest.approx(last["dev_forward"], rel=1e-4)
-    assert result["backward"] == pytest.approx(last["dev_backward"], rel=1e-4)
     assert f"{result['geometric_mean']:.3f}" in printed
-    assert (result["cut"], result["state"]) == ("sentences", "zero")
+    return result
 
 
-def test_evaluate_reports_how_the_text_was_cut(model, texts, tmp_path):
-    found = {}
-    for name, options in {
-        "lines": ["--cut", "lines"],
-        "stream": ["--cut", "lines", "--stream"],
-        "short": ["--max-tokens", 3],
-        "some": ["--limit", 5],
-    }.items():
-        path = tmp_path / f"{name}.json"
-        run("elmo", "evaluate", model / "model-last", texts / "dev", "--output", path, *options)
-        found[name] = srsly.read_json(path)
+def test_evaluate_gives_the_perplexity_of_the_log(model, texts, tmp_path):
+    usual = evaluate(model, texts, tmp_path / "usual.json")
+    others = [
+        evaluate(model, texts, tmp_path / f"{i}.json", *options)
+        for i, options in enumerate([["--cut", "lines", "--stream"], ["--limit", 5]])
+    ]
 
-    assert found["lines"]["n_sequences"] == 40 and found["some"]["n_sequences"] == 5
-    assert found["stream"]["state"] == "carried" and found["some"]["state"] == "zero"
-    assert len({result["geometric_mean"] for result in found.values()}) == 4
+    last = list(srsly.read_jsonl(model / "log.jsonl"))[-1]
+    assert usual["forward"] == pytest.approx(last["dev_forward"], rel=1e-4)
+    assert usual["backward"] == pytest.approx(last["dev_backward"], rel=1e-4)
+    found = [(r["cut"], r["state"], r["n_sequences"]) for r in others]
+    assert found == [("lines", "carried", 40), ("sentences", "zero", 5)]
 
 
 def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
@@ -98,17 +97,10 @@ def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
     sentences = [["I", "like", "green", "eggs"], ["Ham", "!"]]
     ours, theirs = load_embedder(source), load_embedder(output)
     assert_close(theirs.embed(sentences), ours.embed(sentences), atol=2e-7)
+    files = [CheckpointFiles.of(folder) for folder in (source, output)]
+    ours, theirs = (find_reader(each).read_softmax(each).state for each in files)
     for name in ("weight", "bias"):
-        kept = [
-            find_reader(files).read_softmax(files).state[name]
-            for files in (CheckpointFiles.of(source), CheckpointFiles.of(output))
-        ]
-        np.testing.assert_array_equal(*kept)
-    assert srsly.read_json(output / "options.json")["char_cnn"]["n_characters"] == 262
-    with h5py.File(output / "weights.hdf5") as file:
-        assert file["char_embed"].shape == (261, SHAPE["char_width"])
-        assert file["RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_0"].shape == (8, 24)
-        assert all(file[name].dtype == "float32" for name in ("char_embed", "CNN_proj/W_proj"))
+        np.testing.assert_array_equal(ours[name], theirs[name])
 
     assert "[EL034]" in run("elmo", "convert", source, output, "--to", "allennlp", exit_code=1)
     run("elmo", "convert", source, tmp_path / "bare", "--to", "allennlp", "--no-softmax")
@@ -118,17 +110,18 @@ def test_exported_weights_are_the_same(model, tmp_path, monkeypatch):
     assert "[EL038]" in run("elmo", "convert", source, tmp_path / "y", *to, exit_code=1)
 
 
-def test_weights_that_the_format_cannot_hold_are_refused(texts, tmp_path):
-    config = tmp_path / "x.cfg"
-    config.write_text('[training]\n[training.softmax]\nkind = "adaptive"\ncutoffs = [5]\n')
-    train = ["--paths.train", texts / "train", *OVERRIDES, "--training.max_steps", 1]
-    train = [x for x in train if x not in ("--training.softmax.n_samples", 10)]
-    run("elmo", "pretrain", config, tmp_path / "x", *train, "--bilm.input", "words")
-    bilm = BiLM(BiLMConfig(**{**SHAPE, "cell_width": SHAPE["width"] // 2 - 1}))
-    write_native(bilm, tmp_path / "few")
-    for path in (tmp_path / "x" / "model-last", tmp_path / "few"):
-        to = [tmp_path / "z", "--to", "allennlp"]
-        assert "[EL039]" in run("elmo", "convert", path, *to, exit_code=1)
+@pytest.mark.parametrize(
+    "changes, kind",
+    [({"input": "words"}, "full"), ({"cell_width": 3}, "full"), ({}, "adaptive")],
+)
+def test_weights_that_the_format_cannot_hold_are_refused(tmp_path, changes, kind):
+    words, settings = ["<S>", "</S>", "<UNK>"], {"cutoffs": [2]} if kind == "adaptive" else {}
+    softmax = collect_softmax(make_softmax(kind, 4, 3, **settings), kind, settings, words)
+    bilm = BiLM(BiLMConfig(**{**SHAPE, **changes}))
+    write_native(bilm, tmp_path / "model", softmax=softmax)
+
+    arguments = [tmp_path / "model", tmp_path / "z", "--to", "allennlp"]
+    assert "[EL039]" in run("elmo", "convert", *arguments, exit_code=1)
     assert not (tmp_path / "z").exists()
 
 
@@ -147,9 +140,7 @@ def test_convert_keeps_the_softmax_and_the_notes(model, tmp_path):
     assert not (tmp_path / "bare" / "softmax.safetensors").exists()
 
 
-def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
-    config = tmp_path / "pretrain.cfg"
-    run("elmo", "init-config", config, "--pretraining", "--lang", "de")
+def test_debug_corpus_prints_what_will_be_read(config, texts):
     train = ["--paths.train", texts / "train"]
 
     printed = run("elmo", "debug-corpus", config, *train, *OVERRIDES)
@@ -160,30 +151,32 @@ def test_debug_corpus_prints_what_will_be_read(texts, tmp_path):
     assert "[EL080]" in run("elmo", "debug-corpus", config, *missing, exit_code=1)
 
 
+def test_a_run_that_is_stopped_by_the_time_can_be_resumed(config, texts, tmp_path):
+    command = ["elmo", "pretrain", config, tmp_path / "run", "--paths.train", texts / "train"]
+    command += [*OVERRIDES, "--training.max_steps", 3]
+
+    assert "Step 1 of 3, stopped" in run(*command, "--max-minutes", 0.00001)
+    assert "Step 3" in run(*command, "--resume")
+
+
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_signal_before_the_first_step_ends_the_command(number, capsys):
+@pytest.mark.parametrize("has_trained", [False, True])
+def test_a_signal_stops_after_a_step_and_at_once_before_one_or_if_repeated(
+    number, has_trained, capsys
+):
     handlers = [signal.getsignal(each) for each in NUMBERS]
-
-    with pytest.raises(SystemExit) as ended, Stopper(0).listening(Console()):
-        signal.raise_signal(number)
-
-    assert ended.value.code == 128 + number
-    assert "before the first step" in capsys.readouterr().err
-    assert [signal.getsignal(each) for each in NUMBERS] == handlers
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_signal_stops_training_after_the_step_and_a_second_one_at_once(number, capsys):
     stopper = Stopper(0)
 
     with pytest.raises(SystemExit) as ended, stopper.listening(Console()):
-        assert not stopper()
+        if has_trained:
+            assert not stopper()
+            signal.raise_signal(number)
+            assert stopper() and stopper.signal == number
         signal.raise_signal(number)
-        assert stopper() and stopper.signal == number
-        signal.raise_signal(signal.SIGTERM)
 
-    assert ended.value.code == 128 + signal.SIGTERM
-    assert not capsys.readouterr().err
+    assert ended.value.code == 128 + number
+    assert ("before the first step" in capsys.readouterr().err) != has_trained
+    assert [signal.getsignal(each) for each in NUMBERS] == handlers

@@ -9,7 +9,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference.embedder import Embedder
-from spacy_elmo.language_model.evaluation import Perplexity, Scorer, measure
+from spacy_elmo.language_model.evaluation import Scorer, measure
 from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch, make_stream_batches
 from spacy_elmo.language_model.softmax import Softmax
@@ -22,11 +22,10 @@ VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
 SENTENCES = [["a", "b", "x"], ["c"], ["d", "d", "a", "b", "c"]]
 
 
-def make_model(dropout=0.0, **changes):
+def make_model():
     torch.manual_seed(0)
-    config = BiLMConfig(**{**SHAPE, **changes})
-    softmax = Softmax(config.direction_width, len(VOCABULARY))
-    return LanguageModel(BiLM(config), softmax, dropout)
+    config = BiLMConfig(**SHAPE)
+    return LanguageModel(BiLM(config), Softmax(config.direction_width, len(VOCABULARY)))
 
 
 def test_both_directions_read_and_predict_the_right_words():
@@ -53,15 +52,6 @@ def test_what_is_read_are_the_layers_of_the_embedder():
     # Row 0 has read a boundary alone.
     np.testing.assert_allclose(forward[1:].numpy(), top[:, :half], atol=1e-6)
     np.testing.assert_allclose(backward[1:].numpy()[::-1], top[:, half:], atol=1e-6)
-
-
-def test_gradients_reach_every_weight():
-    model = make_model()
-
-    model(make_lm_batch(SENTENCES, VOCABULARY))[0].backward()
-
-    for name, weight in model.named_parameters():
-        assert weight.grad is not None and weight.grad.abs().max() > 0, name
 
 
 def test_the_loss_is_the_exact_perplexity_of_a_full_softmax():
@@ -107,11 +97,6 @@ def test_a_smaller_vocabulary_gives_the_rest_to_the_unknown():
     torch.testing.assert_close(sum(scores), torch.ones(6, dtype=torch.float64))
 
 
-def test_perplexity_of_nothing_and_of_nonsense_can_be_printed():
-    assert Perplexity().perplexities == [1.0, 1.0, 1.0]
-    assert math.isfinite(Perplexity(1e9, 1e9, 1).perplexities[2])
-
-
 def test_streams_read_on_and_the_backward_direction_comes_from_the_end():
     rows = [[["a", "b"], ["c"]], [["d"], ["d", "a"]]]
 
@@ -131,29 +116,3 @@ def test_streams_read_on_and_the_backward_direction_comes_from_the_end():
     assert [b.forward.inputs.tolist() for b in skipped] == [
         b.forward.inputs.tolist() for b in batches[1:]
     ]
-
-
-def test_state_carries_over():
-    model = make_model().eval()
-    (whole,) = make_stream_batches([SENTENCES], 100, 12, VOCABULARY)
-    parts = list(make_stream_batches([SENTENCES], 5, 12, VOCABULARY))
-
-    with torch.no_grad():
-        expected = model.read(whole)[0]
-        state, found = None, []
-        for part in parts:
-            outputs, state = model.read(part, state)
-            found.append(outputs)
-
-    for direction in (0, 1):
-        joined = torch.cat([outputs[direction] for outputs in found])
-        torch.testing.assert_close(joined, expected[direction])
-
-
-def test_dropout_is_for_training_alone():
-    model = make_model(dropout=0.5)
-    batch = make_lm_batch(SENTENCES, VOCABULARY)
-
-    assert float(model(batch)[0].detach()) != float(model(batch)[0].detach())
-    model.eval()
-    assert float(model(batch)[0].detach()) == float(model(batch)[0].detach())

@@ -28,13 +28,6 @@ def test_size_counts_the_special_words_and_not_those_to_include():
     assert included.words[3:] == ["a", "b", "zebra"]
 
 
-def test_coverage_is_counted_in_tokens():
-    counter = count("a a a b")
-
-    assert counter.count_known(Vocabulary([*SPECIAL_WORDS, "a"])) == 3
-    assert (counter.n_tokens, counter.n_sequences) == (4, 1)
-
-
 def test_counting_forgets_the_rarest_words_when_there_are_too_many():
     counter = WordCounter(max_types=3)
     counter.add([["a"] * 5, ["b"] * 5, ["c", "d", "e", "e"]])
@@ -57,10 +50,3 @@ def test_any_words_survive_the_file(tmp_path, words):
 def test_other_lists_are_refused(words):
     with pytest.raises(ValueError, match="EL071"):
         Vocabulary(words)
-
-
-def test_unreadable_files_are_refused(tmp_path):
-    (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
-    for path in (tmp_path / "vocab.txt", tmp_path / "nothing.txt"):
-        with pytest.raises(ValueError, match="EL10[03]"):
-            read_words(path)

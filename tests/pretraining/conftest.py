@@ -1,9 +1,10 @@
 import pytest
 
+from spacy_elmo.text import corpus
+
 from ..support.runs import share_tokenizer
 
 
 @pytest.fixture(autouse=True)
 def shared_tokenizer(monkeypatch):
-    """Runs of the tests share one English tokenizer: making it takes as long as a tiny run."""
-    share_tokenizer(monkeypatch.setattr)
+    monkeypatch.setattr(corpus, "make_tokenizer", share_tokenizer)

@@ -7,9 +7,6 @@ import math
 import pytest
 import srsly
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from torch import nn
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -21,17 +18,14 @@ from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.checkpoints import STATE_FILE, RunFolder
 from spacy_elmo.pretraining.config import (
     SCHEDULES,
-    CorpusSettings,
     TrainingSettings,
     make_settings,
 )
-from spacy_elmo.pretraining.log import LOG_FILE, Progress, read_log
+from spacy_elmo.pretraining.log import LOG_FILE, read_log
 from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.stream import Step
 from spacy_elmo.pretraining.trainer import (
     Trainer,
-    get_optimizer_tensors,
-    set_optimizer_tensors,
 )
 
 from ..support.helpers import SHAPE
@@ -39,94 +33,21 @@ from ..support.helpers import SHAPE
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, "ham", "eggs"])
 
 
-def factors(schedule, n=100, warmup=10, share=0.2):
-    settings = TrainingSettings(schedule=schedule, warmup_steps=warmup, decay_share=share)
-    return [settings.learn_rate_factor(step, n) for step in range(n)]
+def factors(schedule, share=0.2):
+    settings = TrainingSettings(schedule=schedule, warmup_steps=10, decay_share=share)
+    return [settings.learn_rate_factor(step, 100) for step in range(100)]
 
 
-@given(st.sampled_from(SCHEDULES), st.integers(1, 300), st.integers(0, 400), st.floats(0, 1))
-def test_learning_rates_are_within_their_bounds(schedule, n, warmup, share):
-    assert all(0 <= factor <= 1 for factor in factors(schedule, n, warmup, share))
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_learning_rates_rise_then_fall(schedule):
-    found = factors(schedule)
-
-    assert found[:10] == sorted(found[:10])
-    assert found[9] < 1 and found[10] == pytest.approx(1, abs=0.01)
-    assert found[10:] == sorted(found[10:], reverse=True)
-    assert found[-1] == pytest.approx(0.0, abs=0.06)
-
-
-def test_a_trapezoid_is_constant_before_it_falls():
+def test_learning_rates_rise_then_fall():
+    for schedule in SCHEDULES:
+        found = factors(schedule)
+        assert found[:10] == sorted(found[:10])
+        assert found[9] < 1 and found[10] == pytest.approx(1, abs=0.01)
+        assert found[10:] == sorted(found[10:], reverse=True)
+        assert found[-1] == pytest.approx(0.0, abs=0.06)
+    # A trapezoid is constant before it falls.
     assert factors("trapezoid")[10:80] == [1.0] * 70
     assert factors("trapezoid", share=0.0)[10:] == [1.0] * 90
-
-
-def test_patience_counts_from_the_best_step():
-    progress = Progress(position={}, step=4)
-    assert progress.update_best(20.0)
-    progress.step = 7
-    assert not progress.update_best(20.0) and not progress.update_best(float("nan"))
-    assert (progress.best, progress.best_step) == (20.0, 4)
-    assert [progress.is_out_of_patience(n) for n in (0, 2, 3, 4)] == [False, True, True, False]
-
-
-@pytest.mark.parametrize("arguments", [{}, {"amsgrad": True, "weight_decay": 0.01}])
-def test_the_optimizer_resumes_from_its_tensors(arguments):
-    def step(module, optimizer, i):
-        torch.manual_seed(i)
-        optimizer.param_groups[0]["lr"] = 0.1
-        optimizer.zero_grad()
-        module(torch.randn(5, 3)).square().sum().backward()
-        optimizer.step()
-
-    def make():
-        torch.manual_seed(0)
-        module = nn.Linear(3, 2)
-        settings = TrainingSettings(optimizer={"name": "adam", **arguments})
-        return module, settings.make_optimizer(module)
-
-    module, optimizer = make()
-    for i in range(3):
-        step(module, optimizer, i)
-    tensors = {key: value.clone() for key, value in get_optimizer_tensors(optimizer).items()}
-    again, restored = make()
-    again.load_state_dict(module.state_dict())
-    set_optimizer_tensors(restored, tensors)
-    for i in range(3, 6):
-        step(module, optimizer, i)
-        step(again, restored, i)
-
-    assert torch.equal(module.weight, again.weight)
-
-
-@pytest.mark.parametrize(
-    "key, value",
-    [
-        ("batch_tokens", 0),
-        ("schedule", "up"),
-        ("precision", "int4"),
-        ("dropout", 1.0),
-        ("max_epochs", 0.0),
-        ("clip", -1.0),
-        ("seed", "a"),
-        ("learn_rate", None),
-        ("learn_rate", math.nan),
-    ],
-)
-def test_impossible_settings_are_refused(key, value):
-    with pytest.raises(ValueError, match=rf"EL091.*training\] {key} = "):
-        make_settings(TrainingSettings, {key: value}, "training")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"max_tokens": 1}, {"window_share": 2.0}, {"cut": "bytes"}, {"train": None}]
-)
-def test_impossible_corpora_are_refused(changes):
-    with pytest.raises(ValueError, match=r"EL091.*corpus\]"):
-        make_settings(CorpusSettings, {"train": "x", **changes}, "corpus")
 
 
 def test_unknown_keys_are_refused_and_integers_are_floats():
@@ -242,14 +163,12 @@ def test_a_checkpoint_of_another_run_is_passed_over(run, caplog):
     run.identity = {"bilm": {"width": 8}, "training": {"eps": 1e-13}}
     assert run.find_last().state["step"] == 6
     assert "train_part was 'lstms', now None" in caplog.text
-
-
-def test_a_half_written_checkpoint_is_not_seen(run):
-    save(run, 5)
-    folder = save(run, 10)
-    folder.rename(folder.with_name(f".{folder.name}.partial"))
-
-    assert run.find_last().state["step"] == 5
+    files = [["a.txt", 14], ["b.txt", 15]]
+    run.identity = {"text": {"files": files[:1]}}
+    save(run, 8)
+    run.identity = {"text": {"files": files}}
+    assert run.find_last() is None
+    assert "text.files was [], now [['b.txt', 15]]" in caplog.text
 
 
 def test_the_log_has_each_step_once_and_no_half_lines(tmp_path):

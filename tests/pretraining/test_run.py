@@ -2,15 +2,8 @@
 
 import io
 import logging
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +31,6 @@ from spacy_elmo.pretraining.run import pretrain
 
 from ..support.helpers import SHAPE, assert_close
 from ..support.runs import change, read_state, train, write_config
-from ..support.toy import make_options, make_weights, write_model
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 # Such a low rate leaves weights as they are.
@@ -61,130 +53,24 @@ def test_a_run_learns_and_its_result_can_be_used(tmp_path, texts):
     folder = tmp_path / "run" / "model-best"
     result = evaluate_checkpoint(folder, str(texts / "dev"))
     assert result["geometric_mean"] == pytest.approx(min(scores), rel=1e-3)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config=pipe_config(folder))
-    nlp.get_pipe("elmo").load(folder)
-    assert nlp("I like eggs").tensor.shape == (3, 8)
     assert srsly.read_json(folder / "meta.json")["dev_perplexity"]["kind"] == "exact"
 
 
-@pytest.mark.parametrize("state_steps", [0, 5])
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, texts, state_steps, accumulate):
-    changes = change("training", state_steps=state_steps, accumulate=accumulate)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": {"name": "adam", "amsgrad": True, "weight_decay": 0.01}},
+        {"state_steps": 5},
+        {"state_steps": 5, "accumulate": 2},
+    ],
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, texts, settings):
+    changes = change("training", **settings)
     train(tmp_path, texts, "straight", **changes)
     for stop_at in (5, 3, 0):
         train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, **changes)
 
     assert read_state(tmp_path / "stopped") == read_state(tmp_path / "straight")
-
-
-def make_command(config, output, *arguments, n_processes=1, max_restarts=0):
-    launch = ["-m"]
-    if n_processes > 1:
-        launch = ["-m", "torch.distributed.run", "--standalone"]
-        launch += ["--nproc-per-node", str(n_processes), "--max-restarts", str(max_restarts), "-m"]
-    command = [sys.executable, *launch, "spacy", "elmo", "pretrain", config, output, *arguments]
-    return [str(part) for part in command]
-
-
-def start(*arguments, **settings):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = make_command(*arguments, **settings)
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def run(*arguments, **settings):
-    with start(*arguments, **settings) as process:
-        printed = process.communicate()[1]
-    assert process.returncode == 0, printed[-2000:]
-    return printed
-
-
-def wait_for_checkpoint(process, output):
-    while process.poll() is None and not list(output.glob("checkpoints/step-?????????")):
-        time.sleep(0.01)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", [0, 1])
-def test_killed_at_a_random_moment_and_resumed(tmp_path, texts, moment):
-    changes = change("training", max_steps=60, eval_frequency=30)
-    config = write_config(tmp_path, texts, **changes)
-    with start(config, tmp_path / "killed") as process:
-        wait_for_checkpoint(process, tmp_path / "killed")
-        time.sleep(random.Random(moment).random() * 0.4)
-        process.kill()
-
-    run(config, tmp_path / "killed", "--resume")
-    train(tmp_path, texts, "straight", **changes)
-
-    assert read_state(tmp_path / "killed") == read_state(tmp_path / "straight")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGTERM")
-def test_sigterm_and_max_minutes_end_with_a_checkpoint(tmp_path, texts):
-    config = write_config(
-        tmp_path, texts, **change("training", max_steps=10_000, eval_frequency=10_000)
-    )
-    with start(config, tmp_path / "a") as process:
-        wait_for_checkpoint(process, tmp_path / "a")
-        process.send_signal(signal.SIGTERM)
-        printed = process.communicate(timeout=60)[1]
-
-    assert process.returncode == 0
-    step = read_state(tmp_path / "a")[1]["step"]
-    assert f"Step {step}" in printed and (tmp_path / "a" / "model-last").exists()
-    assert "Step 1 of" in run(config, tmp_path / "b", "--max-minutes", "0.00001")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("batch_tokens", [80, 9])  # with 9, some steps have one sequence
-def test_two_processes_are_one(tmp_path, texts, batch_tokens):
-    exact = {"dropout": 0.0, "softmax": {"kind": "full"}, "max_steps": 8}
-    changes = change("training", batch_tokens=batch_tokens, **exact)
-    config = write_config(tmp_path, texts, **changes)
-    train(tmp_path, texts, "one", **changes)
-    run(config, tmp_path / "two", "--max-minutes", "0.00001", n_processes=2)
-    # The first two stopped after a step.
-    run(config, tmp_path / "two", "--resume", n_processes=2)
-
-    one, two = (load_embedder(tmp_path / name / "model-last") for name in ("one", "two"))
-    for (name, a), (_, b) in zip(one.bilm.state_dict().items(), two.bilm.state_dict().items()):
-        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3, msg=name)
-    states = [read_state(tmp_path / name)[1] for name in ("one", "two")]
-    assert states[0]["position"] == states[1]["position"]
-    assert states[0]["best"] == pytest.approx(states[1]["best"], rel=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.timeout(300)
-def test_torchrun_resumes_when_a_process_was_killed(tmp_path, texts):
-    changes = change("training", max_steps=60, eval_frequency=30)
-    config = write_config(tmp_path, texts, **changes)
-    with start(config, tmp_path / "two", n_processes=2, max_restarts=1) as process:
-        wait_for_checkpoint(process, tmp_path / "two")
-        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(workers[-1]), signal.SIGKILL)
-        log = process.communicate()[1]
-
-    assert process.returncode == 0, log[-2000:]
-    assert log.count("Started from") == 1  # printed by the first process alone
-    assert read_state(tmp_path / "two")[1]["step"] == 60
-
-
-@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
-def test_every_softmax_trains_and_is_scored_exactly(tmp_path, texts, kind):
-    settings = {"full": {}, "sampled": {"n_samples": 10}, "adaptive": {"cutoffs": [5]}}
-    softmax = {"kind": kind, **settings[kind]}
-    reports = []
-    train(tmp_path, texts, reports=reports, **change("training", softmax=softmax))
-
-    result = evaluate_checkpoint(tmp_path / "run" / "model-last", str(texts / "dev"))
-    assert result["geometric_mean"] == pytest.approx(reports[-1].dev.perplexities[2], rel=1e-3)
 
 
 @pytest.mark.parametrize("input", ["characters", "words", "vectors"])
@@ -216,59 +102,38 @@ def read_rows(folder):
     return dict(zip(stored.words, stored.state["weight"]))
 
 
-def test_a_run_can_start_from_weights_alone(tmp_path, texts):
-    train(tmp_path, texts, "first")
+@pytest.mark.parametrize("input", ["characters", "words"])
+def test_a_run_can_start_from_weights_alone(tmp_path, texts, input):
+    bilm = {"bilm": {**SHAPE, "input": input}}
+    train(tmp_path, texts, "first", **bilm)
     first, second = (tmp_path / name / "model-last" for name in ("first", "second"))
-    changes = {
-        "paths": {"init": str(first)},
-        **change("training", **TINY_RATE),
-        **change("corpus", size=10),
-    }
+    changes = {"paths": {"init": str(first)}, **change("corpus", size=10), **bilm}
 
-    train(tmp_path, texts, "second", **changes)
+    train(tmp_path, texts, "second", **changes, **change("training", **TINY_RATE))
 
-    sentences = [["I", "like", "eggs"]]
-    assert_close(load_embedder(second).embed(sentences), load_embedder(first).embed(sentences))
     rows, before = read_rows(second), read_rows(first)
     assert len(rows) == 10 < len(before)
     for word, row in rows.items():
         torch.testing.assert_close(row, before[word])
+    kept = [[*rows][3:]]
+    assert_close(load_embedder(second).embed(kept), load_embedder(first).embed(kept))
     meta = srsly.read_json(second / "meta.json")
     assert meta["n_tokens_trained_before"] == 960 and meta["n_tokens_trained"] < 200
     # The weights are not needed to resume.
     shutil.rmtree(tmp_path / "first")
-    train(tmp_path, texts, "second", resume=True, **{**changes, **change("training", max_steps=3)})
+    train(tmp_path, texts, "second", resume=True, **changes, **change("training", max_steps=3))
     assert srsly.read_json(second / "meta.json")["n_tokens_trained_before"] == 960
 
 
-def test_a_word_table_can_start_from_another_vocabulary(tmp_path, texts):
-    bilm = {**SHAPE, "input": "words"}
-    train(tmp_path, texts, "first", bilm=bilm)
-    first, second = (tmp_path / name / "model-last" for name in ("first", "second"))
-    train(
-        tmp_path, texts, "second", bilm=bilm, paths={"init": str(first)},
-        **change("training", **TINY_RATE), **change("corpus", size=7),
-    )  # fmt: skip
-
-    ours, theirs = load_embedder(second), load_embedder(first)
-    kept = get_words(tmp_path / "second")[3:]
-    assert ours.bilm.config.n_words == len(kept) == 4 < theirs.bilm.config.n_words
-    assert_close(ours.embed([kept]), theirs.embed([kept]))
-
-
-def test_a_run_can_start_from_published_weights(tmp_path, texts):
-    options = make_options()
-    pair = write_model(tmp_path / "published", options, make_weights(options))
-    shape = load_embedder(tmp_path / "published").bilm.config.to_dict()
-    paths = dict(zip(("init", "init_weights"), map(str, pair)))
+def test_a_run_can_start_from_published_weights(tmp_path, texts, toy_folder):
+    options, weights = sorted(map(str, toy_folder.iterdir()))
+    before = load_embedder(toy_folder)
+    paths, shape = {"init": options, "init_weights": weights}, before.bilm.config.to_dict()
 
     train(tmp_path, texts, paths=paths, bilm=shape, **change("training", **TINY_RATE))
 
-    sentences = [["I", "like", "eggs"]]
-    assert_close(
-        load_embedder(tmp_path / "run" / "model-last").embed(sentences),
-        load_embedder(tmp_path / "published").embed(sentences),
-    )
+    after = load_embedder(tmp_path / "run" / "model-last")
+    assert_close(after.embed([["I", "like"]]), before.embed([["I", "like"]]))
 
 
 def test_weights_of_another_shape_are_refused_before_words_are_counted(tmp_path, texts, caplog):
@@ -295,13 +160,6 @@ def test_early_stop(tmp_path, texts):
     assert resume(8) == 12
 
 
-def test_torchrun_starts_again_from_the_last_checkpoint(tmp_path, texts, monkeypatch):
-    train(tmp_path, texts, stop_at=4)
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-
-    assert train(tmp_path, texts).step == 12
-
-
 def test_folders_with_a_run_are_not_started_again(tmp_path, texts, caplog):
     train(tmp_path, texts)
     with pytest.raises(ValueError, match="EL095.*--resume"):
@@ -312,13 +170,6 @@ def test_folders_with_a_run_are_not_started_again(tmp_path, texts, caplog):
     # The length and the learning rate may change.
     longer = change("training", max_steps=14, learn_rate=0.1)
     assert train(tmp_path, texts, resume=True, **longer).step == 14
-
-
-def test_a_folder_without_a_whole_checkpoint_is_started_again(tmp_path, texts):
-    (tmp_path / "run" / "checkpoints" / ".step-000000002.partial").mkdir(parents=True)
-
-    assert train(tmp_path, texts, resume=True).step == 12
-    assert not list((tmp_path / "run" / "checkpoints").glob("*.partial"))
 
 
 def test_gradients_that_are_not_finite_are_skipped_and_end_a_run(tmp_path, texts, caplog):
@@ -372,15 +223,6 @@ def test_presets_are_valid_and_as_large_as_their_names_say(tmp_path, preset):
         assert n_weights == pytest.approx(sizes[preset], rel=0.1)
 
 
-def test_the_length_follows_from_the_text(tmp_path, texts):
-    changes = change("training", max_steps=0, max_epochs=2.0)
-    config = RunConfig.check(load_config(write_config(tmp_path, texts, **changes)))
-    opened = prepare(config, tmp_path / "run", resume=False, processes=ALONE)
-
-    n_targets = opened.counts["n_tokens"] + opened.counts["n_sequences"]
-    assert opened.total_steps == -(-2 * n_targets // 80)
-
-
 def test_words_are_counted_again_for_another_text(tmp_path, texts):
     def prepare_words(**changes):
         path = write_config(tmp_path, texts, **change("corpus", **changes))
@@ -428,40 +270,24 @@ def test_a_runs_own_files_are_not_its_text(tmp_path, texts):
     assert train(own, own, "train/run", resume=True).step == 12
 
 
-def test_a_run_may_move_and_resume_in_other_pieces(tmp_path, texts):
-    settings = {"state_steps": 5, "dropout": 0.0, "softmax": {"kind": "full"}}
-    train(tmp_path, texts, "straight", **change("training", **settings))
-    train(tmp_path, texts, stop_at=4, **change("training", **settings))
-    shutil.copytree(texts, tmp_path / "moved")
-    pieces = change("training", **settings, accumulate=3)
-    train(tmp_path, tmp_path / "moved", resume=True, **pieces)
-
-    one, two = (load_embedder(tmp_path / n / "model-last") for n in ("straight", "run"))
-    for (name, a), (_, b) in zip(one.bilm.state_dict().items(), two.bilm.state_dict().items()):
-        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3, msg=name)
-
-
-def test_evaluate_cuts_words_as_the_run_did(tmp_path, texts):
+@pytest.mark.parametrize(
+    "state, settings",
+    [
+        ("zero", {"softmax": {"kind": "full"}}),
+        ("zero", {"softmax": {"kind": "adaptive", "cutoffs": [5]}}),
+        ("carried", {"state_steps": 4}),
+    ],
+)
+def test_evaluate_cuts_and_measures_as_the_run_did(tmp_path, state, settings):
     (tmp_path / "zh.txt").write_text("我喜欢吃火腿 . 你喜欢吃鸡蛋 !\n" * 20, encoding="utf-8")
-    paths = {"train": str(tmp_path / "zh.txt"), "dev": str(tmp_path / "zh.txt")}
-    nlp, reports = {"lang": "zh", "tokenizer": None}, []
-    train(tmp_path, texts, reports=reports, nlp=nlp, paths=paths)
+    paths, reports = dict.fromkeys(("train", "dev"), str(tmp_path / "zh.txt")), []
+    train(
+        tmp_path, tmp_path, reports=reports, paths=paths, nlp={"lang": "zh", "tokenizer": None},
+        **change("corpus", cut="lines", max_tokens=5),
+        **change("training", **settings, eval_sequences=7),
+    )  # fmt: skip
 
     result = evaluate_checkpoint(tmp_path / "run" / "model-last", paths["dev"])
-
-    assert result["forward"] == pytest.approx(reports[-1].dev.perplexities[0], rel=1e-3)
-
-
-@pytest.mark.parametrize("state, state_steps", [("zero", 0), ("carried", 4)])
-def test_evaluate_measures_as_the_run_did(tmp_path, texts, state, state_steps):
-    reports = []
-    train(
-        tmp_path, texts, reports=reports, **change("corpus", cut="lines", max_tokens=5),
-        **change("training", state_steps=state_steps, eval_sequences=7),
-    )  # fmt: skip
-    folder = tmp_path / "run" / "model-last"
-
-    result = evaluate_checkpoint(folder, str(texts / "dev"))
 
     assert (result["cut"], result["max_tokens"], result["state"]) == ("lines", 5, state)
     assert result["n_sequences"] == 7 < result["n_sequences_of_text"]

@@ -1,131 +1,129 @@
-"""A run that is killed or interrupted resumes to the same bits."""
+"""A run that is killed, or divided among processes, gives the same weights."""
 
-import re
-import resource
+import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
+import torch
 
+from spacy_elmo import load_embedder
 from spacy_elmo.files import check_digests
-from spacy_elmo.pretraining.config import load_config
-from spacy_elmo.pretraining.log import RunLog
 from spacy_elmo.pretraining.prepare import BEST, LAST
-from spacy_elmo.pretraining.run import pretrain
 
-from ..support.helpers import ROOT
-from ..support.runs import read_state, train, write_config
-
-
-@pytest.fixture(scope="module")
-def stopped(texts, tmp_path_factory):
-    """Folder with a config and a stopped run: two checkpoints, two models, a log."""
-    folder = tmp_path_factory.mktemp("stopped")
-    config = load_config(write_config(folder, texts))
-    steps = iter(range(100))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_elmo.pretraining.log.has_matplotlib", lambda: False)
-        log = RunLog(folder / "run")
-        pretrain(config, folder / "run", on_report=log, should_stop=lambda: next(steps) == 4)
-    return folder
+from ..support.faults import FINISHED, kill_at_each_write, run_child
+from ..support.runs import change, read_state, run_in_forks, train, write_config
 
 
-@pytest.fixture(scope="module")
-def expected(stopped, tmp_path_factory):
-    """State of the same run at its end."""
-    run = tmp_path_factory.mktemp("straight") / "run"
-    shutil.copytree(stopped / "run", run)
-    pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True)
-    return read_state(run)
-
-
-@pytest.mark.parametrize("name", ["training.safetensors", "model.safetensors", "vocab.txt"])
-def test_a_damaged_checkpoint_changes_no_run(stopped, expected, tmp_path, name, caplog):
-    run = tmp_path / "run"
-    shutil.copytree(stopped / "run", run)
-    path = run / "checkpoints" / "step-000000005" / name
+def test_a_damaged_checkpoint_changes_no_run(tmp_path, texts, caplog):
+    for name in ("straight", "damaged"):
+        train(tmp_path, texts, name, stop_at=5)
+    path = tmp_path / "damaged" / "checkpoints" / "step-000000005" / "training.safetensors"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
 
-    pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True)
+    for name in ("straight", "damaged"):
+        train(tmp_path, texts, name, resume=True)
 
     assert "[WL004]" in caplog.text
-    assert read_state(run) == expected
-    assert check_digests(run / LAST) and check_digests(run / BEST)
+    assert read_state(tmp_path / "damaged") == read_state(tmp_path / "straight")
 
 
-def test_a_run_killed_before_its_first_checkpoint_starts_again(stopped, texts, tmp_path):
-    (tmp_path / "run").mkdir()
-    shutil.copytree(stopped / "run" / BEST, tmp_path / "run" / BEST)
-    with pytest.raises(ValueError, match="EL095.*--resume"):
-        train(tmp_path, texts)
+def kill_and_resume(folder, texts, first, every):
+    changes = change("training", max_steps=4, eval_frequency=2, save_frequency=2)
 
-    assert train(tmp_path, texts, resume=True).step == 12
+    def run(name, resume=False):
+        train(folder, texts, name, resume=resume, **changes)
 
-
-# Each process that trains is a fork of one that never did: torch's threads do not survive a fork.
-KILLS = """
-import shutil, sys
-from pathlib import Path
-
-import torch
-import torch._dynamo  # noqa: F401
-from spacy_elmo.files import check_digests
-from spacy_elmo.pretraining.prepare import BEST, LAST
-from tests.support import faults
-from tests.support.runs import change, read_state, share_tokenizer, train, write_texts
-
-folder, first, every = Path(sys.argv[1]), *map(int, sys.argv[2:4])
-torch.set_num_threads(1)
-share_tokenizer(setattr)
-texts = write_texts(folder / "texts")
-changes = change("training", max_steps=4, eval_frequency=2, save_frequency=2)
-
-def run(name, resume=False):
-    train(folder, texts, name, resume=resume, **changes)
-
-def in_child(work):
-    assert faults._run_child(work) == faults.FINISHED
-
-in_child(lambda: run("straight"))
-for n in faults.kill_at_each_write(lambda: run("killed"), first, every):
-    output = folder / "killed"
-    for model in (LAST, BEST):
-        # A model is whole, or not there yet.
-        assert not (output / model).exists() or check_digests(output / model), n
-    in_child(lambda: run("killed", resume=True))
-    assert read_state(output) == read_state(folder / "straight"), n
-    assert not list(output.rglob("*.partial")), n
-    shutil.rmtree(output)
-print(n)
-"""
+    assert run_child(lambda: run("straight")) == FINISHED
+    output, expected = folder / "killed", read_state(folder / "straight")
+    for n in kill_at_each_write(lambda: run("killed"), first, every):
+        for model in (LAST, BEST):
+            # A model is whole, or not there yet.
+            assert not (output / model).exists() or check_digests(output / model), n
+        assert run_child(lambda: run("killed", resume=True)) == FINISHED
+        assert read_state(output) == expected, n
+        assert not list(output.rglob("*.partial")), n
+        shutil.rmtree(output)
 
 
-@pytest.mark.parametrize(
-    "first, every",
-    [(45, 40), pytest.param(1, 9, marks=[pytest.mark.slow, pytest.mark.timeout(600)])],
-)
-def test_a_run_killed_at_a_write_resumes_to_the_same_bits(tmp_path, first, every):
-    command = [sys.executable, "-c", KILLS, str(tmp_path), str(first), str(every)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+@pytest.mark.parametrize("first, every", [(45, 40), pytest.param(1, 12, marks=pytest.mark.slow)])
+def test_a_run_killed_at_a_write_resumes_to_the_same_bits(tmp_path, texts, first, every):
+    run_in_forks((kill_and_resume, tmp_path, texts, first, every))
+
+
+# Without chance, which each process has its own of.
+EXACT = {"dropout": 0.0, "softmax": {"kind": "full"}}
+
+
+def train_part(rank, port, folder, texts, stop_at, changes):
+    """Train as one of two processes."""
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    train(folder / str(rank), texts, folder / "two", resume=True, stop_at=stop_at, **changes)
+
+
+def assert_same_run(one, two):
+    ours, theirs = (load_embedder(run / LAST).bilm.state_dict() for run in (one, two))
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], atol=2e-5, rtol=1e-3, msg=name)
+    states = [read_state(run)[1] for run in (one, two)]
+    assert states[0]["position"] == states[1]["position"]
+    assert states[0]["best"] == pytest.approx(states[1]["best"], rel=1e-4)
+
+
+@pytest.mark.parametrize("batch_tokens", [80, 9])  # with 9, some steps have one sequence
+def test_two_processes_are_one(tmp_path, texts, batch_tokens):
+    changes = change("training", **EXACT, batch_tokens=batch_tokens, max_steps=8)
+    train(tmp_path, texts, "one", **changes)
+    for stop_at in (1, 0):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        settings = port, tmp_path, texts, stop_at, changes
+        run_in_forks((train_part, 0, *settings), (train_part, 1, *settings))
+
+    assert_same_run(tmp_path / "one", tmp_path / "two")
+
+
+def test_a_run_may_move_and_resume_in_other_pieces(tmp_path, texts):
+    changes = change("training", **EXACT, state_steps=5)
+    train(tmp_path, texts, "one", **changes)
+    train(tmp_path, texts, "two", stop_at=4, **changes)
+    moved = shutil.copytree(texts, tmp_path / "moved")
+    changes["training"]["accumulate"] = 3
+    train(tmp_path, moved, "two", resume=True, **changes)
+
+    assert_same_run(tmp_path / "one", tmp_path / "two")
 
 
 @pytest.mark.slow
-def test_a_full_disk_costs_only_time(stopped, expected, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(stopped / "run", run)
-    command = [sys.executable, "-m", "spacy", "elmo", "pretrain", stopped / "pretrain.cfg", run]
-    result = subprocess.run(
-        [str(part) for part in (*command, "--resume")], capture_output=True, text=True,
-        check=False,
-        # Less than the largest file of a checkpoint.
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, 15_000)),
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.timeout(300)
+def test_torchrun_resumes_when_a_process_was_killed(tmp_path, texts):
+    changes = change("training", **EXACT, max_steps=60, eval_frequency=30)
+    config, two = write_config(tmp_path, texts, **changes), tmp_path / "two"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", "--max-restarts", "1", "-m", "spacy", "elmo", "pretrain"]
+    process = subprocess.Popen(
+        [*command, str(config), str(two)], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
+    with process:
+        while process.poll() is None and not list(two.glob("checkpoints/step-?????????")):
+            time.sleep(0.01)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(workers[-1]), signal.SIGKILL)
+        log = process.communicate()[1]
 
-    assert result.returncode == 1
-    assert re.search(r"\[EL\d{3}\]", result.stderr) and "Traceback" not in result.stderr
-    pretrain(load_config(stopped / "pretrain.cfg"), run, resume=True)
-    assert read_state(run) == expected
+    assert process.returncode == 0, log[-2000:]
+    assert log.count("Started from") == 1  # printed by the first process alone
+    train(tmp_path, texts, "one", **changes)
+    assert_same_run(tmp_path / "one", two)

@@ -9,10 +9,7 @@ import srsly
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.language_model.objective import LanguageModel
 from spacy_elmo.language_model.readings import make_lm_batch
-from spacy_elmo.language_model.softmax import Softmax
 from spacy_elmo.language_model.vocabulary import SPECIAL_WORDS, Vocabulary
 from spacy_elmo.pretraining.teachers import (
     Lesson,
@@ -44,25 +41,11 @@ def vectors(tmp_path_factory):
     return folder
 
 
-def make_teacher(vectors, **settings):
+def make_teacher(vectors, vocabulary=VOCABULARY, batch_tokens=12, **settings):
     torch.manual_seed(0)
-    context = TeacherContext(BiLMConfig(**SHAPE), VOCABULARY, batch_tokens=12)
+    context = TeacherContext(BiLMConfig(**SHAPE), vocabulary, batch_tokens)
     block = {"kind": "static_vectors", "path": str(vectors), **settings}
     return make_teachers({"words": block}, context)["words"]
-
-
-def make_model(teacher=None):
-    torch.manual_seed(0)
-    config = BiLMConfig(**SHAPE)
-    softmax = Softmax(config.direction_width, len(VOCABULARY))
-    return LanguageModel(BiLM(config), softmax, teachers={"words": teacher} if teacher else None)
-
-
-def make_lesson(sentences, vectors=None):
-    batch = make_lm_batch(sentences, VOCABULARY)
-    if vectors is None:
-        vectors = torch.randn(len(batch.words), SHAPE["width"] // 2)
-    return Lesson(batch, vectors, [], [])
 
 
 def test_the_table_has_the_words_with_a_vector_centred_and_of_length_one(vectors):
@@ -90,25 +73,16 @@ def test_gradients_are_those_of_finite_differences(vectors):
     assert torch.autograd.gradcheck(loss, (X, *head))
 
 
-def test_words_outside_the_table_and_boundaries_are_left_alone(vectors):
+@pytest.mark.parametrize("sentences", [SENTENCES, [["tofu"], ["and", "seitan"]]])
+def test_words_outside_the_table_and_boundaries_are_left_alone(vectors, sentences):
     teacher = make_teacher(vectors)
-    batch = make_lm_batch(SENTENCES, VOCABULARY)
+    batch = make_lm_batch(sentences, VOCABULARY)
     X = torch.randn(len(batch.words), 4, requires_grad=True)
 
     teacher.loss(Lesson(batch, X, [], [])).backward()
 
     is_taught = X.grad.abs().sum(dim=1) > 0
-    expected = [word in WORDS for word in batch.words]
-    assert is_taught.tolist() == expected and not all(expected)
-
-
-def test_a_batch_without_a_known_word_still_has_gradients(vectors):
-    teacher = make_teacher(vectors)
-
-    loss = teacher.loss(make_lesson([["tofu"], ["and", "seitan"]]))
-    loss.backward()
-
-    assert float(loss.detach()) == 0
+    assert is_taught.tolist() == [word in WORDS for word in batch.words]
     assert all(weight.grad is not None for weight in teacher.parameters())
 
 
@@ -124,18 +98,13 @@ def test_the_loss_does_not_depend_on_how_a_batch_is_divided(vectors):
     assert sum(loss([s]) for s in SENTENCES) == pytest.approx(loss(SENTENCES), rel=1e-5)
 
 
-def test_each_distinct_word_of_a_step_weighs_about_the_same(vectors):
+def test_each_distinct_word_of_a_step_weighs_about_the_same(tmp_path):
     words = [f"w{i}" for i in range(20_000)]
     nlp = spacy.blank("en")
     for word in (words[0], words[100], words[-1], "unknown"):
         nlp.vocab.set_vector(word, np.ones(3, dtype="float32") + len(word))
-    context = TeacherContext(
-        BiLMConfig(**SHAPE), Vocabulary([*SPECIAL_WORDS, *words]), batch_tokens=8192
-    )
-    folder = vectors.parent / "ranks"
-    nlp.to_disk(folder)
-    block = {"kind": "static_vectors", "path": str(folder)}
-    teacher = make_teachers({"words": block}, context)["words"]
+    nlp.to_disk(tmp_path)
+    teacher = make_teacher(tmp_path, Vocabulary([*SPECIAL_WORDS, *words]), batch_tokens=8192)
     shares = teacher.shares[teacher.table.find([words[0], words[100], words[-1], "unknown"])]
 
     # The first comes 830 times in 8,192 tokens, that of rank 100 eight times.
@@ -144,40 +113,23 @@ def test_each_distinct_word_of_a_step_weighs_about_the_same(vectors):
     assert 0.95 < shares[2] < shares[3] <= 1
 
 
-def test_the_losses_are_the_language_models_and_the_teachers(vectors):
-    teacher, double = make_teacher(vectors), make_teacher(vectors, weight=2.0)
-    batch = make_lm_batch(SENTENCES, VOCABULARY)
-
-    alone, taught, more = (make_model(t)(batch)[0].tolist() for t in (None, teacher, double))
-
-    assert alone == taught[:1] == more[:1]
-    assert more[1] == pytest.approx(2 * taught[1], rel=1e-5) and taught[1] > 0
-
-
 def block(vectors, **settings):
     return {"words": {"kind": "static_vectors", "path": str(vectors), **settings}}
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_resumed_run_with_a_teacher_equals_an_uninterrupted_one(
-    tmp_path, texts, vectors, accumulate
-):
-    changes = change("training", max_steps=30, accumulate=accumulate, teachers=block(vectors))
+def test_a_resumed_run_with_a_teacher_equals_an_uninterrupted_one(tmp_path, texts, vectors):
+    changes = change("training", max_steps=20, accumulate=2, teachers=block(vectors))
     reports = []
     train(tmp_path, texts, "straight", reports=reports, **changes)
-    for stop_at in (5, 3, 0):
+    for stop_at in (5, 0):
         train(tmp_path, texts, "stopped", resume=True, stop_at=stop_at, **changes)
 
     assert reports[-1].teachers["words"] < reports[0].teachers["words"]
     straight = read_state(tmp_path / "straight")
     assert read_state(tmp_path / "stopped") == straight
     assert any(name.startswith("teachers.words.") for _, name in straight[0])
-
-
-def test_models_are_written_without_the_head_and_the_path(tmp_path, texts, vectors):
-    train(tmp_path, texts, stop_at=1, **change("training", teachers=block(vectors)))
-
-    folder = tmp_path / "run" / "model-last"
+    # Models are written without the head and the path.
+    folder = tmp_path / "stopped" / "model-last"
     for name in ("model.safetensors", "softmax.safetensors"):
         assert not any("teacher" in key for key in safetensors.torch.load_file(folder / name))
     text = (folder / "meta.json").read_text()
@@ -202,19 +154,9 @@ def test_resuming_without_a_teacher_or_with_another_one_is_refused(tmp_path, tex
         ({"words": {"kind": "static_vectors", "weight": 0}}, "EL181.*weight = 0"),
         ({"words": {"kind": "static_vectors", "weight": "1"}}, "EL181.*weight = '1'"),
         ({"words": {"kind": "static_vectors"}}, "EL087.*no file"),
-        ({"words": {"kind": "static_vectors", "path": "{empty}"}}, "EL087.*words: 0"),
-        ({"words": {"kind": "static_vectors", "path": "{damaged}"}}, "EL087.*damaged"),
     ],
 )
 def test_wrong_teachers_are_refused_before_the_text_is_read(tmp_path, texts, teachers, message):
-    spacy.blank("en").to_disk(tmp_path / "empty")
-    spacy.blank("en").to_disk(tmp_path / "damaged")
-    (tmp_path / "damaged" / "vocab" / "vectors").write_bytes(b"nothing of the kind")
-    for settings in teachers.values():
-        path = settings.get("path") if isinstance(settings, dict) else None
-        if path:
-            settings["path"] = str(tmp_path / path.strip("{}"))
-
     with pytest.raises(ValueError, match=message):
         train(tmp_path, texts, **change("training", teachers=teachers))
     assert not (tmp_path / "run").exists()
@@ -222,7 +164,7 @@ def test_wrong_teachers_are_refused_before_the_text_is_read(tmp_path, texts, tea
 
 @pytest.mark.parametrize(
     "key2row, number",
-    [({"": 0}, 1.0), ({1: 7}, 1.0), ({1: -1}, 1.0), ({1: None}, 1.0), ({1: 0}, np.nan)],
+    [({}, 1.0), ({"": 0}, 1.0), ({1: 7}, 1.0), ({1: -1}, 1.0), ({1: None}, 1.0), ({1: 0}, np.nan)],
 )
 def test_damaged_vectors_are_refused(tmp_path, key2row, number):
     nlp = spacy.blank("xx")

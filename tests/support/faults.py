@@ -48,7 +48,7 @@ def fail_at_size(work: Callable[[], object], n_bytes: int) -> bool:
         resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
         work()
 
-    return _run_child(limited) == FINISHED
+    return run_child(limited) == FINISHED
 
 
 def _run_until_finished(
@@ -59,7 +59,7 @@ def _run_until_finished(
     every: int = 1,
 ) -> Iterator[int]:
     for n in range(first, 10_000, every):
-        status = _run_child(lambda n=n: _run_with_fault(work, fault, n))
+        status = run_child(lambda n=n: _run_with_fault(work, fault, n))
         if status == FINISHED:
             assert n > first, "the work hardly touched the disk"
             return
@@ -89,7 +89,7 @@ def _is_writing(args: tuple) -> bool:
     return bool(flags & _WRITING)
 
 
-def _run_child(work: Callable[[], object]) -> int:
+def run_child(work: Callable[[], object]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

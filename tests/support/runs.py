@@ -1,9 +1,13 @@
 """Tiny pretraining runs."""
 
+import json
+import multiprocessing
 import random
+from functools import lru_cache
 
 import safetensors.torch
 import srsly
+import torch
 
 from spacy_elmo.pretraining.config import load_config, make_pretraining_config
 from spacy_elmo.pretraining.run import pretrain
@@ -26,7 +30,7 @@ SMALL = {
         "softmax": {"kind": "sampled", "n_samples": 20},
     },
 }
-TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
+_make_tokenizer = corpus.make_tokenizer
 
 
 def write_texts(folder):
@@ -59,18 +63,33 @@ def write_config(folder, texts, **changes):
     return folder / "pretrain.cfg"
 
 
-def share_tokenizer(set_attribute):
-    """Make one English tokenizer for all runs. set_attribute: as `setattr`."""
-    make = corpus.make_tokenizer
-    shared = _cache.get("en") or _cache.setdefault("en", make("en", TOKENIZER))
-    set_attribute(
-        corpus,
-        "make_tokenizer",
-        lambda lang, block: shared if (lang, block) == ("en", TOKENIZER) else make(lang, block),
-    )
+@lru_cache
+def _make_once(lang, block):
+    return _make_tokenizer(lang, json.loads(block))
 
 
-_cache = {}
+def share_tokenizer(lang, block):
+    """Make a tokenizer once for all runs, which takes as long as a tiny run."""
+    return _make_once(lang, json.dumps(block))
+
+
+def run_in_forks(*works):
+    """Run functions with their arguments at the same time, each in a fork of a process that never
+    trained: torch's threads do not survive a fork."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
+    processes = [context.Process(target=_run_alone, args=work) for work in works]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(works)
+
+
+def _run_alone(function, *arguments):
+    torch.set_num_threads(1)
+    corpus.make_tokenizer = share_tokenizer
+    function(*arguments)
 
 
 def train(tmp_path, texts, output="run", *, resume=False, reports=None, stop_at=0, **changes):
