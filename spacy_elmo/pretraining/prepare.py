@@ -215,14 +215,10 @@ def choose_vocabulary(counter: Optional[WordCounter], settings: CorpusSettings) 
         include = read_words(Path(settings.include)) if settings.include else []
         vocabulary = counter.make_vocabulary(settings.size, settings.min_count, include)
     if len(vocabulary) == len(SPECIAL_WORDS):
-        raise ValueError(
-            Errors.EL077.format(
-                source=settings.vocabulary or "the text",
-                size=settings.size,
-                min_count=settings.min_count,
-                most=max(counter.counts.values(), default=0) if counter else 0,
-            )
-        )
+        most = max(counter.counts.values(), default=0) if counter else 0
+        limits = {"size": settings.size, "min_count": settings.min_count, "most": most}
+        source = settings.vocabulary or "the text"
+        raise ValueError(Errors.EL077.format(source=source, **limits))
     return vocabulary
 
 

@@ -64,9 +64,8 @@ def make_teachers(blocks: Mapping[str, Any], context: TeacherContext) -> Dict[st
     for name, block in sorted(blocks.items()):
         kind = block.get("kind") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in makers:
-            problem = (
-                f"[training.teachers.{name}] needs a kind, one of: {', '.join(sorted(makers))}"
-            )
+            known = ", ".join(sorted(makers))
+            problem = f"[training.teachers.{name}] needs a kind, one of: {known}"
             raise invalid_teacher(str(kind), problem)
         # torch stores modules as attributes.
         if not name.isidentifier() or hasattr(nn.ModuleDict(), name):

@@ -7,7 +7,6 @@ from spacy_elmo.language_model.softmax import (
     AdaptiveSoftmax,
     SampledSoftmax,
     Softmax,
-    make_softmax,
     softmax_loss,
 )
 
@@ -91,17 +90,3 @@ def test_draws_are_log_uniform_and_the_correction_knows_it():
         (gradient,) = torch.autograd.grad(softmax.loss(hidden, target), softmax.bias)
         seen += gradient.numpy() != 0
     np.testing.assert_allclose(seen[:29] / n_trials, expected[:29], atol=0.05)
-
-
-@pytest.mark.parametrize(
-    "kind, settings, problem",
-    [
-        ("best", {}, "there is no 'best'"),
-        ("full", {"n_samples": 3}, "n_samples"),
-        ("adaptive", {"cutoffs": [100]}, "cutoffs = .100.*below the 50 words"),
-        ("sampled", {"n_samples": 0}, "n_samples = 0"),
-    ],
-)
-def test_impossible_softmaxes_are_refused(kind, settings, problem):
-    with pytest.raises(ValueError, match=f"EL073.*{problem}"):
-        make_softmax(kind, WIDTH, N_WORDS, **settings)

@@ -19,7 +19,6 @@ from spacy_elmo.pretraining.checkpoints import STATE_FILE, RunFolder
 from spacy_elmo.pretraining.config import (
     SCHEDULES,
     TrainingSettings,
-    make_settings,
 )
 from spacy_elmo.pretraining.log import LOG_FILE, read_log
 from spacy_elmo.pretraining.processes import Processes
@@ -48,12 +47,6 @@ def test_learning_rates_rise_then_fall():
     # A trapezoid is constant before it falls.
     assert factors("trapezoid")[10:80] == [1.0] * 70
     assert factors("trapezoid", share=0.0)[10:] == [1.0] * 90
-
-
-def test_unknown_keys_are_refused_and_integers_are_floats():
-    with pytest.raises(ValueError, match=r"EL090.*training\] has no 'learning_rate'"):
-        make_settings(TrainingSettings, {"learning_rate": 1.0}, "training")
-    assert make_settings(TrainingSettings, {"learn_rate": 1}, "training").learn_rate == 1.0
 
 
 def make_trainer(kind="full"):

@@ -148,7 +148,6 @@ def test_resuming_without_a_teacher_or_with_another_one_is_refused(tmp_path, tex
     [
         ({"words": {"kind": "nobody"}}, "EL181.*words.*static_vectors"),
         ({"words": "static_vectors"}, "EL181"),
-        ({"words": {"kind": ["static_vectors"]}}, "EL181"),
         ({"pop": {"kind": "static_vectors"}}, "EL181.*pop"),
         ({"words": {"kind": "static_vectors", "wieght": 2}}, "EL181.*wieght"),
         ({"words": {"kind": "static_vectors", "weight": 0}}, "EL181.*weight = 0"),

@@ -172,7 +172,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, texts, bert):
     "settings, message",
     [
         ({"layer": 3}, "EL181.*layer = 3.*at most 2"),
-        ({"layer": 0}, "EL181.*layer = 0"),
         ({"layer": 1.5}, "EL181.*layer = 1.5.*whole"),
         ({"student_layer": 3}, "EL181.*student_layer = 3.*at most 2"),
         ({"share": 0}, "EL181.*share = 0"),
