@@ -236,8 +236,7 @@ def check_text(text: Any, what: str = "text") -> str:
 
 
 def check_id(value: Any) -> Optional[str]:
-    """Write the id of a record, which may be a text, a number or a UUID, as a text; None if there
-    is none."""
+    """Write the id of a record, which may be a text, a number or a UUID, as a text."""
     if isinstance(value, float):
         # pandas makes integers floats if one is missing.
         value = None if math.isnan(value) else int(value) if value.is_integer() else repr(value)
