@@ -109,14 +109,13 @@ def is_system_error(err: BaseException) -> bool:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file atomically. After an OSError it has its old content."""
+    """Write a file atomically."""
     with atomic_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON atomically; missing folders above it are made. Numbers keep all digits, unlike
-    with srsly."""
+    """Write JSON atomically; folders above it are made. Numbers keep all digits, unlike srsly's."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, json.dumps(content, indent=2, allow_nan=False).encode("utf-8"))
 
@@ -187,10 +186,8 @@ def _discard(previous: Path, temporary: Path) -> None:
 def find_folder(folder: Path) -> Path:
     """Find a folder of `atomic_folder`: NAME.previous if a writer was killed while it replaced
     it."""
-    if folder.exists():
-        return folder
     previous = name_previous(folder)
-    return previous if previous.is_dir() else folder
+    return previous if not folder.exists() and previous.is_dir() else folder
 
 
 def name_previous(folder: Path) -> Path:

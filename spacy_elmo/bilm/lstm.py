@@ -25,16 +25,11 @@ _CUDNN_FLAG = Lock()
 
 
 class BiLMState(NamedTuple):
-    """The LSTM state after the last word of each sequence.
+    """The LSTM state after the last word of each sequence. The second axis is the direction,
+    forward first."""
 
-    hidden (Tensor): shape (depth, 2, n_seqs, width // 2), before the skip connection.
-    cell (Tensor): shape (depth, 2, n_seqs, cell_width).
-
-    The second axis is the direction, forward first.
-    """
-
-    hidden: Tensor
-    cell: Tensor
+    hidden: Tensor  # shape (depth, 2, n_seqs, width // 2), before the skip connection
+    cell: Tensor  # shape (depth, 2, n_seqs, cell_width)
 
 
 class LSTMLayer(nn.Module):

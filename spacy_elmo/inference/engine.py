@@ -177,7 +177,7 @@ class InferenceEngine:
         return after
 
     def _read_boundaries(self) -> List[List[LayerState]]:
-        """For each direction and layer the state after the boundary that is read first."""
+        """The state after the boundary that is read first, for each direction and layer."""
         vectors = self.encode([BOS_WORD, EOS_WORD])
         zero = self._bilm.zero_state(1)
         starts = []
