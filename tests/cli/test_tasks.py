@@ -104,11 +104,6 @@ def test_components_of_pairs_need_no_sentences(tmp_path):
 
     assert "yes: " in run("elmo", "tasks", tmp_path, TEXT, "--hypothesis", "Sam .")
 
-    nlp.add_pipe("sentencizer", first=True)
-    expected = nlp.get_pipe("elmo_entailment").predict_pair(nlp, TEXT, "Sam .")
-    doc = nlp(nlp.get_pipe("elmo_entailment").make_pair(nlp, TEXT, "Sam ."))
-    assert doc.cats == pytest.approx(expected) and nlp(TEXT).cats == {}
-
 
 def test_predicates_are_found_where_others_are_given(folder, tmp_path):
     settings = {"components": {"elmo_srl": {"predicates": "given"}}}

@@ -80,7 +80,7 @@ def test_columns_are_read_by_documents(tmp_path, name):
         ("X", "2", "Line 1 .*a word has the head 2 of 1 word\\b"),
         ("X", "²", "Line 2 .*'²' is not the number of a head"),
         ("THING", "0", "Line 1 .*THING"),
-        ("X", "032", "heads of 2 words form a circle"),
+        ("X", "032", "heads of 2 words lead into a circle"),
     ],
 )
 def test_impossible_parses_are_errors(tmp_path, pos, heads, problem):

@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 import spacy
 
@@ -12,7 +11,6 @@ from ..support.toy_tasks import (
     TAGGER,
     make_examples,
     make_gold,
-    make_role_doc,
     make_task,
     read_roles,
 )
@@ -64,36 +62,12 @@ def test_missing_predicates_are_an_error(trained):
     assert read_roles(nlp("")) == []
 
 
-def test_frames_of_an_earlier_run_are_removed(trained):
-    doc = trained(TEXTS[0])
-    doc.spans["sc"] = [doc[:1]]
-    assert "srl_2" in doc.spans
-
-    nlp = copy.deepcopy(trained)
-    nlp.get_pipe("elmo_srl").threshold = 1 - 1e-12
-    nlp(doc)
-    assert sorted(doc.spans) == ["sc", "srl_predicates"] and doc._.elmo_srl == []
-
-
 def test_the_label_of_the_predicate_is_not_a_role():
     model = {**TAGGER, "tok2vec": HASHED}
     srl = spacy.blank("en").add_pipe("elmo_srl", config={"model": model})
     with pytest.raises(ValueError, match="EL193.*elmo_srl"):
         srl.add_label("V")
     assert srl.labels == ()
-
-
-@pytest.mark.parametrize(
-    "texts", [[""], ["", ""], ["a"], ["", "a", "a b"]], ids=["empty", "two", "one", "mixed"]
-)
-def test_it_trains_on_docs_without_frames(trained, texts):
-    nlp = copy.deepcopy(trained)
-    docs = [make_role_doc(nlp.vocab, text) for text in texts]
-    losses = nlp.update(make_examples(nlp, docs), sgd=nlp.resume_training())
-
-    assert np.isfinite(losses["elmo_srl"])
-    # As it was written: by now it knows that these are no predicates.
-    assert (losses["elmo_srl"] > 0) == any(texts)
 
 
 def test_the_loss_has_its_gradient(trained):

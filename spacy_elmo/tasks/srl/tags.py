@@ -1,8 +1,5 @@
-"""Tags of a clause's tokens: gold tags, their loss, and the best tags of scores.
-
-Tags are BIO as numbers: 0 is O, 1 and 2 are B and I of the predicate, 3 and 4 those of the first
-role, and so on.
-"""
+"""Tags of a clause's tokens: gold tags, their loss, and the best tags of scores. Tags are BIO as
+numbers: 0 is O, 1 and 2 are B and I of the predicate, 3 and 4 those of the first role, ..."""
 
 import warnings
 from itertools import groupby
