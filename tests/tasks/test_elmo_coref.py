@@ -25,7 +25,7 @@ WORDS = ["Sam", "and", "eggs", "like", "Sam", "and", "eggs"]
 
 @pytest.fixture(scope="module")
 def nlp():
-    return make_task("elmo_coref", n_updates=60)
+    return make_task("elmo_coref", n_updates=30)
 
 
 @pytest.fixture
