@@ -146,12 +146,8 @@ class Elmo(SavedPipe, Tok2Vec):
         self._has_checked_language = False
 
     def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
-        """Load weights now. If they cannot be read, the old ones are kept.
-
-        path (PathLike): a folder, or options.json.
-        weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
-        RAISES (ValueError): EL023 if the component has another shape.
-        """
+        """Load weights now, from a folder, or from options.json and the HDF5 file. If they cannot
+        be read, or have another shape (EL023), the old ones are kept."""
         self._load(CheckpointLoader(CheckpointFiles.of(path, weights_path)))
 
     def _load(self, loader: Loader) -> None:
@@ -197,7 +193,7 @@ class Elmo(SavedPipe, Tok2Vec):
         return layers, mix_model.predict(layers)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
-        """Set `doc.tensor` and `doc._.elmo` to what `predict` returned."""
+        """Set `doc.tensor` and `doc._.elmo` from the result of `predict`."""
         layers, mixed = tokvecses
         # Copies: a doc that is kept must not keep its whole batch.
         super().set_annotations(docs, [mix.copy() for mix in mixed])
@@ -289,8 +285,7 @@ class Elmo(SavedPipe, Tok2Vec):
             loaded already, else the bundled ones.
         activation_cache (Optional[ActivationCache]): keeps the layers of the training and
             evaluation data; None to compute them each time.
-        RAISES (ValueError): whatever the loader raises; EL018 for a cache of a biLM that
-            is not frozen.
+        RAISES (ValueError): EL018 for a cache of a biLM that is not frozen.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         _check_cache(self, activation_cache)

@@ -134,10 +134,8 @@ class ElmoLM(Pipe):
 
     path (Optional[str]): a folder with weights and their softmax, or an installed model's name;
         None for the bundled English ones. A saved pipeline has its own.
-    get_spans (Optional[SpanGetter]): cuts docs into sequences; None for
-        spacy-elmo.window_spans.v1.
-    substitutes (bool): whether docs keep what `token._.elmo_substitutes` needs: width
-        numbers a token.
+    get_spans (Optional[SpanGetter]): cuts docs; None for spacy-elmo.window_spans.v1.
+    substitutes (bool): whether docs keep width numbers a token for `token._.elmo_substitutes`.
     batch_tokens (int): tokens per forward pass, at least 1.
     RAISES (ValueError): EL012 if a number is out of its range.
     EXAMPLE:

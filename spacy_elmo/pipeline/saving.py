@@ -31,11 +31,8 @@ class SavedPipe:
     saved_files: Tuple[str, ...] = ("cfg", "model")
 
     def to_disk(self, path: PathLike, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Save the component in a folder. A file that cannot be written keeps its old content.
-
-        path (PathLike): folder; other files in it are kept.
-        exclude (Iterable[str]): "vocab", or one of `saved_files`.
-        """
+        """Save the component in a folder, without what `exclude` names: "vocab", or one of
+        `saved_files`. A file that cannot be written keeps its old content."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self._get_files(exclude).items():
