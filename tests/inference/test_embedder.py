@@ -158,16 +158,6 @@ def test_rows_without_sentence_or_state(embedder):
     assert_close([arrays[5]], embedder.embed([["d", "e"]]))
 
 
-def test_a_state_may_have_another_type(embedder):
-    _, state = embedder.embed_stateful([["a"]])
-    expected, _ = embedder.embed_stateful([["b"]], state)
-
-    arrays, after = embedder.embed_stateful([["b"]], BiLMState(*(p.double() for p in state)))
-
-    assert_close(arrays, expected, 0)
-    assert {part.dtype for part in after} == {torch.float32}
-
-
 def test_other_states_are_refused():
     embedder = Embedder(make_bilm())
     _, state = embedder.embed_stateful([["a"]])

@@ -13,7 +13,6 @@ from spacy_elmo.text.formats import read_docbin, read_jsonl, read_text
 
 ENGLISH = "The café is “green”, and the ham is naïve.\n" * 30
 KOREAN = "배가 고프다. 나는 밥을 먹는다.\n" * 30
-CHINESE = "我喜欢绿色的鸡蛋，和火腿。\n" * 30
 
 # Bytes, where they begin to be wrong, and what the message says of them.
 REFUSED = {
@@ -23,9 +22,7 @@ REFUSED = {
     "UTF-16-LE": (ENGLISH.encode("utf-16-le"), (1, 1), "UTF-16LE. Convert it.*-f UTF-16LE"),
     "UTF-16-BE": (KOREAN.encode("utf-16-be"), (0, 1), "UTF-16BE"),
     "latin-1": ("Ham !\nThe café .\n".encode("latin-1"), (13, 2), "latin-1 or cp1252.*-f CP1252"),
-    "cp1252": ("“ Ham ! ”\n".encode("cp1252"), (0, 1), "latin-1 or cp1252"),
     "EUC-KR": (KOREAN.encode("euc-kr"), (0, 1), "another script, such as EUC-KR"),
-    "GB18030": (CHINESE.encode("gb18030"), (0, 1), "another script"),
     "cp1251": ("Привет, это текст.\n".encode("cp1251"), (0, 1), "another script"),
     "NUL": (b"I like\nham\0and eggs\n", (10, 2), "text with NUL in it. Remove"),
     "a damaged byte": (
@@ -37,7 +34,6 @@ REFUSED = {
     "gzip": (gzip.compress(ENGLISH.encode()), (1, 1), r"gzip data. Give its name the ending \.gz"),
     "a PDF": (b"%PDF-1.4\n%\xc7\xec\n", (10, 2), "a PDF. Extract"),
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 9, (7, 1), "no text at all"),
-    "noise": (bytes(i * i * 7919 % 251 + 1 for i in range(3000)), None, "no text at all"),
 }
 
 
@@ -47,7 +43,7 @@ def test_other_encodings_are_refused_with_place_and_guess(tmp_path, name, ending
     content, place, guess = REFUSED[name]
     path = tmp_path / f"x.{ending}"
     path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
-    where = "" if place is None else rf"byte {place[0]}, in line {place[1]}, is 0x.*"
+    where = rf"byte {place[0]}, in line {place[1]}, is 0x.*"
     if ending == "jsonl":  # as a rule the first line is no JSON
         where, guess = "", ""
 
