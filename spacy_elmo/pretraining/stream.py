@@ -38,8 +38,9 @@ class Step(NamedTuple):
 
 class BatchStream:
     """Cut a stream of sequences into steps. The number of processes and pieces does not change
-    the steps, only how each is divided. With `state_steps`, a step reads so many words of each
-    row, and rows continue from step to step in the text's order; else whole sequences, shuffled.
+    the steps, only how each is divided. With `state_steps`, a step reads this number of words of
+    each row, and rows continue from step to step in the text's order; else whole sequences,
+    shuffled.
 
     buffer_tokens (int): tokens that are shuffled together.
     prefetch (bool): whether the next buffer is read while one is trained on.
