@@ -23,7 +23,7 @@ CONTEXTS = [
 
 @pytest.fixture(scope="module")
 def nlp():
-    return make_task("elmo_qa", n_updates=100)
+    return make_task("elmo_qa", n_updates=70)
 
 
 @pytest.fixture

@@ -132,9 +132,9 @@ class ElmoCoref(TaskPipe):
         max_span = self.model.layers[1].attrs["shape"].max_span
         n_long = sum(length > max_span for length in lengths)
         if n_long >= _MANY * len(lengths):
-            setting, sizes = f"max_span = {max_span}", {"n_long": n_long, "n": len(lengths)}
+            setting, counts = f"max_span = {max_span}", {"n_long": n_long, "n": len(lengths)}
             text = Warnings.WL042.format(
-                what="mentions that are", setting=setting, name=self.name, **sizes
+                what="mentions that are", setting=setting, name=self.name, **counts
             )
             warnings.warn(text, stacklevel=3)
 

@@ -75,7 +75,7 @@ def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2
     tok2vec, esim = model.layers
     vectors, backprop_vectors = tok2vec(docs, is_train)
     pairs = {i: pair for i, doc in enumerate(docs) if (pair := get_pair(doc, PAIR_NAMES))}
-    places = {i: [(text.start, text.end) for text in pair] for i, pair in pairs.items()}
+    places = {i: ((a.start, a.end), (b.start, b.end)) for i, (a, b) in pairs.items()}
     rows = list(places)
     lengths = [2 * max(end - start for start, end in pair) for pair in places.values()]
     batches = [[rows[i] for i in group] for group in plan_padded(lengths)]
