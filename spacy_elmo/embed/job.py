@@ -130,8 +130,8 @@ def embed_files(
             raise _refuse_resume(output, "its input is shorter than it was")
         if not is_finished:
             _finish(output, job, text)
-        # Only an unfinished job needs these.
-        for path in (*output.glob("_part-*.json"), output / JOB):
+        # Only an unfinished job needs these; a killed actor leaves temporary files.
+        for path in (*output.glob("_part-*.json"), *output.glob("*.partial.*"), output / JOB):
             path.unlink(missing_ok=True)
 
 
