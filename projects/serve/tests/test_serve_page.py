@@ -2,29 +2,20 @@
 
 import asyncio
 import re
-import threading
-import time
 
-from toy_service import PROJECT, Limits, create_app, load_pipeline, make_server, open_socket
+import pytest
+from toy_service import PROJECT, load_pipeline, serve
 
 PAGE = (PROJECT / "README.md").read_text("utf-8")
 
 
-def test_clients_are_answered(capsys):
-    server = make_server(create_app(load_pipeline(), Limits()), Limits(), log_level="error")
-    opened = open_socket("127.0.0.1", 0, 10)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[opened])))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        names = {}
+@pytest.mark.anyio
+async def test_clients_are_answered(capsys):
+    names = {}
+    async with serve(load_pipeline()) as (_, port):
         for code in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):
-            exec(code.replace(":8000", f":{opened.getsockname()[1]}"), names)
+            await asyncio.to_thread(exec, code.replace(":8000", f":{port}"), names)
         names["server"].close()
-    finally:
-        server.should_exit = True
-        thread.join()
     assert "{'text': 'bank', 'start': 14, 'end': 18}" in capsys.readouterr().out
     assert names["mean"].shape == (8,)
 

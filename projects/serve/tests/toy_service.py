@@ -68,21 +68,17 @@ def load_pipeline(gate=False):
     return nlp
 
 
-def call(nlp, use, *, zones=True, **limits):
-    """Run `use(client, app)` against an app in this process, without a network."""
-
-    async def run():
-        app = create_app(nlp, Limits(**limits), zones=zones)
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.state.batcher,
-            httpx.AsyncClient(transport=transport, base_url="http://toy", timeout=60) as client,
-        ):
-            result = await use(client, app)
-            await app.state.batcher.drain()
-            return result
-
-    return asyncio.run(run())
+@asynccontextmanager
+async def open_app(nlp, *, zones=True, **limits):
+    """An app in this process, without a network: (client, app)."""
+    app = create_app(nlp, Limits(**limits), zones=zones)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.state.batcher,
+        httpx.AsyncClient(transport=transport, base_url="http://toy", timeout=60) as client,
+    ):
+        yield client, app
+        await app.state.batcher.drain()
 
 
 @asynccontextmanager
@@ -110,9 +106,9 @@ def make_request(*texts, path="/tags", length=None):
     return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
 
 
-async def send(port, *texts):
+async def send(port, *texts, path="/tags"):
     async with httpx.AsyncClient(timeout=60) as client:
-        url = f"http://127.0.0.1:{port}/tags"
+        url = f"http://127.0.0.1:{port}{path}"
         return await client.post(url, json={"texts": list(texts)})
 
 
