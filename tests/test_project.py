@@ -266,21 +266,6 @@ def test_paths_of_projects_are_single_and_results_depend_on_the_weights(folder):
             assert "${vars.weights}" in command["deps"]
 
 
-def test_files_of_a_corpus_are_held_out_each_under_its_name(tmp_path):
-    source = tmp_path / "source"
-    source.mkdir()
-    lines = {"wiki.1.txt": ["a", "b"], "wiki.2.txt": ["c", "d"]}
-    for name, own in lines.items():
-        (source / name).write_text("\n".join(own))
-    (source / "wiki.txt~").write_text("no text")
-    output = tmp_path / "out"
-    assert not start_script("pretrain/hold_out.py", source, output, "--every", "2")
-    for name, own in lines.items():
-        parts = [(output / part / name).read_text() for part in ("text", "heldout")]
-        assert sorted("".join(parts).split()) == own
-    assert len(list((output / "text").iterdir())) == 2
-
-
 def start_script(path, *arguments):
     """RETURNS (int): the exit code of a script that runs in this process."""
     try:
@@ -292,25 +277,25 @@ def start_script(path, *arguments):
 
 @pytest.mark.parametrize("script", ["unpack.py", "hold_out.py"])
 def test_new_text_replaces_old_text(tmp_path, script, capsys):
-    source = tmp_path / "source"
+    source, output = tmp_path / "source", tmp_path / "out"
     for folder in (source, source / "text", source / "heldout"):
         folder.mkdir()
-        for name in ("a.txt", "b.txt"):
-            (folder / name).write_text("old\n")
-    assert not start_script(f"pretrain/{script}", source, tmp_path / "out")
+        (folder / "a.txt").write_text("first\nsecond\n")
+        (folder / "b.txt").write_text("old\n")
+    assert not start_script(f"pretrain/{script}", source, output)
     for path in source.rglob("b.txt"):
         path.unlink()
-    for path in source.rglob("a.txt"):
-        path.write_text("new\n")
-    assert not start_script(f"pretrain/{script}", source, tmp_path / "out")
+    assert not start_script(f"pretrain/{script}", source, output)
 
-    found = sorted((tmp_path / "out").rglob("*.txt"))
+    found = sorted(output.rglob("*.txt"))
     assert [path.name for path in found] == ["a.txt", "a.txt"]
-    assert all("old" not in path.read_text() for path in found)
-    (tmp_path / "out" / "thesis.tex").touch()
-    assert start_script(f"pretrain/{script}", source, tmp_path / "out") == 2
-    assert "thesis.tex" in capsys.readouterr().err
-    assert (tmp_path / "out" / "thesis.tex").exists()
+    assert "old" not in "".join(path.read_text() for path in found)
+    if script == "hold_out.py":
+        lines = [line for path in found for line in path.read_text().split()]
+        assert sorted(lines) == ["first", "second"]
+    (output / "thesis.tex").touch()
+    assert start_script(f"pretrain/{script}", source, output) == 2
+    assert "thesis.tex" in capsys.readouterr().err and (output / "thesis.tex").exists()
 
 
 def test_too_few_texts_of_semcor_are_refused(tmp_path, capsys):
@@ -324,53 +309,33 @@ def test_too_few_texts_of_semcor_are_refused(tmp_path, capsys):
     assert not [*(tmp_path / "out").iterdir()]
 
 
-@pytest.fixture
-def english(project):
-    """The project with a toy text."""
+@pytest.mark.slow
+def test_english_models_are_made_compared_and_packed(project, tmp_path_factory):
     for name in ("text", "heldout"):
         (project / "english" / name).mkdir(parents=True)
         (project / "english" / name / "x.txt").write_text("I like ham. You do not!\n" * 30)
-    return project
-
-
-@pytest.mark.slow
-def test_the_english_model_is_made_and_compared(english):
-    project = english
     words = project / "words.txt"
     words.write_text("<S>\n</S>\n<UNK>\nham\nzebra\n")
+    other = ["--vars.include", words, "--vars.other", "work/en_small/model-best"]
+    shutil.copytree(ROOT / "models" / "en_medium", project / "models" / "en_medium")
+    start = project / "work/en_small/bundle"
 
-    run(
-        project, "pretrain", *QUICK, "--vars.include", words, "--vars.other",
-        "work/en_small/model-best",
-    )  # fmt: skip
+    run(project, "pretrain", *QUICK, *other)
+    run(project, "medium", *QUICK, "--vars.start", start, "--vars.words", start / "vocab.txt")
 
-    folder = project / "work/en_small"
-    ours, same = (srsly.read_json(folder / f"{n}.json") for n in ("heldout", "heldout_other"))
+    ours, same = (srsly.read_json(start.parent / f"{n}.json") for n in ("heldout", "heldout_other"))
     assert ours == same and ours["n_sequences"] == 60
-    assert "zebra" in (folder / "bundle" / "vocab.txt").read_text().split()
-    meta = srsly.read_json(folder / "bundle" / "meta.json")
+    assert "zebra" in (start / "vocab.txt").read_text().split()
+    meta = srsly.read_json(start / "meta.json")
     assert meta["name"] == "en_small" and meta["n_tokens_trained"] > 0
-
-
-@pytest.mark.slow
-def test_the_larger_model_is_a_package_with_a_name(english, tmp_path_factory):
-    run(english, "unpack-english pretrain-english bundle-english", *QUICK)
-    shutil.copytree(ROOT / "models" / "en_medium", english / "models" / "en_medium")
-    start = english / "work/en_small/bundle"
-
-    run(english, "medium", *QUICK, "--vars.start", start, "--vars.words", start / "vocab.txt")
-
-    (wheel,) = (english / "work/dist").glob("spacy_elmo_en_medium-*.whl")
+    (wheel,) = (project / "work/dist").glob("spacy_elmo_en_medium-*.whl")
     site = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     # In a separate process, which sees what is installed here and the wheel.
     code = "import spacy_elmo; print(spacy_elmo.load_embedder('en_medium').bilm.config.cell_width)"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)]),
-    }
-    command = [sys.executable, "-c", code]
+    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    command, environment = [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path}
     result = subprocess.run(command, check=True, capture_output=True, env=environment, cwd=site)
     assert result.stdout.split() == [b"12"]
     meta = srsly.read_json(site / "spacy_elmo_en_medium/model/meta.json")

@@ -117,16 +117,12 @@ def test_the_nearest_contexts_are_tokens_of_other_sentences(nlp, index):
     assert (answer[0]["source"], answer[0]["number"]) == ("some text", 2)
 
 
-def test_a_corpus_without_another_sentence_has_no_context(nlp, tmp_path):
-    index = make_index(nlp, tmp_path / "index", SENTENCES[:1])
-    assert Explorer(nlp, index).search("A bank lends .", 1, -1) == {"contexts": []}
-
-
-def test_copies_of_a_sentence_do_not_hide_others(nlp, tmp_path):
-    copies = [SENTENCES[0]] * 60 + [SENTENCES[1]] * 60
-    index = make_index(nlp, tmp_path / "index", [*copies, SENTENCES[2]])
+@pytest.mark.parametrize("found", [[], SENTENCES[1:]])
+def test_copies_of_the_own_sentence_do_not_hide_others(nlp, tmp_path, found):
+    copies = [SENTENCES[0]] * 60 + found[:1] * 60 + found[1:]
+    index = make_index(nlp, tmp_path / "index", copies)
     answer = Explorer(nlp, index).search("A bank lends .", 1, 0)["contexts"]
-    assert [context["words"] for context in answer] == SENTENCES[1:]
+    assert [context["words"] for context in answer] == found
 
 
 def test_mixes_are_those_of_the_pipeline(nlp):
@@ -141,10 +137,8 @@ BAD = {
     "lines": (lambda e: e.read("x\n" * 30), "EL272.*30 lines, expected 1 to 20.*--max-lines"),
     "tokens": (lambda e: e.read("x " * 60), "EL272.*60 tokens, expected 1 to 50.*--max-tokens"),
     "no choice": (lambda e: e.compare(TEXT, []), "expected 1 to 16"),
-    "nowhere": (lambda e: e.compare(TEXT, [999]), "Token 999"),
     "negative": (lambda e: e.substitute(TEXT, -1), "Token -1"),
     "whitespace": (lambda e: e.substitute(TEXT, 8), "Token 8"),
-    "no index": (lambda e: e.search(TEXT, 1, 0), "--index"),
 }
 
 
@@ -154,34 +148,29 @@ def test_bad_input_is_refused(nlp, ask, message):
         ask(Explorer(nlp, limits=ExploreLimits(max_chars=200, max_tokens=50)))
 
 
-def test_a_pipeline_without_a_language_model():
-    nlp = make_nlp()
-    prepare_pipeline(nlp, "toy")
-    explorer = Explorer(nlp)
-
-    assert "elmo_lm" in explorer.obstacles["surprisal"] and explorer.obstacles["likeness"] is None
-    assert explorer.read("Ham.")["lines"][0]["tokens"][0]["bits"] is None
+def test_what_a_pipeline_lacks_is_explained():
+    layers = make_nlp()
+    prepare_pipeline(layers, "toy")
+    without_model = Explorer(layers)
+    assert "elmo_lm" in without_model.obstacles["surprisal"]
+    assert without_model.obstacles["likeness"] is None
+    assert without_model.read("Ham.")["lines"][0]["tokens"][0]["bits"] is None
     with pytest.raises(ValueError, match="has no component elmo_lm, but elmo"):
-        explorer.substitute("Ham.", 0)
+        without_model.substitute("Ham.", 0)
 
-
-def test_a_pipeline_with_only_a_language_model_shows_surprisal():
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_lm", name="lm")
     prepare_pipeline(nlp, "toy")
-    explorer = Explorer(nlp)
-
-    assert explorer.read("Ham.")["lines"][0]["tokens"][0]["bits"] > 0
-    assert "EL063" in explorer.obstacles["mixes"]
+    without_layers = Explorer(nlp)
+    assert without_layers.read("Ham.")["lines"][0]["tokens"][0]["bits"] > 0
+    assert "EL063" in without_layers.obstacles["mixes"]
     with pytest.raises(ValueError, match="no component elmo, but lm"):
-        explorer.compare("Ham.", [0])
+        without_layers.compare("Ham.", [0])
 
-
-def test_a_pipeline_without_elmo_is_refused():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
+    plain = spacy.blank("en")
+    plain.add_pipe("sentencizer")
     with pytest.raises(ValueError, match="EL270.*'plain'.*sentencizer"):
-        prepare_pipeline(nlp, "plain")
+        prepare_pipeline(plain, "plain")
 
 
 def test_a_text_that_was_read_is_not_read_again(nlp, monkeypatch):
@@ -208,7 +197,6 @@ def test_any_text_is_read_or_refused(nlp, text):
         answer = explorer.read(text)
     except ValueError as err:
         assert "EL272" in str(err)
-        return
-    n_tokens = sum(len(line["tokens"]) for line in answer["lines"])
-    assert answer["chosen"] and max(answer["chosen"]) < n_tokens
-    explorer.compare(text, answer["chosen"])
+    else:
+        assert answer["chosen"]
+        explorer.compare(text, answer["chosen"])

@@ -15,6 +15,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.filterwarnings("ignore:.*WL003"),
 ]
+TEXT = "my bank\nthe bank in green ."
 SENTENCES = ["I like green eggs .", "the river bank in green .", "my money banks in green ."]
 
 
@@ -105,17 +106,21 @@ def wait_until_idle(page):
 
 def test_a_text_is_read_and_shown(open_page, explorer):
     page = open_page()
-    read(page, "my bank\nthe bank in green .")
+    read(page, TEXT)
     assert page.inner_text("#status") == "Read 7 tokens in 2 lines."
 
-    answer = explorer.compare("my bank\nthe bank in green .", [1, 3])
+    answer = explorer.compare(TEXT, [1, 3])
     assert page.locator("#heatmaps table").count() == len(answer["layers"])
     headers = page.locator("#heatmaps .card >> nth=0 >> th[scope=col]").all_inner_texts()
     assert "bank (1)" in headers and "bank (2)" in headers
-    lines = explorer.read("my bank\nthe bank in green .")["lines"]
+    lines = explorer.read(TEXT)["lines"]
     shown = page.locator("#surprise .token small").all_inner_texts()
     bits = [token["bits"] for line in lines for token in line["tokens"]]
     assert shown == [f"{value:.1f}" for value in bits]
+    titles = page.locator("#drawn h3").all_inner_texts()
+    assert titles == [section["title"] for section in explorer.read(TEXT)["drawings"]]
+    tags = [token.tag_ for line in TEXT.split("\n") for token in explorer.nlp(line)]
+    assert all(tag in page.inner_text("#drawn") for tag in tags if tag)
     assert page.locator("#bars .bar-row").count() >= 3 and "γ" in page.inner_text("#bars")
 
 
@@ -152,17 +157,6 @@ def test_substitutes_and_contexts_come_at_a_click(open_page, explorer):
     page.wait_for_selector("#found mark")
     assert page.locator("#found mark").first.inner_text() == "bank"
     assert "some text, sentence 2" in page.locator("#found li").first.inner_text()
-
-
-def test_what_components_find_is_drawn(open_page, explorer):
-    page = open_page()
-    text = "I like green eggs ."
-    read(page, text)
-
-    titles = page.locator("#drawn h3").all_inner_texts()
-    assert titles == [section["title"] for section in explorer.read(text)["drawings"]]
-    tags = [token.tag_ for token in explorer.nlp(text)]
-    assert all(tag in page.inner_text("#drawn") for tag in tags if tag)
 
 
 def test_hostile_text_is_text(open_page):
