@@ -4,7 +4,7 @@ static vectors, and how similar the word is in several sentences."""
 from bisect import insort
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,14 +154,12 @@ def nearest_words(vectors: StaticVectors, word: str, n: int = 10) -> List[Tuple[
 
 
 def summarise(queries: Sequence[Query], static: Sequence[Tuple[str, float]]) -> Dict[str, Any]:
-    """Convert queries to plain data, with a point in the plane for each token.
-
-    queries (Sequence[Query]): from `find_contexts`.
-    static (Sequence[Tuple[str, float]]): from `nearest_words`.
-    RETURNS (Dict[str, Any]): "static", and "queries", each with "words", "position",
-        "point" and "contexts", which have "similarity", too.
-    """
-    tokens = [token for query in queries for token in (query, *query.contexts)]
+    """Convert queries to plain data, with a point in the plane for each token. RETURNS (Dict[str,
+    Any]): "static" words, and "queries", each with "words", "position", "point" and "contexts",
+    which have "similarity", too."""
+    tokens: List[Union[Query, Context]] = []
+    for query in queries:
+        tokens += [query, *query.contexts]
     # The first two principal components of the vectors.
     X = np.stack([token.vector for token in tokens])
     X = X - X.mean(axis=0)
@@ -211,13 +209,8 @@ def _render_sentence(words: Sequence[str], position: int, similarities: Sequence
 
 
 def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
-    """Compute the cosines of a word's top layer between docs.
-
-    docs (List[Doc]): docs with layers (`store_layers = true`), each with the word.
-    word (str): the word, as it is written; its first occurrence counts.
-    RETURNS (List[List[float]]): shape (n_docs, n_docs).
-    RAISES (ValueError): EL053 if a doc lacks the word, EL052 if it has no layers.
-    """
+    """Compute the cosines (n_docs, n_docs) of the top layer of a word's first occurrence in each
+    doc. The docs need layers (`store_layers = true`), and the word (EL053)."""
     vectors = []
     for doc in docs:
         token = next((token for token in doc if token.text == word), None)

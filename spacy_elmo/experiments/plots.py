@@ -24,10 +24,8 @@ _MOST_LINES = 240
 
 
 def plot_scores(result: Dict[str, Any], path: Path) -> None:
-    """Draw the score of each variant, a dot for each seed and a diamond for the mean.
-
-    result (Dict[str, Any]): from `describe_suite`.
-    """
+    """Draw the score of each variant in a result of `describe_suite`: a dot for each seed and a
+    diamond for the mean."""
     require_matplotlib()
     splits = [split for split in ("dev", "test") if result["rows"][0][split]]
     rows = result["rows"][::-1]
@@ -47,10 +45,8 @@ def plot_scores(result: Dict[str, Any], path: Path) -> None:
 
 
 def plot_samples(result: Dict[str, Any], path: Path) -> None:
-    """Draw scores by the size of the training set, as figure 1 of Peters et al. 2018.
-
-    result (Dict[str, Any]): from `describe_suite`.
-    """
+    """Draw scores of `describe_suite` by the size of the training set, as figure 1 of Peters et
+    al. 2018."""
     split = "test" if result["rows"][0]["test"] else "dev"
     lines: Dict[str, List[Any]] = {}
     for row in result["rows"]:
@@ -65,10 +61,7 @@ def plot_samples(result: Dict[str, Any], path: Path) -> None:
 
 
 def plot_updates(result: Dict[str, Any], path: Path) -> None:
-    """Draw dev scores by updates, on the whole training set.
-
-    result (Dict[str, Any]): from `describe_suite`.
-    """
+    """Draw dev scores of `describe_suite` by updates, on the whole training set."""
     most = max(row["share"] for row in result["rows"])
     lines = {
         row["title"]: [(point["step"], point["scores"]) for point in row["curve"]]
@@ -100,10 +93,7 @@ def _draw_lines(lines: Dict[str, List[Any]], result: Dict[str, Any], split: str)
 
 
 def plot_speed(result: Dict[str, Any], path: Path) -> None:
-    """Draw tokens per second by batch size, and the limit of the machine.
-
-    result (Dict[str, Any]): from `measure_speed`.
-    """
+    """Draw tokens per second of `measure_speed` by batch size, and the limit of the machine."""
     require_matplotlib()
     rows = result["rows"]
     precisions = list(dict.fromkeys(row["precision"] for row in rows))
@@ -132,13 +122,8 @@ def plot_speed(result: Dict[str, Any], path: Path) -> None:
 def plot_similarities(
     cosines: List[List[float]], texts: List[str], word: str, path: Path, *, dark: bool = False
 ) -> None:
-    """Draw a heat map of a word's similarity between sentences.
-
-    cosines (List[List[float]]): shape (n_texts, n_texts).
-    texts (List[str]): the sentences.
-    word (str): the word.
-    dark (bool): light letters on a dark background.
-    """
+    """Draw a heat map of a word's similarity between sentences. `cosines` has shape
+    (n_texts, n_texts); `dark` is for light letters on a dark background."""
     require_matplotlib()
     n = len(texts)
     low = min((cosines[i][j] for i in range(n) for j in range(n) if i != j), default=0.0)
@@ -160,10 +145,8 @@ def plot_similarities(
 
 
 def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
-    """Draw the share of each layer in each mix, as figure 2 of Peters et al. 2018.
-
-    mixes (List[Dict[str, Any]]): fields of `LayerWeights`.
-    """
+    """Draw the share of each layer in each mix (fields of `LayerWeights`), as figure 2 of Peters et
+    al. 2018."""
     require_matplotlib()
     n_layers = max(len(mix["shares"]) for mix in mixes)
     # Components may have different numbers of layers.
@@ -193,17 +176,14 @@ def _draw_cells(axes: Any, values: Sequence[Sequence[float]], low: float, bright
 
 
 def plot_contexts(result: Dict[str, Any], path: Path) -> None:
-    """Draw queries and their contexts in two dimensions, a colour and a shape for each query, and
-    below the map a line for each of the nearest.
-
-    result (Dict[str, Any]): from `contexts.summarise`.
-    """
+    """Draw queries and contexts of `summarise` in two dimensions, a colour and a shape for each
+    query, and below the map a line for each of the nearest."""
     require_matplotlib()
     queries = result["queries"]
     n_listed = 1 + max(0, min(_MOST_CONTEXTS, _MOST_LINES // len(queries) - 1))
     # Inches of the map; the file is as much larger as the lines below need.
     figure = Figure(figsize=tuple(_MAP / 72))
-    axes = figure.add_axes((0, 0, 1, 1), xticks=[], yticks=[])
+    axes: Any = figure.add_axes((0, 0, 1, 1), xticks=[], yticks=[])
     axes.margins(0.08)
     axes.set_title("Contexts by their vectors: the first two principal components")
     marks: List[Any] = []
@@ -242,11 +222,8 @@ def plot_contexts(result: Dict[str, Any], path: Path) -> None:
 
 
 def place_labels(points: NDArray) -> NDArray:
-    """Find the nearest free place on the map for the label of each point.
-
-    points (NDArray): on the map, shape (n, 2).
-    RETURNS (NDArray): centres of the labels, shape (n, 2); the point itself where no place is free.
-    """
+    """Find the nearest free place on the map for the label of each point, both of shape (n, 2); the
+    point itself where no place is free."""
     x, y = (np.arange(s / 2, most - s / 2, 3.0) for s, most in zip(_LABEL, _MAP))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)  # (n_places, 2)
     for point in points:

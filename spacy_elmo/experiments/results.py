@@ -32,8 +32,7 @@ def get_origin() -> Dict[str, Any]:
 
 
 def get_effort(start: float, weights_hash: bytes) -> Dict[str, Any]:
-    """start (float): of the work, by `time.perf_counter`. weights_hash (bytes): from
-    `Embedder.hash_weights`. RETURNS (Dict[str, Any]): "seconds" since, and "biLM"."""
+    """RETURNS (Dict[str, Any]): "seconds" since a time of `time.perf_counter`, and "biLM"."""
     seconds = round(time.perf_counter() - start, 3)
     return {"seconds": seconds, "biLM": weights_hash.hex()[:16]}
 
@@ -97,17 +96,15 @@ def _get_scores(group: Sequence[Result], found: Sequence[Optional[Result]]) -> L
 def _join_curves(group: Sequence[Result]) -> List[Dict[str, Any]]:
     """Join learning curves; a run that has ended keeps its last score."""
     curves = [{point["step"]: point["score"] for point in run["curve"]} for run in group]
-    steps = sorted({step for curve in curves for step in curve})
-
-    def get_score_at(curve: Dict[int, float], step: int) -> float:
-        return 100 * curve[max(s for s in curve if s <= step)]
-
-    return [{"step": s, "scores": [get_score_at(curve, s) for curve in curves]} for s in steps]
+    joined = []
+    for step in sorted({step for curve in curves for step in curve}):
+        scores = [100 * curve[max(s for s in curve if s <= step)] for curve in curves]
+        joined.append({"step": step, "scores": scores})
+    return joined
 
 
 def format_scores(values: Sequence[float]) -> str:
-    """values (Sequence[float]): by seed. RETURNS (str): mean, and the standard deviation of
-    several; "-" for none."""
+    """Show the mean of scores by seed, and the standard deviation of several; "-" for none."""
     if not values:
         return "-"
     spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""

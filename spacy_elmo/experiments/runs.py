@@ -364,8 +364,8 @@ def find_corpus(folder: Path) -> Dict[str, Path]:
         if split not in found:
             error = "it does not exist"
             raise ValueError(Errors.EL066.format(path=folder / f"{split}.spacy", error=error))
-    splits = {name: found.pop(name) for name in ("train", "dev", "test") if name in found}
-    return {**splits, **found}
+    order: List[str] = ["train", "dev", "test"]
+    return {**{name: found.pop(name) for name in order if name in found}, **found}
 
 
 def read_docs(path: Path) -> DocBin:
