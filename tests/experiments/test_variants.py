@@ -129,16 +129,13 @@ def test_the_place_and_settings_of_elmo_in_a_config_are_kept():
     base["components"]["sentencizer"] = {"factory": "sentencizer"}
     base["components"]["elmo"]["store_layers"] = True
     base["training"]["annotating_components"] = ["sentencizer", "elmo"]
-    base["training"]["frozen_components"] = ["elmo"]
 
     elmo, plain = (make_variant(v, "tagger", base=base) for v in (ELMO, PLAIN))
 
     assert elmo["nlp"]["pipeline"] == ["sentencizer", "elmo", "tagger"]
     assert elmo["components"]["elmo"]["store_layers"]
-    assert elmo["training"]["frozen_components"] == ["elmo"]
     assert plain["nlp"]["pipeline"] == sorted(plain["components"]) == ["sentencizer", "tagger"]
     assert plain["training"]["annotating_components"] == ["sentencizer"]
-    assert plain["training"]["frozen_components"] == []
 
 
 ELMO_BLOCKS = {

@@ -56,18 +56,15 @@ def test_spans_are_those_of_each_components_key(doc):
     assert "WHO" in second.html
 
 
-@pytest.mark.parametrize("settings", [{}, {"spans_key": None, "annotate_ents": True}])
-def test_a_ruler_of_spans_says_what_it_sets(settings):
+@pytest.mark.parametrize("key, title", [("ruler", "Spans 'ruler'"), (None, "Entities")])
+def test_a_ruler_of_spans_says_what_it_sets(key, title):
     nlp = spacy.blank("en")
-    ruler = nlp.add_pipe(
-        "span_ruler", config={**settings, "spans_key": settings.get("spans_key", "ruler")}
-    )
+    ruler = nlp.add_pipe("span_ruler", config={"spans_key": key, "annotate_ents": key is None})
     ruler.add_patterns([{"label": "WHO", "pattern": "Sam"}])
 
     (section,) = describe_doc(nlp("Sam gave ham"), nlp)
 
-    assert section.title == ("Entities" if settings else "Spans 'ruler'")
-    assert section.lines == ["WHO: Sam"]
+    assert section.title == title and section.lines == ["WHO: Sam"]
 
 
 def test_what_is_found_across_lines_is_on_one():

@@ -124,7 +124,6 @@ async def test_more_connections_than_allowed_are_refused_except_for_monitoring()
 
 NO_HTTP = {
     "garbage": b"garbage\r\n\r\n",
-    "two lengths": HEAD + b"content-length: 5\r\ncontent-length: 6\r\n\r\n",
     "a line without end": b"GET /" + b"a" * 70_000,
     "a bad piece": HEAD + b"transfer-encoding: chunked\r\n\r\nZZ\r\n",
 }
