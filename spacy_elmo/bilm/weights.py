@@ -1,10 +1,12 @@
 """The weights of a biLM by name and shape; filling a module with weights; their hash."""
 
+from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..errors import Errors
 from ..utils import show_name, show_names
@@ -25,8 +27,26 @@ class TensorHeader(NamedTuple):
 
 def plan_weights(config: BiLMConfig) -> Dict[str, TensorHeader]:
     """The state of a biLM by name, without allocating memory for it."""
-    with torch.device("meta"):
+    with without_memory():
         return get_headers(BiLM(config).state_dict())
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Make modules on torch's meta device: their tensors have shapes and no numbers."""
+    with _NoRandomNumbers(), torch.device("meta"):
+        yield
+
+
+class _NoRandomNumbers(TorchFunctionMode):
+    """Skip the initialization of weights: to draw numbers on the meta device, torch would import
+    its compiler and sympy, which takes two seconds and 70 MB."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def get_headers(state: Mapping[str, Tensor]) -> Dict[str, TensorHeader]:

@@ -8,7 +8,13 @@ from torch import nn
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.weights import TensorHeader, check_headers, get_headers, load_weights
+from ..bilm.weights import (
+    TensorHeader,
+    check_headers,
+    get_headers,
+    load_weights,
+    without_memory,
+)
 from ..checkpoints.formats import (
     CheckpointFiles,
     SoftmaxWeights,
@@ -55,7 +61,7 @@ def _load_softmax(stored: SoftmaxWeights, width: int, source: str) -> SoftmaxMod
     if isinstance(maker, type) and issubclass(maker, Softmax):
         _check_rows(stored, width, source)
     else:
-        with _invalid_settings(source), torch.device("meta"):
+        with _invalid_settings(source), without_memory():
             planned = make_softmax(stored.kind, width, len(stored.words), **stored.settings)
         check_headers(get_headers(planned.state_dict()), get_headers(stored.state), source)
     with _invalid_settings(source):

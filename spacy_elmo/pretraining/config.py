@@ -27,6 +27,7 @@ from confection import Config, ConfigValidationError
 from torch import nn
 
 from ..bilm.config import BiLMConfig
+from ..bilm.weights import without_memory
 from ..errors import Errors, Warnings
 from ..files import read_file
 from ..inference.packed_layers import DTYPES
@@ -322,7 +323,7 @@ class RunConfig:
         n_words = _CHECKED_WORDS
         if corpus.size > len(SPECIAL_WORDS) and not corpus.vocabulary and not corpus.include:
             n_words = corpus.size
-        with torch.device("meta"):  # to check its settings without its memory
+        with without_memory():
             make_softmax(kind, _CHECKED_WIDTH, n_words, **arguments)
         training.make_optimizer(nn.Linear(1, 1))
         teachers = describe_teachers(training.teachers, shape.depth, training.state_steps)

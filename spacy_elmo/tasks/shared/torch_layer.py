@@ -17,7 +17,7 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import Tensor, nn
 
-from ...bilm.weights import check_headers, get_headers, load_weights
+from ...bilm.weights import check_headers, get_headers, load_weights, without_memory
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...files import unpack
@@ -209,7 +209,7 @@ def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> Size
     widths, state = message["widths"], parse_tensors(message["state"], _SOURCE)
     if state:
         # Compare shapes before memory is allocated.
-        with torch.device("meta"):
+        with without_memory():
             planned = SizedModule(module.build)
             planned.set_width(*widths)
         check_headers(get_headers(planned.state_dict()), get_headers(state), _SOURCE)
