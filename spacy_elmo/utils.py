@@ -1,6 +1,7 @@
 """Small helpers that several rooms use."""
 
 import ctypes
+import inspect
 import json
 import multiprocessing
 import os
@@ -8,10 +9,11 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from functools import wraps
 from importlib.resources import files as package_files
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar, cast
 
 from confection import Config
 from numpy.typing import NDArray
@@ -30,6 +32,24 @@ Item = TypeVar("Item")
 # Characters of a value, names in a list, and characters of a reason that messages show.
 _MAX_VALUE, _MAX_NAMES, _MAX_REASON = 80, 8, 400
 _CONFIGS = Path(str(package_files("spacy_elmo"))) / "configs"
+
+
+def with_defaults(build: Callable, **defaults: Any) -> Callable:
+    """Copy a registered function with other defaults, for another version of its name."""
+    old = inspect.signature(build)
+    parameters = old.parameters.values()
+    new = old.replace(
+        parameters=[p.replace(default=defaults.get(p.name, p.default)) for p in parameters]
+    )
+
+    @wraps(build)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = new.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return build(*bound.args, **bound.kwargs)
+
+    cast(Any, call).__signature__ = new
+    return call
 
 
 # Checks of settings

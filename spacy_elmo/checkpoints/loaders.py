@@ -112,13 +112,9 @@ def build_random_loader_v1(seed: int = 0) -> Loader:
 
 
 def read_config(path: PathLike, weights_path: Optional[PathLike] = None) -> BiLMConfig:
-    """Read the shape of a checkpoint, and check that its weights have that shape.
-
-    path (PathLike): a folder, the name of an installed model, or options.json.
-    weights_path (Optional[PathLike]): the HDF5 file, if `path` is options.json.
-    RAISES (ValueError): EL020 and EL021 if the weights are of another one, EL030 to EL038 and EL100
-        to EL104 if it cannot be read or is damaged.
-    """
+    """Read the shape of a checkpoint, and check that its weights have that shape. The arguments are
+    those of `load_embedder`. RAISES (ValueError): EL020 and EL021 for weights of another shape,
+    EL030 to EL038 and EL100 to EL104 if it cannot be read or is damaged."""
     files = CheckpointFiles.of(path, weights_path)
     return find_reader(files).read_config(files)
 

@@ -54,13 +54,10 @@ def describe_suite(
 
 
 def summarise(variants: Sequence[Variant], results: Sequence[Result]) -> List[Dict[str, Any]]:
-    """Group the results of runs that differ in their seed only.
-
-    RETURNS (List[Dict[str, Any]]): for each share, smaller ones first, and variant: "variant",
-        "title", "share", "seeds", "n_docs", "dev" and "test" (scores in percent by seed; empty
-        without labels), "further" (scores by seed of each further test set, if there are any),
-        "curve" (of each evaluation on dev "step" and "scores" in percent), "mixes" (by seed).
-    """
+    """Group the results of runs that differ in their seed only: for each share, smaller ones first,
+    and variant a row with "variant", "title", "share", "seeds", "n_docs", "dev" and "test" (scores
+    in percent by seed), "further" (scores of other test sets), "curve" ("step" and "scores" of each
+    evaluation on dev) and "mixes"."""
     rows: List[Dict[str, Any]] = []
     further = list(dict.fromkeys(name for each in results for name in each.get("further", ())))
     ordered = sorted(results, key=lambda result: result["seed"])

@@ -116,17 +116,11 @@ def run_all(
     gpu_id: int = NO_GPU,
     verbose: bool = False,
 ) -> Generator[Result, None, None]:
-    """Train and evaluate the runs that have no result yet. Settings are checked before the first.
-
-    output (Path): folder, in which each run writes a file NAME.json.
-    cache (Optional[Path]): folder for the biLM's layers, shared by all runs of a corpus.
-    n_jobs (int): runs at once, in processes; 1 to run in this process.
-    gpu_id (int): a GPU to train on; -1 for the processors.
-    verbose (bool): whether to print the dev score of each evaluation to standard error.
-    YIELDS (Dict[str, Any]): result of each run, existing ones first.
-    RAISES (ValueError): EL065 if the folder has runs with other settings, EL066 for a corpus that
-        cannot be read, EL251 if a process was killed; as `make_run_config`.
-    """
+    """Train and evaluate the runs that have no result yet, and yield the results, existing ones
+    first. Settings are checked before the first run. output (Path): folder, in which each run
+    writes NAME.json. cache (Optional[Path]): folder for the biLM's layers. n_jobs (int): runs at
+    once. RAISES (ValueError): EL065 if the folder has runs with other settings, EL066 for an
+    unreadable corpus, EL251 if a process was killed."""
     get_score(settings.component)
     require_language(settings.lang)
     check_gpu(gpu_id)

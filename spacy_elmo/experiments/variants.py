@@ -22,16 +22,11 @@ _PLACES = ("input", "output")
 
 
 class Variant(NamedTuple):
-    """A tok2vec to compare.
-
-    name (str): in the names of files.
-    title (str): in tables.
-    places (Tuple[str, ...]): of ELMo: "input" (before the encoder), "output" (after it); empty for
-        spaCy's plain tok2vec. If `mix` is empty, the places of the training config take precedence.
-    mix (Dict[str, Any]): settings of the listener's mix that replace those of the training config
-        or preset. Norm and dropout are the same in all variants.
-    has_vectors (bool): whether it has static vectors.
-    """
+    """A tok2vec to compare: its name in names of files, its title in tables, the places of ELMo
+    ("input" before the encoder, "output" after it; none for spaCy's plain tok2vec; if `mix` is
+    empty, those of the training config take precedence), settings of the mix that replace those of
+    the config or preset, and whether it has static vectors. Norm and dropout are the same in all
+    variants."""
 
     name: str
     title: str
@@ -93,14 +88,9 @@ def make_variant(
     vectors: str = "",
 ) -> Config:
     """Make the training config of a variant. The configs of all variants of a component differ in
-    their tok2vec only.
-
-    component (str): factory of the component to train.
-    lang, shape, loader: see `make_config`.
-    base (Optional[Config]): the user's config, with an `ElmoTok2Vec` in the component. Its "elmo"
-        keeps its settings, but not its weights. None for the preset word_features.
-    vectors (str): pipeline with static vectors; "" for none, or for those of `base`.
-    """
+    their tok2vec only. base (Optional[Config]): the user's config, with an `ElmoTok2Vec` in the
+    component; its "elmo" keeps its settings, but not its weights. None for the preset
+    word_features."""
     if variant.has_vectors and not vectors:
         raise ValueError(f"The variant '{variant.title}' needs `--vectors PIPELINE`")
     config = make_config(STATIC_VECTORS, [component], lang=lang, shape=shape, loader=loader)

@@ -48,13 +48,8 @@ class TokenBody(TextBody):
 
 
 def create_app(explorer: Explorer, host: str = "127.0.0.1") -> FastAPI:
-    """Build the app of a pipeline.
-
-    explorer (Explorer): answers.
-    host (str): where the server will listen. If only this machine reaches it, requests for another
-        host are refused (DNS rebinding).
-    RETURNS (FastAPI): the app.
-    """
+    """Build the app of a pipeline. If only this machine reaches `host`, requests for another host
+    are refused (DNS rebinding)."""
     # Pages of documentation would load scripts from elsewhere.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     lock = threading.Lock()
@@ -112,13 +107,8 @@ def is_loopback(host: str) -> bool:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Open a socket before the pipeline is loaded, so that a browser that comes early waits.
-
-    host (str): name or address.
-    port (int): 0 for any that is free.
-    RETURNS (socket.socket): listening.
-    RAISES (ValueError): EL282 if nothing can listen there.
-    """
+    """Open a socket (port 0: any that is free) before the pipeline is loaded, so that a browser
+    that comes early waits. RAISES (ValueError): EL282 if nothing can listen there."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)

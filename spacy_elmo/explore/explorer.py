@@ -59,15 +59,8 @@ class ExploreLimits:
 
 def prepare_pipeline(nlp: Language, path: str, language_model: str = "") -> None:
     """Have a pipeline keep layers and hidden states, and load its weights. Components that merge or
-    split tokens are turned off (WL066).
-
-    nlp (Language): the pipeline.
-    path (str): its name in messages.
-    language_model (str): folder or name of a biLM with its softmax, for a component elmo_lm if
-        the pipeline has none; "" for no other.
-    RAISES (ValueError): EL270 if it has no component of ELMo, EL074 and others if the language
-        model cannot be read.
-    """
+    split tokens are disabled (WL066). language_model (str): biLM with a softmax for an elmo_lm, if
+    the pipeline has none. RAISES (ValueError): EL270 if it has no component of ELMo."""
     if language_model and LANGUAGE_MODEL not in list_factories(nlp):
         nlp.add_pipe(LANGUAGE_MODEL, config={"path": language_model})
     factories = list_factories(nlp)
@@ -99,13 +92,8 @@ def find_embedder(nlp: Language) -> Optional[Embedder]:
 
 @dataclass
 class Explorer:
-    """Answers requests. Not for several threads at a time. Tokens have numbers, from 0 over all
-    lines.
-
-    nlp (Language): from `prepare_pipeline`.
-    index (Optional[SearchIndex]): of a corpus.
-    limits (ExploreLimits): of texts.
-    """
+    """Answers requests, one at a time. Tokens have numbers, from 0 over all lines. `nlp` comes from
+    `prepare_pipeline`."""
 
     nlp: Language
     index: Optional[SearchIndex] = None
@@ -185,13 +173,8 @@ class Explorer:
         }
 
     def compare(self, text: str, tokens: Sequence[int]) -> Dict[str, Any]:
-        """Compute the cosines of tokens with each other.
-
-        text (str): lines.
-        tokens (Sequence[int]): numbers.
-        RETURNS (Dict[str, Any]): "layers", each with its "name" and "cosines", shape (n_tokens,
-            n_tokens), the word layer first.
-        """
+        """Compute the cosines of tokens with each other: "layers", each with its "name" and
+        "cosines", shape (n_tokens, n_tokens), the word layer first."""
         self._require("likeness")
         docs = self._read(text)
         if not 1 <= len(tokens) <= self.limits.max_chosen:
@@ -215,14 +198,9 @@ class Explorer:
         return {"substitutes": [{"word": w, "probability": p} for w, p in words]}
 
     def search(self, text: str, token: int, layer: int = -1) -> Dict[str, Any]:
-        """Search the sentences most similar to that of a token for the most similar tokens.
-
-        text (str): lines.
-        token (int): a number.
-        layer (int): of the biLM; -1 is the top one.
-        RETURNS (Dict[str, Any]): "contexts", the nearest first: "words", "position", "similarity"
-            (cosine), "source" and "number" of the sentence there.
-        """
+        """Search the sentences most similar to that of a token for the most similar tokens:
+        "contexts", the nearest first, with "words", "position", "similarity", "source" and
+        "number"."""
         self._require("contexts")
         assert self.index is not None
         embedder = self.index.encoder.embedder

@@ -36,12 +36,7 @@ class Section(NamedTuple):
 
 
 def render_tasks(title: str, sections: Sequence[Section]) -> str:
-    """Render sections as a page: their drawing, or a list of their lines.
-
-    title (str): of the page.
-    sections (Sequence[Section]): the sections.
-    RETURNS (str): HTML.
-    """
+    """Render sections as an HTML page: their drawing, or a list of their lines."""
     parts = []
     for section in sections:
         lines = "".join(f"<li>{escape(line)}</li>" for line in section.lines or ["nothing"])
@@ -51,13 +46,8 @@ def render_tasks(title: str, sections: Sequence[Section]) -> str:
 
 
 def describe_doc(doc: Doc, nlp: Language) -> List[Section]:
-    """Describe what the components of a pipeline have set.
-
-    doc (Doc): that went through it.
-    nlp (Language): the pipeline.
-    RETURNS (List[Section]): one for each kind of component that has something to show, in their
-        order; one for each key of spans.
-    """
+    """Describe what the components of a pipeline have set: a section for each kind of component
+    that has something to show, in their order, and one for each key of spans."""
     sections: Dict[str, Section] = {}
     pipes: List[Tuple[str, Any]] = nlp.pipeline
     for name, pipe in pipes:

@@ -72,7 +72,6 @@ class Embedder(nn.Module):
         # All three are of one version of the biLM's weights.
         self._engine: Optional[InferenceEngine] = None
         self._kept: Optional[Tuple[int, KeptLayers]] = None
-        self._identity: Optional[Tuple[int, str]] = None
         # From a forward pass with gradients to `weights_updated`, the weights may change at any
         # moment: nothing that depends on them is kept.
         self._is_training = False
@@ -152,14 +151,6 @@ class Embedder(nn.Module):
         """Hash the weights: the same for biLMs that compute the same vectors."""
         self.ensure_ready()
         return hash_weights(self.bilm, self._precision)
-
-    def identify(self) -> str:
-        """RETURNS (str): 32 hexadecimal digits, the same for biLMs of the same shape and weights,
-        whatever their precision."""
-        self.ensure_ready()
-        if self._is_training or self._identity is None or self._identity[0] != self.bilm.version:
-            self._identity = self.bilm.version, hash_weights(self.bilm, "fp32").hex()
-        return self._identity[1]
 
     def embed(self, sentences: Sequence[Sequence[str]]) -> List[NDArray]:
         """Compute the layers of each token. A sentence's result does not depend on

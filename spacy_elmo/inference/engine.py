@@ -148,16 +148,10 @@ class InferenceEngine:
         *,
         n_threads: int = 1,
     ) -> Optional[BiLMState]:
-        """Compute layers of the words of sequences, at least one each.
-
-        layers (Tensor): filled, shape (n_rows, n_layers, width): as many as it has room for,
-            from the word layer on. Those above are not computed.
-        rows (NDArray): where each word goes, boundaries left out, shape (n_tokens,).
-        state (Optional[BiLMState]): float32, before the first boundary of each sequence; None
-            for zeros.
-        RETURNS (Optional[BiLMState]): the state after the last boundary of each sequence, None if
-            none was given.
-        """
+        """Fill `layers`, shape (n_rows, n_layers, width), from the word layer on; those for which
+        it has no room are not computed. `rows`, shape (n_tokens,), says where each word goes,
+        boundaries left out. RETURNS the state after the last boundary of each sequence, None if
+        none was given."""
         vectors = self.find_vectors(batch.words, n_threads)
         positions = token_positions(batch.lengths)
         if state is None:

@@ -39,18 +39,10 @@ def measure_speed(
     n_threads: int = 0,
     n_repeats: int = 3,
 ) -> Dict[str, Any]:
-    """Measure a biLM on sentences.
-
-    precisions (Sequence[str]): of the products.
-    batch_sizes (Sequence[int]): sentences at a time.
-    n_threads (int): used at a time; 0 for as many as torch uses.
-    n_repeats (int): rounds, of which the medians count. Each round runs everything once, so
-        that other load on the machine affects all figures alike.
-    RETURNS (Dict[str, Any]): "limit", the machine's operations a second; "rows", for each precision
-        and batch size tokens a second with a full word cache, and their share of the limit; "cold",
-        for each precision tokens a second with an empty cache; "errors" against float32;
-        "hit_rate" of the cache on the first pass, and peak "memory" of the process in bytes.
-    """
+    """Measure a biLM on sentences: tokens a second for each precision and batch size with a full
+    word cache (the median of `n_repeats` rounds; each runs everything once, so that other load
+    affects all alike), and their share of the machine's "limit"; "cold", with an empty cache;
+    "errors" against float32; "hit_rate" of the cache on the first pass; peak "memory" in bytes."""
     sentences = [words for words in sentences if words]
     if not sentences:
         raise ValueError(Errors.EL094.format(path="the text"))

@@ -16,13 +16,9 @@ _MAX_LETTERS = 256
 
 
 class WordCache:
-    """Keep the vectors of the words used last. A hit returns the stored bits.
-
-    Text is Zipfian: most words of the next batch were in an earlier one, and the convolutions cost
-    as much as a small LSTM. Copies and pickles of a cache are empty.
-
-    capacity (int): words kept, each of at most 256 letters; 0 keeps none.
-    """
+    """Keep the vectors of the `capacity` words used last, each of at most 256 letters. Text is
+    Zipfian: most words of the next batch were in an earlier one, and the convolutions cost as much
+    as a small LSTM. A hit returns the stored bits. Copies and pickles of a cache are empty."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

@@ -30,14 +30,9 @@ _BATCH_TOKENS = 4096
 
 @dataclass
 class Perplexity:
-    """Sums over a text.
-
-    forward, backward (float): negative log-likelihood of each direction, nats.
-    n_targets (int): predictions of each direction: tokens, and one boundary for each
-        sequence.
-    n_sequences (int): sequences.
-    n_unknown (int): tokens outside the vocabulary, predicted as `<UNK>`.
-    """
+    """Sums over a text: negative log-likelihood of each direction, in nats; predictions of each
+    direction (tokens, and one boundary for each sequence); sequences; tokens predicted as
+    `<UNK>`."""
 
     forward: float = 0.0
     backward: float = 0.0
@@ -54,13 +49,9 @@ class Perplexity:
 
 
 class Scorer:
-    """Exact log-probabilities in a vocabulary, the model's own or a smaller one.
-
-    model (LanguageModel): the model; put into evaluation mode.
-    vocabulary (Vocabulary): what its softmax predicts.
-    restrict (Optional[Vocabulary]): words to score with, all in `vocabulary`. The rest
-        counts as `<UNK>`: its probability is added to that of `<UNK>`.
-    """
+    """Exact log-probabilities in a vocabulary, or in a smaller one, `restrict`: then the
+    probability of the other words is added to that of `<UNK>`. The model is put into evaluation
+    mode."""
 
     def __init__(
         self,
@@ -108,13 +99,8 @@ def measure(
     stream: bool = False,
     batch_tokens: int = _BATCH_TOKENS,
 ) -> Perplexity:
-    """Score a text.
-
-    sequences (Sequence[Sequence[str]]): words, at least one in each.
-    stream (bool): whether the state is carried from one sequence to the next, the
-        backward direction's from the next to the one before.
-    batch_tokens (int): tokens of a pass; the sums do not depend on it.
-    """
+    """Score a text; the sums do not depend on `batch_tokens`. With `stream` the state is carried
+    from one sequence to the next, the backward direction's from the next to the one before."""
     vocabulary = scorer.vocabulary
     result = Perplexity(
         n_sequences=len(sequences),

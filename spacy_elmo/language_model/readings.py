@@ -24,13 +24,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class LMBatch:
-    """Sequences to learn from. Both directions have equally many rows at each step.
-
-    words (List[str]): Distinct words.
-    batch_sizes (List[int]): Rows of each step, never growing.
-    forward (Reading): Reads the begin of each sequence first, predicts its end last.
-    backward (Reading): Reads the end first, predicts the begin last.
-    """
+    """Distinct words, and the readings of both directions, which have the same number of rows at
+    each step, never growing. The forward one reads the begin of each sequence first and predicts
+    its end last; the backward one the reverse."""
 
     words: List[str]
     batch_sizes: List[int]
@@ -67,15 +63,10 @@ def make_stream_batches(
     vocabulary: Vocabulary,
     skip: int = 0,
 ) -> Iterator[LMBatch]:
-    """Make batches that each start from the state after the previous batch. The backward
-    direction reads the sequences of a row in reverse order, so that its state comes from the
-    text that follows.
-
-    rows (Sequence[Sequence[Sequence[str]]]): for each row, its sequences in order.
-    n_steps (int): steps of a batch; the last one's are fewer.
-    length (int): steps of all batches, at most those of the shortest row.
-    skip (int): batches to leave out at the start.
-    """
+    """Make batches that each start from the state after the previous batch. The backward direction
+    reads the sequences of a row in reverse order, so that its state comes from the text that
+    follows. A batch has `n_steps` steps, the last one fewer; `length` is that of all batches;
+    `skip` batches are left out at the start."""
     forward = [_stream(row, vocabulary, reverse=False) for row in rows]
     backward = [_stream(row, vocabulary, reverse=True) for row in rows]
     for start in range(skip * n_steps, length, n_steps):

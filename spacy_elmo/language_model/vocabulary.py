@@ -15,13 +15,9 @@ SPECIAL_WORDS = (BOS_WORD, EOS_WORD, UNK_WORD)
 
 
 class Vocabulary:
-    """Words in the order of their softmax rows: `<S>`, `</S>`, `<UNK>`, then the most
-    frequent first, as the log-uniform sampler needs it.
-
-    words (Sequence[str]): all words, the special ones first.
-    RAISES (ValueError): EL071 if the special words do not come first or a word comes
-        twice.
-    """
+    """Words in the order of their softmax rows: `<S>`, `</S>`, `<UNK>`, then the most frequent
+    first, as the log-uniform sampler needs it. RAISES (ValueError): EL071 for other or repeated
+    words."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
@@ -70,13 +66,8 @@ class WordCounter:
             self.counts = Counter({w: n for w, n in self.counts.items() if n > least})
 
     def make_vocabulary(self, size: int, min_count: int, include: Iterable[str] = ()) -> Vocabulary:
-        """Choose the words to predict.
-
-        size (int): most words, with the special ones; 0 for no limit. Included words are added.
-        min_count (int): least occurrences of a word.
-        include (Iterable[str]): words that must be in it.
-        RETURNS (Vocabulary): by frequency, then by the alphabet.
-        """
+        """Choose the words to predict, by frequency, then by the alphabet: at most `size` with the
+        special ones (0: no limit) that occur at least `min_count` times, and those to `include`."""
         for word in SPECIAL_WORDS:
             del self.counts[word]
         frequent = [w for w, n in self.counts.items() if n >= min_count and _is_line(w)]

@@ -29,25 +29,16 @@ LAYERS_NAME = "elmo_layers"
 
 @dataclass(frozen=True)
 class LayersSettings:
-    """How docs are read. A dataclass, so that Thinc does not store it with the weights: the config
-    is its only source.
-
-    get_spans (SpanGetter): cuts docs into sequences.
-    frozen (bool): whether training leaves the biLM unchanged.
-    """
+    """How docs are read: the function that cuts them into sequences, and whether training leaves
+    the biLM unchanged. A dataclass, so that Thinc does not store it with the weights."""
 
     get_spans: SpanGetter
     frozen: bool
 
 
 def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
-    """Compute biLM layers. Whitespace tokens are no input to the biLM and get zeros.
-
-    embedder (Embedder): the biLM, its word cache and its batching.
-    settings (LayersSettings): how docs are read.
-    RETURNS (LayersModel): for each doc shape (n_tokens, n_layers * width), layer by
-        layer inside a row, the word layer first.
-    """
+    """Compute biLM layers: for each doc shape (n_tokens, n_layers * width), layer by layer inside a
+    row, the word layer first. Whitespace tokens are no input to the biLM and get zeros."""
     config = embedder.bilm.config
     torch_layer = PyTorchWrapper_v3(
         embedder,

@@ -31,13 +31,9 @@ _shape_samples: "WeakSet[Doc]" = WeakSet()
 
 @dataclass
 class ListenerSettings:
-    """State of a listener. A dataclass, so that Thinc does not store it with the weights, and in
-    `attrs`, so that copies of the model have it.
-
-    upstream (str): name of the component.
-    frozen (bool): whether the component's biLM is frozen, and needs no gradients of the layers.
-    has_warned (bool): whether the listener has warned of missing vectors.
-    """
+    """State of a listener: the name of its component, whether the biLM there is frozen and needs no
+    gradients, and whether missing vectors were reported. A dataclass, so that Thinc does not store
+    it with the weights, and in `attrs`, so that copies of the model have it."""
 
     upstream: str
     frozen: bool = True

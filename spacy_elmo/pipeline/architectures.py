@@ -29,7 +29,7 @@ from ..layers.elmo_tok2vec import (
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
-from ..utils import require_known, require_valid
+from ..utils import require_known, require_valid, with_defaults
 
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
 # matrices: at 0.001, three weights before a softmax hardly move in hundreds of updates. Chosen on
@@ -182,39 +182,9 @@ def build_elmo_tok2vec_v2(
     return encoded if any(encoded is source for source in sources) else in_parts(encoded)
 
 
-def build_elmo_v1(
-    *,
-    get_spans: Optional[SpanGetter] = None,
-    width: int = 256,
-    depth: int = 2,
-    cell_width: int = 512,
-    char_width: int = 16,
-    filters: Sequence[Sequence[int]] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
-    n_highway: int = 1,
-    max_chars: int = 50,
-    cell_clip: Optional[float] = None,
-    proj_clip: Optional[float] = None,
-    projection: bool = True,
-    skip_connections: bool = True,
-    activation: str = "relu",
-    input: str = "characters",
-    n_words: int = 0,
-    vector_width: int = 0,
-    frozen: bool = True,
-    output: MixOutput = "mix",
-    initial_weights: Optional[List[float]] = None,
-    fixed_weights: bool = False,
-    mix_l2: float = 0.0,
-    mix_layer_norm: bool = False,
-    mix_dropout: float = 0.0,
-    batch_tokens: int = 8192,
-    word_cache: int = 100_000,
-    initial_state: str = "zero",
-    precision: str = "fp32",
-    n_threads: int = 0,
-) -> Tok2VecModel:
+def _build_elmo_v1(**arguments: Any) -> Tok2VecModel:
     """As `build_elmo_v2`, with a mix that learns more slowly, and a smaller default shape."""
-    return _make_elmo(locals(), _MIX_LEARN_RATE_FACTOR_V1)
+    return _make_elmo(arguments, _MIX_LEARN_RATE_FACTOR_V1)
 
 
 def build_elmo_listener_v1(**arguments: Any) -> Tok2VecModel:
@@ -223,7 +193,15 @@ def build_elmo_listener_v1(**arguments: Any) -> Tok2VecModel:
 
 
 # What a config may set, and its defaults.
+cast(Any, _build_elmo_v1).__signature__ = signature(build_elmo_v2)
 cast(Any, build_elmo_listener_v1).__signature__ = signature(build_elmo_listener_v2)
+build_elmo_v1 = with_defaults(
+    _build_elmo_v1,
+    width=256,
+    cell_width=512,
+    filters=((1, 32), (2, 32), (3, 64), (4, 128), (5, 128)),
+    projection=True,
+)
 
 
 def build_elmo_tok2vec_v1(

@@ -370,13 +370,9 @@ class RunConfig:
 def load_config(path: Path, overrides: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
     """Read the sections of a config, interpolated. Missing keys are taken from the template; the
     blocks [nlp.tokenizer], [training.optimizer] and [training.softmax] are replaced as a whole.
-    Without a tokenizer, [nlp] has the one of the language.
-
-    overrides (Optional[Mapping[str, Any]]): such as {"training.seed": 1}. Another softmax
-        than in the file starts without the settings of that one.
-    RAISES (ValueError): EL098 if it is not a config or has another section, EL090 for an
-        unused path, EL100 to EL103 if it cannot be read.
-    """
+    Another softmax in `overrides`, such as {"training.seed": 1}, starts without the settings of the
+    one in the file. RAISES (ValueError): EL098 if it is not a config, EL090 for an unused path,
+    EL100 to EL103 if it cannot be read."""
     overrides = dict(overrides or {})
     try:
         given = Config().from_str(read_file(path, _MOST_BYTES).decode("utf-8"), interpolate=False)
@@ -413,17 +409,10 @@ def make_pretraining_config(
     init: Optional[Path] = None,
     init_weights: Optional[Path] = None,
 ) -> Config:
-    """Make a pretraining config.
-
-    preset (str): one of `PRETRAINING_PRESETS`.
-    tokenizer (Optional[Dict[str, Any]]): block of [nlp.tokenizer]; {} for that of the language,
-        None for the preset's.
-    shape (Optional[BiLMConfig]): another shape than the preset's.
-    init (Optional[Path]): weights to start from, which have that shape.
-    init_weights (Optional[Path]): the HDF5 file, if `init` is an options.json.
-    RETURNS (Config): all sections, not interpolated.
-    RAISES (ValueError): EL060 for an unknown preset, EL161 for an unknown language.
-    """
+    """Make a pretraining config of a preset, not interpolated. `shape` replaces that of the preset;
+    `init` (with `init_weights`, if it is an options.json) are weights to start from. The tokenizer
+    {} is that of the language, None the one of the preset. RAISES (ValueError): EL060 for an
+    unknown preset, EL161 for an unknown language."""
     require_language(lang)
     if preset not in PRETRAINING_PRESETS:
         known = ", ".join(PRETRAINING_PRESETS)

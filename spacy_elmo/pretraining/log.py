@@ -20,16 +20,9 @@ _DEV_KEYS = ("dev_forward", "dev_backward", "dev_perplexity")
 
 @dataclass
 class Progress:
-    """Where a run is, in JSON types.
-
-    position (Dict[str, Any]): of the stream.
-    step (int): steps done.
-    n_tokens (int): predictions of one direction that were trained on.
-    n_bad_steps (int): steps in a row without a finite gradient.
-    best (Optional[float]): best held-out perplexity, mean of both directions, of `best_step`.
-    scaler (Dict[str, Any]): state of the scale of float16 gradients.
-    held_out (str): digest of the held-out sequences.
-    """
+    """Where a run is, in JSON types: position of the stream, steps, predictions of one direction,
+    steps in a row without a finite gradient, best held-out perplexity and its step, scale of
+    float16 gradients, digest of the held-out sequences."""
 
     position: Dict[str, Any]
     step: int = 0
@@ -54,18 +47,9 @@ class Progress:
 
 @dataclass
 class Report:
-    """Means since the last report.
-
-    step (int): steps done.
-    n_tokens (int): predictions of one direction, since the start of the run.
-    learn_rate (float): of the last step.
-    loss (float): mean training loss, nats for each prediction.
-    gradient_norm (float): of the last step, before clipping.
-    tokens_per_second (float): of all processes.
-    teachers (Dict[str, float]): mean loss of each, for each prediction.
-    dev (Optional[Perplexity]): of the held-out text, if it was measured.
-    is_best (bool): whether that was the best so far.
-    """
+    """Means since the last report, of all processes. Losses are in nats for each prediction; the
+    rate and the norm of the gradient before clipping are those of the last step; `dev` is that of
+    the held-out text, if it was measured."""
 
     step: int
     n_tokens: int

@@ -39,14 +39,8 @@ _LONG_BYTES, _MANY = 48, 0.1
 
 @dataclass(frozen=True)
 class PretrainingRun:
-    """All that training needs. The weights of the model change in place.
-
-    dev (List[List[str]]): held-out sequences to measure.
-    counts (Dict[str, Any]): content of counts.json.
-    model (LanguageModel): with the weights to start from, on its device.
-    checkpoint (Optional[Checkpoint]): what to resume from; None at the start of a run.
-    n_tokens_before (int): tokens that its first weights were trained on before this run.
-    """
+    """All that training needs. The weights of the model, which is on its device, change in place.
+    `counts` is the content of counts.json; `n_tokens_before` were trained on before this run."""
 
     config: RunConfig
     output: Path

@@ -22,13 +22,9 @@ SequenceReader = Callable[[Dict[str, Any]], Iterator[Tuple[List[List[str]], Dict
 
 
 class Step(NamedTuple):
-    """The share of one process in a step.
-
-    batches (List[LMBatch]): its pieces; empty if there were too few sequences.
-    n_targets (int): predictions of one direction, over all processes and pieces.
-    continues (bool): whether the pieces continue from the state after the last step's.
-    position (Dict[str, Any]): of the stream after the step, in JSON types.
-    """
+    """The share of one process in a step. `n_targets` are predictions of one direction, over all
+    processes and pieces; `continues` says that the pieces continue from the last step's state;
+    `position` is that of the stream after the step, in JSON types."""
 
     batches: List[LMBatch]
     n_targets: int

@@ -25,13 +25,9 @@ States = Optional[List[BiLMState]]
 
 
 class StepResult(NamedTuple):
-    """Results of a step.
-
-    losses (List[float]): of this process, summed: the language model's, then each teacher's.
-    gradient_norm (float): over all processes, before clipping. If it is not finite, the step
-        changed nothing.
-    states (States): after each piece; None if the next step may not continue from them.
-    """
+    """Losses of this process, summed: the language model's, then each teacher's; norm of the
+    gradient over all processes, before clipping (if it is not finite, the step changed nothing);
+    states after each piece, None if the next step may not continue from them."""
 
     losses: List[float]
     gradient_norm: float

@@ -79,12 +79,8 @@ class Part:
 
 @dataclass(frozen=True)
 class IndexMeta:
-    """How an index was made, and what it contains.
-
-    weights (str): folder of the biLM, where it was; "" for the bundled one.
-    biLM (str): hash of its weights.
-    n_fitted (int): sentences that the encoder was fitted to; 0 if there are too few.
-    """
+    """How an index was made, and what it contains: folder and hash of the biLM's weights, and the
+    number of sentences that the encoder was fitted to; 0 if there are too few."""
 
     layer: int
     weighting: str
@@ -109,11 +105,8 @@ class IndexMeta:
 
 
 class _Content(NamedTuple):
-    """The files of an index, mapped. A search uses one of these from start to end.
-
-    text: bytes of sentences.jsonl. offsets: shape (n_sentences + 1,). vectors: shape (n_sentences,
-    width).
-    """
+    """The files of an index, mapped. `text` has the bytes of sentences.jsonl, `offsets` the shape
+    (n_sentences + 1,), `vectors` (n_sentences, width)."""
 
     folder: Path
     meta: IndexMeta

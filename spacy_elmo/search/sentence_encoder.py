@@ -35,12 +35,9 @@ class Transform(NamedTuple):
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """Average the vectors of a sentence's words, and normalise.
-
-    counts (Optional[Dict[str, int]]): of words in lower case, for smooth inverse frequency: a
-        word weighs a / (a + p); None for equal weights.
-    transform (Optional[Transform]): applied to the averages.
-    """
+    """Average the vectors of a sentence's words, apply a transform, and normalise. With counts of
+    words in lower case, a word weighs a / (a + p) (smooth inverse frequency); without, all are
+    equal."""
 
     embedder: Embedder
     layer: int

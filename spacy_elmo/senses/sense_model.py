@@ -35,14 +35,9 @@ def no_sense_of(form: str) -> str:
 
 @dataclass
 class Centroids:
-    """Mean vectors of senses, and how often each was seen.
-
-    layer (Layer): of the biLM, whose vectors are averaged.
-    prior (float): weight of the logarithm of a sense's count against the cosine.
-    vectors (NDArray): float16 of length 1, shape (n_senses, width).
-    counts (List[int]): of each sense, at least 1.
-    rows (Dict[str, int]): sense -> row. A sense is a key, or `no_sense_of` a form.
-    """
+    """Mean vectors of senses of one layer, float16 of length 1, shape (n_senses, width), and how
+    often each was seen. `prior` is the weight of the logarithm of a count against the cosine.
+    `rows` gives the row of a sense: a key, or `no_sense_of` a form."""
 
     layer: Layer
     prior: float

@@ -50,14 +50,10 @@ def train_senses(
     sentences: Iterable[SenseSentence],
     test: Iterable[SenseSentence] = (),
 ) -> Tuple[Centroids, Dict[str, Any]]:
-    """Average the vectors of each sense. A tenth of the docs chooses the layer and the
-    weight of the prior, and is then trained on, too.
-
-    RETURNS (Tuple[Centroids, Dict[str, Any]]): of the best layer; and accuracies, see
-        `_measure`, under "tune" and "test", "layer", "prior", "n_senses". "chosen" is that
-        of layer and prior, given lemmas and parts of speech; "forms" that of the component
-        without them, on the words that have a sense, parts of several words left out.
-    """
+    """Average the vectors of each sense. A tenth of the docs chooses the layer and the weight of
+    the prior, and is then trained on, too. RETURNS the means of the best layer, and accuracies (see
+    `_measure`): "chosen" given lemmas and parts of speech, "forms" without them, as the component
+    without a tagger, on the words that have a sense, parts of several words left out."""
     config = embedder.bilm.config
     options: List[Layer] = [*range(config.n_layers), AVERAGE]
     sums = Sums(config.n_layers, config.width)

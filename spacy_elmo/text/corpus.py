@@ -189,13 +189,9 @@ def open_sources(
     *,
     spool: bool = True,
 ) -> Tuple[Dict[str, TextSource], Dict[str, float]]:
-    """Find the files of a corpus: its sources and their weights, by name.
-
-    train (str): a path, if there are no sources; "-" for the standard input.
-    sources (Mapping[str, Mapping[str, Any]]): by name, each with "path" and "weight".
-    run_folder (Optional[Path]): the standard input is saved there (unless `spool` is False: then
-        it is saved already), and its other files are left out.
-    """
+    """Find the files of a corpus: its sources and their weights, by name. `train` is a path, if
+    there are no sources; "-" for the standard input, which is saved in `run_folder` (unless `spool`
+    is False: then it is saved already). Other files of that folder are left out."""
     if not sources:
         if train != STDIN:
             return {"train": TextSource(train, seed, run_folder)}, {"train": 1.0}

@@ -56,16 +56,10 @@ class Chunk(NamedTuple):
 @dataclass
 class Cutter:
     """Turn texts that follow each other into sequences with the tokens that the component reads,
-    without whitespace. A sentence ends at a line break, too.
-
-    make_tokenizer (Callable[[], Any]): makes spaCy's tokenizer: str -> Doc. The tokenizer
-        remembers every word: after many new ones it is made again, so that memory stays bounded.
-        (In a memory zone, it would remember nothing and take twice as long.)
-    max_tokens (int): most tokens of a sequence; longer ones are cut like windows.
-    window_share (float): share of the chunks that are cut into windows, which join
-        sentences and texts; chosen by the seed.
-    cut (str): how the others are cut: "sentences", "lines" (each text as it is) or "windows".
-    """
+    without whitespace, of at most `max_tokens`. A sentence ends at a line break, too. A share of
+    the chunks, `window_share`, is cut into windows, which join sentences and texts; the others into
+    "sentences", "lines" or "windows". The tokenizer remembers every word: after many new ones
+    `make_tokenizer` makes it again, so that memory stays bounded."""
 
     make_tokenizer: Callable[[], Any]
     max_tokens: int = 128

@@ -67,16 +67,10 @@ def find_files(
     *,
     may_be_none: bool = False,
 ) -> List[Path]:
-    """List the files of a corpus, sorted by name.
-
-    path (str): a file, a folder (all files of known formats below it) or a glob.
-    known (Optional[List[str]]): endings of known formats; None for those of corpora.
-    is_excluded (Callable[[Path], bool]): which files, relative to the folder, are left out.
-    but (Optional[Path]): a folder that a program writes into: files in it are left out.
-    may_be_none (bool): whether a folder or glob may have no files.
-    RAISES (ValueError): EL080 if there is no file, EL081 for a named file of an unknown format,
-        EL100 for a pipe (text is read more than once), EL103 for a folder that may not be read.
-    """
+    """List the files of a file, folder or glob, sorted by name, without those that `is_excluded`,
+    and those in the folder `but`, into which a program writes. RAISES (ValueError): EL080 if there
+    is no file, EL081 for a named file of an unknown format, EL100 for a pipe (text is read more
+    than once), EL103 for a folder that may not be read."""
     known = sorted(corpus_readers.get_all()) if known is None else known
     endings = ", ".join(known)
     is_folder = os.path.isdir(path)

@@ -240,14 +240,13 @@ def test_loaded_weights_replace_what_was_computed_or_would_be_loaded(load, pendi
     if not pending:
         embedder.use_activations(build_activation_cache_v1())
         embedder.embed([["a", "b"]])
-        kept, name = embedder.activations(), embedder.identify()
+        kept = embedder.activations()
 
     load(embedder, other.bilm.state_dict())
 
     assert_close(embedder.embed([["a", "b"]]), other.embed([["a", "b"]]), 1e-6)
-    assert embedder.identify() == other.identify()
     if not pending:
-        assert embedder.activations() is not kept and embedder.identify() != name
+        assert embedder.activations() is not kept
 
 
 def test_weights_are_packed_once_after_an_update():

@@ -99,13 +99,8 @@ class ElmoCoref(TaskPipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Initialize the model, and check the training data.
-
-        get_examples (Callable[[], Iterable[Example]]): the training data.
-        nlp (Optional[Language]): the pipeline.
-        RAISES (ValueError): EL194 if there is no gold cluster to learn from. Warns if clusters do
-            not fit `singletons` (WL037), or mentions are too long (WL042).
-        """
+        """Initialize the model, and check the training data. RAISES (ValueError): EL194 without a
+        gold cluster to learn from. Warns with WL037 and WL042."""
         validate_get_examples(get_examples, "ElmoCoref.initialize")
         self._check_data(get_examples())
         self.model.initialize(X=[eg.reference for eg in self.take_sample(get_examples)])

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ...bilm.batch import plan_batches
 from ...errors import Errors
 from ...layers.torch_shim import TorchShim
-from ...utils import require_least, require_valid
+from ...utils import require_least, require_valid, with_defaults
 from ..shared.bilstm import BiLSTM, require_even
 from ..shared.torch_layer import Dropout, Tok2VecModel, drop, torch_layer
 from .spans import (
@@ -134,20 +134,7 @@ def build_coref_span_ranker_v1(
     return model
 
 
-def build_coref_span_ranker_v2(
-    tok2vec: Tok2VecModel,
-    width: int = 200,
-    depth: int = 1,
-    max_span: int = 20,
-    share: float = 0.3,
-    n_antecedents: int = 50,
-    max_train_sentences: int = 40,
-    dropout: float = 0.3,
-    word_match: bool = True,
-) -> CorefModel:
-    """As `build_coref_span_ranker_v1`; `word_match` is true by default."""
-    sizes = width, depth, max_span, share, n_antecedents, max_train_sentences
-    return build_coref_span_ranker_v1(tok2vec, *sizes, dropout, word_match)
+build_coref_span_ranker_v2 = with_defaults(build_coref_span_ranker_v1, word_match=True)
 
 
 def span_ranker_init(model: CorefModel, X: Optional[List[Doc]] = None, Y: Any = None) -> CorefModel:

@@ -9,6 +9,7 @@ from thinc.api import Model, Softmax, chain
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
+from ...utils import with_defaults
 from ..shared.attention import attend, map_parts, pad, plan_padded, pool_max, pool_mean
 from ..shared.bilstm import BiLSTM, SkipEncoder, require_even
 from ..shared.text_pairs import MATCH_WIDTH, add_matches, find_matches, get_pair
@@ -59,15 +60,7 @@ def build_entailment_esim_v1(
     return model
 
 
-def build_entailment_esim_v2(
-    tok2vec: Tok2VecModel,
-    width: int = 200,
-    dropout: float = 0.3,
-    nO: Optional[int] = None,
-    word_match: bool = True,
-) -> EntailmentModel:
-    """As `build_entailment_esim_v1`; `word_match` is true by default."""
-    return build_entailment_esim_v1(tok2vec, width, dropout, nO, word_match)
+build_entailment_esim_v2 = with_defaults(build_entailment_esim_v1, word_match=True)
 
 
 def esim_forward(model: Model, docs: List[Doc], is_train: bool) -> Tuple[Floats2d, Callable]:

@@ -173,13 +173,8 @@ class ElmoQA(TaskPipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Initialize the model, and check the training data.
-
-        get_examples (Callable[[], Iterable[Example]]): the training data.
-        nlp (Optional[Language]): the pipeline.
-        RAISES (ValueError): EL194 if no example has a gold answer, or all are too long. Warns if
-            each question has an answer (WL040), or some are too long (WL042).
-        """
+        """Initialize the model, and check the training data. RAISES (ValueError): EL194 if no
+        example has a gold answer, or all are too long. Warns with WL040 and WL042."""
         validate_get_examples(get_examples, "ElmoQA.initialize")
         self._check_data(get_examples())
         sample = self.take_sample(get_examples)

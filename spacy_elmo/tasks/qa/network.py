@@ -15,6 +15,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from ...errors import Errors
+from ...utils import with_defaults
 from ..shared.annotations import Place
 from ..shared.attention import map_parts, masked_softmax, pad, plan_padded, pool_weighted
 from ..shared.bilstm import BiLSTM, SkipEncoder, require_even
@@ -228,15 +229,7 @@ def build_qa_bidaf_v1(
     return model
 
 
-def build_qa_bidaf_v2(
-    tok2vec: Tok2VecModel,
-    width: int = 128,
-    self_attention: bool = True,
-    dropout: float = 0.2,
-    word_match: bool = True,
-) -> QAModel:
-    """As `build_qa_bidaf_v1`; `word_match` is true by default."""
-    return build_qa_bidaf_v1(tok2vec, width, self_attention, dropout, word_match)
+build_qa_bidaf_v2 = with_defaults(build_qa_bidaf_v1, word_match=True)
 
 
 def bidaf_init(model: QAModel, X: Optional[List[QAReading]] = None, Y: Any = None) -> QAModel:
