@@ -40,5 +40,4 @@ def test_the_example_of_spacys_universe_runs(capsys):
 def test_workflows_and_templates_can_be_read():
     paths = [*ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"]
 
-    assert len(paths) == 7
-    assert all(srsly.read_yaml(path) for path in paths)
+    assert paths and all(srsly.read_yaml(path) for path in paths)
