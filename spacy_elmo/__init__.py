@@ -1,6 +1,6 @@
 """ELMo for spaCy: contextual word vectors from a bidirectional language model (biLM).
 
-The rooms, from the bottom; each imports only those above it in this list:
+Its sub-packages ("rooms"), from the bottom; each imports only those above it in this list:
 
     errors, registry   messages; extension points for other packages
     files, utils       atomic writes, locks, bounded reads, digests; small helpers
@@ -19,8 +19,8 @@ The rooms, from the bottom; each imports only those above it in this list:
     explore            a local web page about a pipeline
     cli                `python -m spacy elmo ...`
 
-docs/design.md has the rules and the reasons. The names in `__all__` are imported at their
-first use: importing the package imports neither torch nor spaCy.
+docs/design.md explains the rules and the reasons. The names in `__all__` are imported at their
+first use: `import spacy_elmo` imports neither torch nor spaCy.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""Every message of the library: what happened, what was expected, what to do next.
+"""All messages with a code. Each says what happened, what was expected, and what to do next.
 
-Codes are never reused. Texts of the command line live in `cli/`.
+Codes are never reused. Messages of the command line are in `cli/`.
 """
 
 from spacy.errors import ErrorsWithCodes

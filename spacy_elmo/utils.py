@@ -1,4 +1,4 @@
-"""Small helpers that several rooms use."""
+"""Small helpers that several packages use."""
 
 import ctypes
 import inspect

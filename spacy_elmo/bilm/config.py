@@ -1,4 +1,4 @@
-"""`BiLMConfig`: the one description of a biLM's shape."""
+"""`BiLMConfig`: the shape of a biLM, described in one place."""
 
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo ...`: one file for each command, hung on spaCy's own app.
+"""`python -m spacy elmo ...`: one file for each command, added to spaCy's own app.
 
 spaCy imports this module for all its commands, so nothing heavy is imported here.
 """
@@ -49,7 +49,7 @@ _COMMANDS: Tuple[Tuple[str, Callable, str], ...] = (
     ("convert", convert, "path/to/allennlp weights"),
     ("convert-data", convert_data, "conll2003 eng.train corpus/train.spacy --joined"),
 )
-# Take settings of a config, such as `--training.seed 1`, or of a reader.
+# These commands accept settings of a config, such as `--training.seed 1`, or of a reader.
 _OVERRIDABLE = ("pretrain", "convert-data", "debug-corpus")
 for _name, _function, _example in _COMMANDS:
     _is_open = _name in _OVERRIDABLE

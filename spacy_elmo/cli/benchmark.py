@@ -1,4 +1,4 @@
-"""`python -m spacy elmo benchmark`: how fast this machine is on your text."""
+"""`python -m spacy elmo benchmark`: measure the speed of a biLM on this machine and your text."""
 
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -14,20 +14,20 @@ _MOST_SENTENCES = 1_000_000
 def benchmark(
     text: str = typer.Argument(..., help="Text with a sentence in each line: a file or folder"),
     weights: Optional[Path] = MODEL,
-    precisions: str = typer.Option("fp32", help="fp32, bf16, fp16, int8; with commas"),
-    batch_sizes: str = typer.Option("1,8,64,256", help="Sentences at a time; with commas"),
+    precisions: str = typer.Option("fp32", help="One or more of fp32,bf16,fp16,int8"),
+    batch_sizes: str = typer.Option("1,8,64,256", help="Sentences in a batch: one or more numbers"),
     threads: int = typer.Option(
         0, min=0, max=MOST_THREADS, help="Threads; 0: as many as torch uses"
     ),
-    tokens: int = typer.Option(20_000, min=1, help="Tokens of the text to read"),
-    repeats: int = typer.Option(3, min=1, help="Passes over the text, of which the median counts"),
+    tokens: int = typer.Option(20_000, min=1, help="Most tokens to read from the text"),
+    repeats: int = typer.Option(3, min=1, help="Passes over the text; the median is shown"),
     lang: str = LANG,
     output: Path = typer.Option(Path("speed.png"), help="Picture to write", dir_okay=False),
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Measure tokens per second by batch size and precision, what share of the machine's
-    matrix products that is, and how exact each precision is."""
+    """Measure tokens per second for each batch size and precision, compare them with the limit
+    that this machine's matrix products set, and measure how exact each precision is."""
     from ..checkpoints.loaders import load_embedder
     from ..drawing import require_drawable
     from ..experiments.plots import plot_speed

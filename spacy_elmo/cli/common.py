@@ -32,7 +32,7 @@ def exit_on_error(is_quiet: bool = False, interrupted: str = "") -> Iterator["Co
             warnings.showwarning = lambda message, *args, **kwargs: console.warn(str(message))
             yield console
     except KeyboardInterrupt:
-        console.fail(interrupted or "Interrupted. Only whole files were written.")
+        console.fail(interrupted or "Interrupted. Files that were written are complete.")
         raise SystemExit(INTERRUPTED) from None
     except Exception as err:
         message = _describe(err)
@@ -48,8 +48,8 @@ def _describe(err: Exception) -> Optional[str]:
     is_torch = isinstance(err, RuntimeError) and re.search("allocate|out of memory", str(err))
     if isinstance(err, MemoryError) or is_torch:
         return (
-            f"There is not enough memory: {next(iter(str(err).splitlines()), 'none left')}. Make "
-            "the model or the batches smaller."
+            f"There is not enough memory: {next(iter(str(err).splitlines()), 'none left')}. Use "
+            "a smaller model or smaller batches."
         )
     if isinstance(err, ValueError) or re.match(r"\[EL\d{3}\]", str(err)):
         return str(err)

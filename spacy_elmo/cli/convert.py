@@ -25,18 +25,18 @@ def convert(
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
     weights: Optional[Path] = optional("HDF5 file, if SOURCE is options.json"),
     to: Format = typer.Option(
-        Format.native, help="Format to write: ours, or options.json and HDF5 for other libraries"
+        Format.native, help="native: spacy-elmo's format; allennlp: options.json and HDF5"
     ),
-    half: bool = typer.Option(False, "--half", help="Store 16 bits a number, not 32"),
+    half: bool = typer.Option(False, "--half", help="Store each number in 16 bits, not 32"),
     round_weights: bool = typer.Option(
-        False, "--round-weights", help="Store the biLM in 8 bits a number, a scale for each row"
+        False, "--round-weights", help="Store the biLM's numbers in 8 bits, with a scale per row"
     ),
     round_softmax: bool = typer.Option(
-        False, "--round-softmax", help="Store the softmax in 8 bits a number, a scale for each word"
+        False, "--round-softmax", help="Store the softmax's numbers in 8 bits, a scale per word"
     ),
     softmax: bool = typer.Option(True, help="Keep the softmax, if there is one"),
-    meta: Optional[Path] = optional("JSON file to add to meta.json"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace weights in OUTPUT"),
+    meta: Optional[Path] = optional("JSON file with entries to add to meta.json"),
+    force: bool = typer.Option(False, "--force", "-F", help="Replace the weights in OUTPUT"),
     quiet: bool = QUIET,
 ) -> None:
     """Convert weights: to a folder that loads without h5py, or to the AllenNLP format."""
@@ -52,12 +52,12 @@ def convert(
         if to is Format.native and is_native(output):
             if not force:
                 raise ValueError(
-                    f"'{output}' exists. To replace it, add `--force`; or give another path."
+                    f"'{output}' exists. Add `--force` to replace it, or give another path."
                 )
             names = {path.name for path in output.iterdir() if not path.name.startswith(".")}
             if others := names - {*read_digests(output), DIGESTS_FILE}:
                 raise ValueError(
-                    f"'{output}' has other files beside its weights, which would be removed: "
+                    f"'{output}' has other files than weights, and they would be removed: "
                     f"{show_names(others)}. Move them, or give a new folder."
                 )
         files = CheckpointFiles.of(source, weights)

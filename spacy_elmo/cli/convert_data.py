@@ -47,15 +47,15 @@ class ConvertDataCommand(TyperCommand):
 
 def convert_data(
     ctx: typer.Context,
-    format: str = typer.Argument(..., help="Format of INPUT; before --help, shows its options"),
-    input: Path = typer.Argument(..., help="File, plain or .gz, .xz, .zst"),
+    format: str = typer.Argument(..., help="Format of INPUT; `FORMAT --help` shows its options"),
+    input: Path = typer.Argument(..., help="File to read, plain or .gz, .xz, .zst"),
     output: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
     lang: str = LANG,
     quiet: bool = QUIET,
 ) -> None:
     """Convert published data of a task into docs to train on.
 
-    Each format has further options: `convert-data squad --help` shows those of squad.
+    Formats have their own options: `convert-data squad --help` shows the options of squad.
     """
     import spacy
     from spacy.tokens import DocBin
@@ -75,7 +75,7 @@ def convert_data(
         require_output(output)
         if output.resolve() == input.resolve():
             raise ValueError(
-                f"'{input}' cannot be replaced by its conversion. Give another OUTPUT."
+                f"'{input}' cannot be replaced by its conversion. Give another file as OUTPUT."
             )
         # Docs are packed one by one: they take ten times the memory of the packed ones.
         packed, labels, n_tokens = DocBin(store_user_data=True), Counter[str](), 0
@@ -87,8 +87,8 @@ def convert_data(
             content = packed.to_bytes()
         if not len(packed):
             raise ValueError(
-                f"Nothing was found in '{input}', and nothing was written: it is empty, its format "
-                f"is not {format}, or the options select a part without content."
+                f"Nothing was found in '{input}', and nothing was written: the file is empty or "
+                f"not in the format {format}, or your options select a part without content."
             )
         write_file(output, content)
         console.finish(output, summary=_describe(len(packed), n_tokens, labels))

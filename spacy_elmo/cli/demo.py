@@ -1,4 +1,4 @@
-"""`python -m spacy elmo demo`: one word in several sentences, side by side."""
+"""`python -m spacy elmo demo`: compare one word in several sentences."""
 
 from pathlib import Path
 from typing import List, Optional
@@ -22,13 +22,13 @@ The village stands on the south bank of the river."""
 def demo(
     weights: Optional[Path] = MODEL,
     word: str = typer.Option("bank", help="The word to look at"),
-    texts: Optional[str] = optional("File with a sentence in each line", "six about banks"),
+    texts: Optional[str] = optional("File with a sentence in each line", "six with 'bank'"),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
-    dark: bool = typer.Option(False, "--dark", help="Draw light letters on a dark ground"),
+    dark: bool = typer.Option(False, "--dark", help="Draw light letters on a dark background"),
     quiet: bool = QUIET,
 ) -> None:
-    """Show that a word's vector depends on its sentence: run a pipeline with the
-    component elmo over sentences, and compare the word in each with each."""
+    """Show that a word's vector depends on its sentence: run the component elmo on
+    sentences, and compare the word's vectors between all pairs of sentences."""
     from ..drawing import require_drawable
     from ..experiments.contexts import compare_word
     from ..experiments.plots import plot_similarities
@@ -62,6 +62,6 @@ def _read_lines(path: str) -> List[str]:
         raise ValueError(f"'{path}' has no sentences. Give a file with one in each line.")
     if len(lines) > _MOST_LINES:
         raise ValueError(
-            f"{len(lines)} sentences are too many for a picture: at most {_MOST_LINES}."
+            f"{len(lines)} sentences are too many for a picture. Give at most {_MOST_LINES}."
         )
     return lines

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo embed`: vectors of large amounts of text."""
+"""`python -m spacy elmo embed`: write vectors of large amounts of text."""
 
 import json
 import os
@@ -32,43 +32,43 @@ def embed(
         ..., help="Text: a file, folder or glob (.txt, .jsonl, .parquet, .spacy), or - for stdin"
     ),
     output: Path = typer.Argument(..., help="Folder to write", file_okay=False),
-    pipeline: str = optional("Folder or package of a pipeline with an elmo", default=""),
+    pipeline: str = optional("Folder or package of a pipeline with the component elmo", default=""),
     weights: str = optional(
         "Without a pipeline: folder of a biLM, or a model's name", "the bundled model", default=""
     ),
     lang: str = optional(
-        "Without a pipeline: language code of the tokenizer", "that of the weights", default=""
+        "Without a pipeline: language code of the tokenizer", "the weights' language", default=""
     ),
     component: str = optional("Name of the elmo in the pipeline", "the only one", default=""),
-    unit: str = typer.Option("sentences", help="What gets a vector: tokens, sentences, documents"),
-    layers: str = typer.Option("mix", help="mix, and numbers from 0, the word layer; with commas"),
+    unit: str = typer.Option("sentences", help="tokens, sentences or documents get a vector each"),
+    layers: str = typer.Option("mix", help="mix, or layers from 0 (the words), or both, as mix,0"),
     dtype: str = typer.Option("float16", help="float16 or float32"),
     format: str = typer.Option("parquet", help="parquet, arrow or spacy"),
-    text_key: str = typer.Option("text", help="Field or column of the text"),
-    id_key: str = typer.Option("id", help="Field or column of the id, if there is one"),
-    has_text: bool = typer.Option(True, "--text/--no-text", help="Write the texts, too"),
-    input_format: str = typer.Option("txt", help="Of stdin: txt or jsonl"),
-    shard_chars: int = typer.Option(1_000_000, min=1, help="Characters of text for a shard"),
-    batch_chars: int = typer.Option(50_000, min=1, help="Characters embedded at a time"),
-    n_process: int = typer.Option(1, min=1, help="Processes, or actors of the cluster"),
+    text_key: str = typer.Option("text", help="Name of the field or column with the text"),
+    id_key: str = typer.Option("id", help="Name of the field or column with the id, if any"),
+    has_text: bool = typer.Option(True, "--text/--no-text", help="Also write the texts"),
+    input_format: str = typer.Option("txt", help="Format of stdin: txt or jsonl"),
+    shard_chars: int = typer.Option(1_000_000, min=1, help="Characters of text in a shard"),
+    batch_chars: int = typer.Option(50_000, min=1, help="Characters of text in a batch"),
+    n_process: int = typer.Option(1, min=1, help="Number of processes, or of actors with ray"),
     resume: bool = typer.Option(False, "--resume", help="Resume a job that was stopped"),
-    engine: EngineName = typer.Option(EngineName.local, help="local, or ray: on a cluster (extra)"),
-    address: str = optional("Of the Ray cluster", "RAY_ADDRESS, or this machine", default=""),
-    worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor of the cluster"),
+    engine: EngineName = typer.Option(EngineName.local, help="Where to run; ray: on a cluster"),
+    address: str = optional("Ray cluster's address", "RAY_ADDRESS, or this machine", default=""),
+    worker_cpus: float = typer.Option(1.0, min=0, help="Processors for each actor (with ray)"),
     gpu: bool = typer.Option(
-        False, "--gpu", help="Compute on a GPU; of a cluster, one for each actor"
+        False, "--gpu", help="Compute on a GPU; with ray, on one GPU for each actor"
     ),
     quiet: bool = QUIET,
 ) -> None:
-    """Write the vectors of a text to Parquet, Arrow or .spacy, in shards that are whole or not
-    there. --resume resumes a job that was stopped or killed."""
+    """Write the vectors of a text to Parquet, Arrow or .spacy files (shards). A file exists only
+    when it is complete; --resume continues a job that was stopped or killed."""
     from ..embed.job import embed_files
     from ..embed.pipeline import EmbedSettings
 
-    interrupted = "Interrupted. Finished shards are kept: resume with the option --resume."
+    interrupted = "Interrupted. Finished shards are kept: add `--resume` to continue."
     with exit_on_error(quiet, interrupted) as console:
         if pipeline and (weights or lang):
-            raise typer.BadParameter("--weights and --lang are those of the --pipeline. Omit them.")
+            raise typer.BadParameter("Omit --weights and --lang: the --pipeline has its own.")
         settings = EmbedSettings(
             pipeline=pipeline,
             weights=weights,

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo evaluate`: the exact perplexity of a text."""
+"""`python -m spacy elmo evaluate`: compute the exact perplexity of a text."""
 
 from pathlib import Path
 from typing import Optional
@@ -15,23 +15,23 @@ def evaluate(
     checkpoint: Path = typer.Argument(
         ..., help="Folder with weights and softmax, or a model's name"
     ),
-    text: str = typer.Argument(..., help="File, folder or glob"),
+    text: str = typer.Argument(..., help="Text: a file, folder or glob"),
     vocab: Optional[Path] = optional(
-        "A vocab.txt, such as another model's: the words to score with; others are <UNK>",
+        "vocab.txt with the words to score, such as another model's; others count as <UNK>",
         "the words of the softmax",
     ),
-    cut: Optional[str] = optional("Into sequences: sentences, lines or windows", _TRAINED),
+    cut: Optional[str] = optional("Cut the text into sentences, lines or windows", _TRAINED),
     max_tokens: Optional[int] = optional("Most tokens of a sequence", _TRAINED, min=2),
-    stream: Optional[bool] = optional("Carry the state across sequences", _TRAINED),
+    stream: Optional[bool] = optional("Carry the LSTM state across sequences", _TRAINED),
     limit: Optional[int] = optional(
-        "Sequences to score, from all over the text, in a stream its first; 0: all", _TRAINED, min=0
+        "Sequences to score, from all over the text (--stream: the first); 0: all", _TRAINED, min=0
     ),
     lang: Optional[str] = optional("Language code of the tokenizer", _TRAINED),
     output: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Measure how well a biLM predicts a text: exact perplexity, forward and backward
-    apart, for each token and the end of each sequence."""
+    """Measure how well a biLM predicts a text: its exact perplexity over the tokens and the
+    ends of sequences, separately forward and backward."""
     from ..files import write_json
     from ..language_model.evaluation import evaluate_checkpoint
 

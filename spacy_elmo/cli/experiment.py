@@ -1,4 +1,4 @@
-"""`python -m spacy elmo experiment`: the paper's comparisons on the user's own task."""
+"""`python -m spacy elmo experiment`: repeat the paper's comparisons on the user's own task."""
 
 from contextlib import closing
 from pathlib import Path
@@ -13,21 +13,21 @@ from .options import QUIET, WEIGHTS, optional
 def experiment(
     suite: str = typer.Argument(
         ...,
-        help="gain, weighting (table 2), placement (table 3), samples (figure 1) or "
-        "vectors (table 1, beside static vectors)",
+        help="What to compare: gain (with and without ELMo), weighting (table 2), placement "
+        "(table 3), samples (figure 1) or vectors (as gain, each also with static vectors)",
     ),
     corpus: Path = typer.Argument(
         ...,
-        help="Folder with train.spacy, dev.spacy and perhaps test.spacy; other .spacy files are "
-        "further test sets",
+        help="Folder with train.spacy, dev.spacy and, if you have one, test.spacy; other .spacy "
+        "files are further test sets",
     ),
     output: Path = typer.Argument(..., help="Folder for the results; existing ones are kept"),
     component: str = typer.Option("tagger", help="Factory of the component to train"),
     title: str = optional("Name of the task in tables", "the folder's name", default=""),
-    lang: str = optional("Language code", "the config's, or en", default=""),
+    lang: str = optional("Language code", "the config's language, or en", default=""),
     weights: str = WEIGHTS,
     config: Optional[Path] = optional(
-        "Training config of all but ELMo, whose tok2vec is an ElmoTok2Vec",
+        "Training config for all settings but ELMo's; its tok2vec is an ElmoTok2Vec",
         "the preset word_features",
         dir_okay=False,
     ),
@@ -35,22 +35,22 @@ def experiment(
     seeds: str = typer.Option("0,1,2", help="Seeds (whole numbers), with commas"),
     shares: str = typer.Option(
         "1,2,5,10,20,50,100",
-        help="Percent of the training docs, with commas; for the suite samples",
+        help="Percentages of the training docs, with commas; for the suite samples",
     ),
-    max_steps: int = typer.Option(1000, min=1, help="Updates at most"),
-    patience: int = typer.Option(0, min=0, help="Updates without a better score; 0: no end"),
+    max_steps: int = typer.Option(1000, min=1, help="Most updates of a run"),
+    patience: int = typer.Option(0, min=0, help="Stop after updates without a gain; 0: never"),
     eval_frequency: int = typer.Option(100, min=1, help="Updates between evaluations on dev"),
     cache: Optional[Path] = optional(
-        "Folder for the biLM's layers, which all runs of a corpus share", file_okay=False
+        "Folder to keep the biLM's layers in; all runs of a corpus share it", file_okay=False
     ),
-    n_jobs: int = typer.Option(1, min=1, help="Runs at once"),
+    n_jobs: int = typer.Option(1, min=1, help="Runs at the same time"),
     gpu_id: int = typer.Option(
-        -1, "--gpu-id", "-g", min=-1, help="Number of a GPU to train on; -1 for the processors"
+        -1, "--gpu-id", "-g", min=-1, help="Number of the GPU to train on; -1 for the CPU"
     ),
     quiet: bool = QUIET,
 ) -> None:
-    """Train a component with ELMo and without, in the ways that the paper compares, and
-    write a table and pictures. Resumes where it was stopped."""
+    """Train a component with ELMo and without, in the ways that the paper compares, and write
+    a table and pictures. To continue after a stop, repeat the command."""
     from ..bilm.config import BiLMConfig
     from ..checkpoints.formats import is_bundled
     from ..checkpoints.loaders import read_config
@@ -60,7 +60,7 @@ def experiment(
     from ..experiments.runs import Run, RunSettings, load_base, make_title, run_all
     from ..experiments.variants import choose_variants
 
-    interrupted = "Interrupted. Finished runs are kept: repeat the command to resume."
+    interrupted = "Interrupted. Finished runs are kept: repeat the command to continue."
     with exit_on_error(quiet, interrupted) as console, writing(output):
         require_matplotlib()
         # The same settings by each name of the bundled model.

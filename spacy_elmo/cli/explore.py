@@ -1,4 +1,4 @@
-"""`python -m spacy elmo explore`: a local page to play with a pipeline."""
+"""`python -m spacy elmo explore`: a local web page to try out a pipeline."""
 
 import threading
 import webbrowser
@@ -17,7 +17,7 @@ _PACKAGES = ("fastapi", "uvicorn")
 def explore(
     pipeline: str = typer.Argument(..., help="Folder or package of a pipeline with elmo"),
     index: Optional[Path] = optional(
-        "Folder of an index, to search for contexts; see `elmo index`", file_okay=False
+        "Folder that `elmo index` wrote, to search for contexts", file_okay=False
     ),
     weights: str = INDEX_WEIGHTS,
     language_model: str = optional(
@@ -25,20 +25,22 @@ def explore(
         "if the pipeline has no elmo_lm",
         default="",
     ),
-    host: str = typer.Option("127.0.0.1", help="Address to listen at; by default of this machine"),
-    port: int = typer.Option(8080, min=0, max=65535, help="Port; 0 for one that is free"),
-    open_browser: bool = typer.Option(
-        False, "--open/--no-browser", help="Open the page in the browser, or print its address only"
+    host: str = typer.Option(
+        "127.0.0.1", help="Address to listen at; 127.0.0.1: this machine only"
     ),
-    max_chars: int = typer.Option(2_000, min=1, help="Characters of a text at most"),
-    max_lines: int = typer.Option(20, min=1, help="Lines of a text at most"),
-    max_tokens: int = typer.Option(500, min=1, help="Tokens of a text at most"),
-    seconds: float = typer.Option(20.0, min=1.0, help="Seconds to wait while other texts are read"),
+    port: int = typer.Option(8080, min=0, max=65535, help="Port; 0: any free port"),
+    open_browser: bool = typer.Option(
+        False, "--open/--no-browser", help="Open the page in the browser, or only print its address"
+    ),
+    max_chars: int = typer.Option(2_000, min=1, help="Most characters of a text"),
+    max_lines: int = typer.Option(20, min=1, help="Most lines of a text"),
+    max_tokens: int = typer.Option(500, min=1, help="Most tokens of a text"),
+    seconds: float = typer.Option(20.0, min=1.0, help="Most seconds to wait for other requests"),
     quiet: bool = QUIET,
 ) -> None:
-    """Serve a local web page about a pipeline: how alike tokens are in each layer, surprisal,
-    substitutes, nearest contexts of a corpus, what the components find, and the learned mixes.
-    Ctrl-C ends it."""
+    """Serve a local web page about a pipeline: similarity of tokens in each layer, surprisal,
+    substitutes, nearest contexts in a corpus, annotations of the components, and learned mixes.
+    Press Ctrl-C to stop."""
     with exit_on_error(quiet) as console:
         if missing := [name for name in _PACKAGES if find_spec(name) is None]:
             raise ValueError(
@@ -63,8 +65,8 @@ def explore(
             url = make_url(opened, host)
             if not is_loopback(host):
                 console.warn(
-                    f"Everybody who can reach this machine at '{host}' can open the page, without "
-                    "a password. To serve only yourself, omit `--host`."
+                    f"Everybody who can reach this machine at '{host}' can open the page without "
+                    "a password. To serve only this machine, omit `--host`."
                 )
             console.show(f"The page is at {url} (Ctrl-C ends it)")
             if open_browser:

@@ -37,16 +37,16 @@ def index(
     ),
     folder: Path = typer.Argument(..., help="Folder of the index", file_okay=False),
     weights: str = WEIGHTS,
-    layer: int = typer.Option(0, help="Layer of the biLM; 0 is the word layer, -1 the top"),
+    layer: int = typer.Option(0, help="Layer of the biLM; 0 is the word layer, -1 the top layer"),
     weighting: str = typer.Option(
-        "whitened", help="mean; sif: rare words weigh more; whitened: directions weigh the same"
+        "whitened", help="mean; sif: rare words weigh more; whitened: directions count equally"
     ),
-    backend: str = typer.Option("numpy", help="numpy, or faiss (an extra)"),
+    backend: str = typer.Option("numpy", help="numpy, or faiss (needs the extra search)"),
     lang: str = WEIGHTS_LANG,
     quiet: bool = QUIET,
 ) -> None:
-    """Index the sentences of a text. Texts can be added later: unchanged ones are
-    skipped, and those that were deleted from TEXT are removed."""
+    """Index the sentences of a text. You can add texts later with the same command: unchanged
+    files are skipped, and files that were deleted from TEXT leave the index."""
     from ..checkpoints.loaders import load_embedder
     from ..embed.output import is_job_folder
     from ..errors import Errors
@@ -67,14 +67,14 @@ def index(
         )
         if given.biLM not in (None, opened.meta.biLM):
             console.warn(
-                f"The vectors in '{text}' are of another biLM than the index: only their words are "
-                "used. Give the biLM that they were made with by `--weights`."
+                f"The vectors in '{text}' come from another biLM than the index, so only their "
+                "words are used. To use the vectors, give their biLM with `--weights`."
             )
         gone = [part.source for part in opened.meta.parts if given.is_gone(part.source)]
         new: Dict[str, Source] = {}
         for source in given.make_sources(opened.meta):
             if source.origin is not None and opened.has(source.name, source.origin):
-                console.inform(f"{Path(source.name).name} is there already")
+                console.inform(f"{Path(source.name).name} is already in the index")
             else:
                 new.setdefault(source.name, source)
         if gone or new:
@@ -82,7 +82,7 @@ def index(
             with console.track(unit=" sentences") as bar:
                 counts = opened.add_all(new.values(), remove=gone, on_encoded=bar.update)
             for name in gone:
-                console.inform(f"{Path(name).name} is gone: removed")
+                console.inform(f"{Path(name).name} no longer exists: removed from the index")
             for name, n in zip(new, counts):
                 if n:
                     console.inform(f"{Path(name).name}: {count_things(n, 'sentence')}")
@@ -180,7 +180,7 @@ def search(
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Rank the sentences of an index by their likeness to a query."""
+    """Rank the sentences of an index by their similarity to a query."""
     from ..files import write_json
     from ..search.search_index import open_index
     from ..text.cutting import split_words

@@ -10,11 +10,11 @@ from .options import QUIET, optional
 
 _STDOUT = Path("-")
 _PRESET_HELP = (
-    "shared_mix: one learned mix for all tasks. task_mix: one for each task. allennlp: "
-    "published weights. word_features: ELMo beside spaCy's own features. fine_tune: the same, "
-    "and the biLM trains too. static_vectors: beside these and static vectors. "
-    "With --pretraining: standard; toy: minutes, to see how it goes; kim_5m or kim_19m: for a "
-    "million words or so."
+    "shared_mix: all tasks share one learned mix. task_mix: each task has its own mix. allennlp: "
+    "for published weights. word_features: ELMo beside spaCy's features. fine_tune: the same, and "
+    "the biLM is trained, too. static_vectors: as word_features, with static vectors as well. "
+    "With --pretraining: standard; toy: takes minutes, to try it out; kim_5m or kim_19m: for "
+    "about a million words."
 )
 
 
@@ -24,28 +24,24 @@ def init_config(
     ),
     preset: Optional[str] = optional(_PRESET_HELP, "word_features; with --pretraining: standard"),
     pipeline: str = typer.Option("tagger,ner", help="Components that use the vectors, with commas"),
-    lang: str = optional("Language code", "that of the weights; without any: en", default=""),
+    lang: str = optional("Language code", "the weights' language, or en", default=""),
     weights: Optional[Path] = optional(
         "Folder with weights, a model's name, or an HDF5 file together with --options",
-        "the preset's own",
+        "the preset's weights",
     ),
     options: Optional[Path] = optional("options.json of the HDF5 file"),
     vectors: Optional[str] = optional("Pipeline with static vectors: a package or a folder"),
-    cache: Optional[str] = optional(
-        "Folder to keep the layers of a frozen biLM in, from epoch to epoch"
-    ),
-    log_mixes: Optional[str] = optional(
-        "File (.jsonl) for the learned mixes, written while training"
-    ),
+    cache: Optional[str] = optional("Folder that keeps the layers of a frozen biLM between epochs"),
+    log_mixes: Optional[str] = optional("JSONL file that training writes the learned mixes to"),
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
     force: bool = typer.Option(False, "--force", "-F", help="Replace OUTPUT if it exists"),
     quiet: bool = QUIET,
 ) -> None:
-    """Write a training config with ELMo in it, the shape filled in from the weights.
+    """Write a training config with ELMo in it. The biLM's shape is that of the weights.
 
-    Complete it with `python -m spacy init fill-config`, then `python -m spacy train`.
+    Complete it with `python -m spacy init fill-config`, then run `python -m spacy train`.
     """
     from ..checkpoints.loaders import read_config
     from ..files import write_file
@@ -57,7 +53,7 @@ def init_config(
         if output != _STDOUT:
             if output.exists() and not force:
                 raise ValueError(
-                    f"'{output}' exists. To replace it, add `--force`; or give another path."
+                    f"'{output}' exists. Add `--force` to replace it, or give another path."
                 )
             require_output(output)
         preset = preset or ("standard" if pretraining else "word_features")
@@ -114,8 +110,8 @@ def init_config(
             command = "init fill-config {0} {0}"
             if preset == STATIC_VECTORS and vectors is None:
                 console.warn(
-                    f"The preset {preset} reads static vectors, and none are given: add `--vectors "
-                    "PIPELINE`, or `--paths.vectors PIPELINE` to `spacy train`."
+                    f"The preset {preset} reads static vectors, but none are given. Add `--vectors "
+                    "PIPELINE` here, or `--paths.vectors PIPELINE` to `spacy train`."
                 )
             for name in components:
                 if keeps_boundaries(preset, name):

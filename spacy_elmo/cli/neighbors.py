@@ -1,4 +1,4 @@
-"""`python -m spacy elmo neighbors`: other contexts in which a word is used like this."""
+"""`python -m spacy elmo neighbors`: find contexts in which a word is used in a similar way."""
 
 import sys
 import time
@@ -14,8 +14,8 @@ from .options import HTML, JSON, QUIET, WEIGHTS, WEIGHTS_LANG, optional
 
 
 def neighbors(
-    sentences: List[str] = typer.Argument(..., help="One sentence or more, each with the token"),
-    token: str = typer.Option(..., help="The token, as it is written there"),
+    sentences: List[str] = typer.Argument(..., help="Sentences, each with the token in it"),
+    token: str = typer.Option(..., help="The token, exactly as the sentences have it"),
     corpus: str = typer.Option(..., help="Text to search: file, folder or glob"),
     weights: str = WEIGHTS,
     vectors: Optional[Path] = optional(
@@ -23,16 +23,16 @@ def neighbors(
     ),
     n: int = typer.Option(10, "--n", "-n", min=1, help="Contexts to show"),
     layer: int = typer.Option(-1, help="Layer of the biLM: 0 for words, -1 for the top"),
-    same_word: bool = typer.Option(False, "--same-word", help="Look only at the same word"),
+    same_word: bool = typer.Option(False, "--same-word", help="Show only contexts of this token"),
     limit: int = typer.Option(
-        0, min=0, max=sys.maxsize, help="Sequences to read of the corpus; 0: all"
+        0, min=0, max=sys.maxsize, help="Sequences to read from the corpus; 0: all"
     ),
     lang: str = WEIGHTS_LANG,
     html: Optional[Path] = HTML,
     output: Optional[Path] = optional(
-        "Picture to write: the contexts in two dimensions", dir_okay=False
+        "Picture to write, with the contexts in two dimensions", dir_okay=False
     ),
-    title: str = optional("What it is called in reports", "the token", default=""),
+    title: str = optional("Name of the result in reports", "the token", default=""),
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:

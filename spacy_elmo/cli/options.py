@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-# More than any machine has; each costs memory.
+# More threads than any machine has; each costs memory.
 MOST_THREADS = 1024
 
 
@@ -19,11 +19,11 @@ MODEL = typer.Argument(
     None, help="Folder with weights, or a model's name", show_default="the bundled model"
 )
 INDEX_WEIGHTS = optional(
-    "Folder of the biLM that the index was made with", "where it was then", default=""
+    "Folder of the biLM that made the index", "the folder that the index names", default=""
 )
 TRAINED = typer.Argument(..., help="Folder or package of a trained pipeline")
-CONFIG = typer.Argument(..., help="Config, see `init-config --pretraining`")
+CONFIG = typer.Argument(..., help="Pretraining config; `init-config --pretraining` writes one")
 JSON = optional("JSON file to write", dir_okay=False)
-HTML = optional("Page to write", dir_okay=False)
+HTML = optional("HTML page to write", dir_okay=False)
 LANG = typer.Option("en", help="Language code of the tokenizer")
-WEIGHTS_LANG = optional("Language code of the tokenizer", "that of the weights", default="")
+WEIGHTS_LANG = optional("Language code of the tokenizer", "the weights' language", default="")

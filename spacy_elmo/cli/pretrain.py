@@ -30,18 +30,18 @@ def pretrain(
     output: Path = typer.Argument(..., help="Folder for checkpoints and models", file_okay=False),
     resume: bool = typer.Option(False, "--resume", help="Resume the run in OUTPUT"),
     max_minutes: float = typer.Option(
-        0.0, min=0.0, help="Stop with a checkpoint after this time; 0: never"
+        0.0, min=0.0, help="Write a checkpoint and stop after this time; 0: never"
     ),
     device: str = typer.Option("cpu", help="cpu or cuda"),
     threads: int = typer.Option(
-        0, min=0, max=MOST_THREADS, help="Threads of each process; 0: torch's choice"
+        0, min=0, max=MOST_THREADS, help="Threads of each process; 0: torch chooses"
     ),
     quiet: bool = QUIET,
 ) -> None:
-    """Train a biLM on raw text. Stops cleanly on SIGTERM, Ctrl-C and --max-minutes.
+    """Train a biLM on raw text. SIGTERM, Ctrl-C and --max-minutes stop it with a checkpoint.
 
-    Settings can be overridden: --training.learn_rate 0.001. For several processes start
-    it with `torchrun --nproc-per-node N -m spacy elmo pretrain ...`.
+    Options override settings of the config: --training.learn_rate 0.001. To use several
+    processes, type `torchrun --nproc-per-node N -m spacy elmo pretrain ...`.
     """
     import torch
 
@@ -54,7 +54,7 @@ def pretrain(
         log(news, total_steps)
 
     if math.isnan(max_minutes):
-        raise typer.BadParameter("--max-minutes: expected a number")
+        raise typer.BadParameter("--max-minutes: expected a number, such as 60")
     log = RunLog(output)
     is_quiet = quiet or not log.is_first
     _set_log_level(is_quiet)
@@ -74,15 +74,15 @@ def pretrain(
                 should_stop=stopper,
             )
         is_stopped = stopper.is_over and progress.step < log.total_steps
-        rest = f" of {log.total_steps}, stopped: resume with `--resume`" if is_stopped else ""
+        rest = f" of {log.total_steps}; to continue, add `--resume`" if is_stopped else ""
         console.finish(output / "model-last", summary=f"Step {progress.step}{rest}")
     if stopper.signal == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
 
 
 def debug_corpus(ctx: typer.Context, config: Path = CONFIG, quiet: bool = QUIET) -> None:
-    """Show what pretraining would read: tokens, lengths, what the vocabulary covers, and
-    what memory and time it would take here. Settings can be overridden as in `pretrain`."""
+    """Show the text that pretraining would read: tokens, lengths, share of words in the vocabulary;
+    and the memory and time that it would need. Options override settings as in `pretrain`."""
     from ..pretraining.config import RunConfig
     from ..pretraining.corpus_report import describe_corpus
 

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo tasks`: what a pipeline's components say of a text."""
+"""`python -m spacy elmo tasks`: print the results of a pipeline's components for a text."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
@@ -21,18 +21,18 @@ def tasks(
     pipeline: str = TRAINED,
     text: str = typer.Argument(..., help="The text, or - for the standard input"),
     question: List[str] = typer.Option(
-        [], help="Asked of the text, for elmo_qa; may be repeated", show_default="none"
+        [], help="Question about the text, for elmo_qa; may be repeated", show_default="none"
     ),
     hypothesis: List[str] = typer.Option(
         [],
-        help="Does it follow from the text, for elmo_entailment; may be repeated",
+        help="Sentence that may follow from the text, for elmo_entailment; may be repeated",
         show_default="none",
     ),
     html: Optional[Path] = HTML,
     quiet: bool = QUIET,
 ) -> None:
-    """Print tags, entities, spans, categories, roles, chains and answers that a pipeline finds in a
-    text, and draw them with displaCy. Nothing is trained."""
+    """Print the tags, entities, spans, categories, roles, coreference chains and answers that a
+    trained pipeline finds in a text, and draw them with displaCy."""
     from ..explore.sections import render_tasks
     from ..files import write_file
     from ..pipeline.saving import load_pipeline
@@ -69,7 +69,7 @@ def _describe(
         if asked and name not in pipes:
             raise ValueError(
                 f"Cannot answer '{asked[0]}': the pipeline has no component {name}. Its components "
-                f"are: {known}."
+                f"are: {known}. Give a pipeline that has one."
             )
     find_all(nlp)
     # Components of pairs alone need no sentences, or whatever else others would.
@@ -83,7 +83,7 @@ def _describe(
                 f"{' or '.join(options)}."
             )
         raise ValueError(
-            f"No component of the pipeline has results to show; they are: {known}. The page "
-            "'Tasks' of the documentation says how to train such components."
+            f"No component of the pipeline has results to show; its components are: {known}. To "
+            "train such components, see the page 'Tasks' of the documentation."
         )
     return sections

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo train-senses`: a component that tells word senses apart."""
+"""`python -m spacy elmo train-senses`: train a component that chooses word senses."""
 
 import time
 from pathlib import Path
@@ -14,17 +14,17 @@ def train_senses(
     train: Path = typer.Argument(
         ..., help="Sense-annotated sentences (.jsonl)", exists=True, dir_okay=False
     ),
-    wordnet: Path = typer.Argument(..., help="WordNet's folder dict", exists=True),
+    wordnet: Path = typer.Argument(..., help="The folder `dict` of WordNet", exists=True),
     output: Path = typer.Argument(..., help="Folder for the pipeline"),
     weights: str = WEIGHTS,
-    test: Optional[Path] = optional("Sentences to measure on, once", exists=True, dir_okay=False),
-    title: str = optional("What the data is called in reports", "the file's name", default=""),
+    test: Optional[Path] = optional("Annotated sentences to test on", exists=True, dir_okay=False),
+    title: str = optional("Name of the data in reports", "the file's name", default=""),
     lang: str = LANG,
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Train senses for the component elmo_senses: the nearest mean vector (table 5 of the
-    paper). A tenth of the docs chooses the layer."""
+    """Train the component elmo_senses: it chooses the sense with the nearest mean vector
+    (table 5 of the paper). A tenth of the docs is held out to choose the layer."""
     from ..experiments.results import get_effort, write_result
     from ..files import atomic_folder, require_no_others
     from ..layers.elmo_layers import get_embedder

@@ -1,4 +1,4 @@
-"""`python -m spacy elmo weights`: what each task takes from the layers."""
+"""`python -m spacy elmo weights`: the share of each layer in each task's mix."""
 
 from pathlib import Path
 from typing import Optional
@@ -20,7 +20,7 @@ def weights(
     json: Optional[Path] = JSON,
     quiet: bool = QUIET,
 ) -> None:
-    """Show the learned share of each layer and the scale of every mix in a pipeline
+    """Show each mix in a pipeline: the learned share of each layer, and the scale gamma
     (figure 2 of the paper)."""
     from ..drawing import require_drawable
     from ..experiments.contexts import name_layers
@@ -38,14 +38,14 @@ def weights(
         rows = []
         for mix in mixes:
             shares = [f"{share:.3f}" for share in mix["shares"]]
-            # Components may have other numbers of layers.
+            # Components may have different numbers of layers.
             shares += [""] * (n_layers - len(shares))
             rows.append([mix["component"], mix["place"], *shares, f"{mix['gamma']:.3f}"])
         console.show_table(rows, header)
         if any(sum(mix["shares"]) > _MOST for mix in mixes):
             console.inform(
-                "Where each share is 1, all layers stand side by side: what is behind them weighs "
-                "them, and no mix is learned."
+                "Where each share is 1, all layers are concatenated and no mix is learned: the "
+                "layer of the task that reads them weighs them."
             )
         plot_weights(mixes, output)
         if json is not None:

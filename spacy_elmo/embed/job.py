@@ -1,4 +1,4 @@
-"""Embed files: a shard is a function of its input, so what exists is not computed again.
+"""Embed files. A shard depends only on its input, so shards that exist are not computed again.
 
 A shard `part-000000.parquet` is renamed into its place when it is whole. `_part-000000.json` with
 its counts and rejects follows, and says that it is done. At the end, these become the manifest.

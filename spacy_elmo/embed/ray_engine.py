@@ -1,7 +1,7 @@
 """Compute tasks on a Ray cluster (extra "ray"): a pool of actors, with a pipeline each.
 
-Actors, not Ray Data, whose blocks depend on what the cluster has at the moment: shards are the
-same as those of one machine, so a job can be resumed anywhere.
+Blocks of Ray Data depend on the state of the cluster, so it is not used. Shards are the same as
+those of one machine, so a job can be resumed anywhere.
 """
 
 import platform

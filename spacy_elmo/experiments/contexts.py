@@ -1,4 +1,4 @@
-"""Contexts of a word: the nearest in a corpus (Peters et al. 2018, table 4), the nearest words by
+"""Contexts of a word: the nearest in a corpus (Peters et al. 2018, table 4); the nearest words by
 static vectors, and how similar the word is in several sentences."""
 
 from bisect import insort

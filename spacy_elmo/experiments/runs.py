@@ -84,8 +84,8 @@ class RunSettings:
                 raise ValueError(f"Cannot load the static vectors '{self.vectors}': {err}") from err
             if not len(vectors):
                 raise ValueError(
-                    f"The pipeline '{self.vectors}' has no static vectors, expected one such as "
-                    "en_core_web_md"
+                    f"The pipeline '{self.vectors}' has no static vectors. Give one that has, such "
+                    "as `--vectors en_core_web_md`."
                 )
             found["static vectors"] = digest(vectors.to_bytes())
         found["biLM"] = load_embedder(self.weights or None).hash_weights().hex()[:16]
@@ -326,7 +326,7 @@ def load_base(path: str) -> Config:
     except (OSError, ValueError, configparser.Error) as err:
         raise ValueError(f"'{path}' is not a training config: {show_reason(err)}") from err
     if "pipeline" not in config.get("nlp", {}) or "components" not in config:
-        raise ValueError(f"'{path}' is not a training config: it has no pipeline")
+        raise ValueError(f"'{path}' is not a training config: it has no [nlp] pipeline.")
     return config
 
 

@@ -92,7 +92,7 @@ def make_variant(
     component; its "elmo" keeps its settings, but not its weights. None for the preset
     word_features."""
     if variant.has_vectors and not vectors:
-        raise ValueError(f"The variant '{variant.title}' needs `--vectors PIPELINE`")
+        raise ValueError(f"The variant '{variant.title}' has no vectors. Add `--vectors PIPELINE`.")
     config = make_config(STATIC_VECTORS, [component], lang=lang, shape=shape, loader=loader)
     # spaCy's own tokenizers of some languages need more packages; the data is tokenized.
     config["nlp"]["tokenizer"] = dict(TOKENIZER)

@@ -179,7 +179,7 @@ class Explorer:
         docs = self._read(text)
         if not 1 <= len(tokens) <= self.limits.max_chosen:
             most = self.limits.max_chosen
-            raise ValueError(f"{len(tokens)} tokens were chosen, expected 1 to {most}.")
+            raise ValueError(f"{len(tokens)} tokens were chosen. Choose 1 to {most}.")
         layers = [_get_token(docs, i)._.elmo_layers for i in tokens]
         stacked = get_array_module(layers[0]).stack(layers, axis=1)  # (n_layers, n_tokens, width)
         X = to_numpy(normalise(stacked))

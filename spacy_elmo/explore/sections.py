@@ -1,4 +1,4 @@
-"""What the components of a pipeline say of a text, for people: lines, and HTML by displaCy."""
+"""Results of a pipeline's components for a text, to read: lines, and HTML by displaCy."""
 
 from html import escape
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple

@@ -1,1 +1,1 @@
-"""Layers without gradients, as fast as this machine can."""
+"""Compute layers without gradients, as fast as this machine can."""

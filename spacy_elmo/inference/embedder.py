@@ -1,4 +1,4 @@
-"""`Embedder`: a biLM with its word cache and batching, the one forward pass of all."""
+"""`Embedder`: a biLM with its word cache and batching. All code uses this one forward pass."""
 
 import warnings
 from collections.abc import Sequence as SequenceType

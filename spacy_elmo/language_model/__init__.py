@@ -1,1 +1,1 @@
-"""A biLM with its softmax: what it predicts, and how well."""
+"""A biLM with its softmax: its predictions, and how good they are."""

@@ -1,4 +1,4 @@
-"""What elmo leaves with a doc, and the attributes and hooks that read it.
+"""The data that the component elmo stores with a doc, and attributes and hooks that read it.
 
 `doc._.elmo` is a dict, component name -> {"mix": (n_tokens, width), "layers":
 (n_tokens, n_layers, layer_width) if they were kept, "key": which tokens the rows belong to}. It

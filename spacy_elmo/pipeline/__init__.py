@@ -1,1 +1,1 @@
-"""The components, and what a config can name."""
+"""The components, and the functions that a config can name."""

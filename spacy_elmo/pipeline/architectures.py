@@ -1,6 +1,6 @@
-"""What a config can name under @architectures.
+"""Functions that a config can name under @architectures.
 
-The defaults of the `.v1` architectures never change: what was saved without a value has it still.
+The defaults of the `.v1` architectures never change, since saved configs may omit these values.
 """
 
 from dataclasses import fields
@@ -82,7 +82,7 @@ def build_elmo_v2(
     width, depth, cell_width, char_width, filters, n_highway, max_chars, cell_clip,
         proj_clip, projection, skip_connections, activation, input, n_words, vector_width:
         the shape, see `BiLMConfig`.
-    frozen (bool): whether the biLM is not trained with the mix and the tasks.
+    frozen (bool): if true, the biLM is not trained, only the mix and the tasks.
     output, initial_weights, fixed_weights, mix_l2, mix_layer_norm, mix_dropout: the
         mix, see `MixSettings`.
     batch_tokens (int): tokens per forward pass of the biLM, boundaries counted; at
@@ -112,7 +112,7 @@ def build_elmo_listener_v2(
     mix_layer_norm: bool = False,
     mix_dropout: float = 0.0,
 ) -> Tok2VecModel:
-    """Listen to an "elmo" component, with a mix for this task alone (as in the paper).
+    """Listen to an "elmo" component, with a separate mix for this task (as in the paper).
 
     upstream (str): name of the component.
     width (int): `${components.elmo.model.width}`.
@@ -135,7 +135,7 @@ def build_elmo_tok2vec_v2(
     word_dropout: float = 0.0,
     vectors: Optional[Tok2VecModel] = None,
 ) -> Tok2VecModel:
-    """Put ELMo before an encoder, behind it, or both (Peters et al. 2018, table 3).
+    """Put ELMo before an encoder, after it, or both (Peters et al. 2018, table 3).
 
     encode (Optional[Model[List[Floats2d], List[Floats2d]]]): spacy.MaxoutWindowEncoder.v2,
         spacy-elmo.BiLSTMEncoder.v1 or another encoder of rows; null for none, if the task has an
@@ -144,10 +144,10 @@ def build_elmo_tok2vec_v2(
         spacy.MultiHashEmbed.v2; null for none.
     input (Optional[Tok2VecModel]): spacy-elmo.ElmoListener.v2, concatenated with
         `embed` before the encoder; null for none.
-    output (Optional[Tok2VecModel]): another one, concatenated with the encoder's
-        output; null for none. Without `encode` it skips the encoder of elmo_entailment, elmo_qa
-        and elmo_srl, and is concatenated with the output of that. With neither `input` nor
-        `output`, it is the same model without ELMo, to compare with.
+    output (Optional[Tok2VecModel]): another listener, concatenated with the encoder's output;
+        null for none. Without `encode`, it skips the encoder of elmo_entailment, elmo_qa and
+        elmo_srl, and is concatenated with the output of that encoder. With neither `input` nor
+        `output`, the model has no ELMo, to compare with.
     word_dropout (float): probability in [0, 1) that, in training, a token comes without
         its word features. In prediction, words never trained on come without them, unless
         it is 0. Not driven by [training] dropout.

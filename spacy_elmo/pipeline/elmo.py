@@ -94,8 +94,8 @@ class Elmo(SavedPipe, Tok2Vec):
         learn_rate_factor: float = 1.0,
     ) -> None:
         """model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
-        store_layers (bool): keep all layers in `doc._.elmo` even if nobody listens.
-        vector_hooks (bool): have `vector` and `similarity` read our vectors by hooks.
+        store_layers (bool): keep all layers in `doc._.elmo` even if no component listens.
+        vector_hooks (bool): let `vector` and `similarity` use the vectors of this component.
         learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
             multiple of the optimizer's; at least 0.
         RAISES (ValueError): EL006 for another architecture, EL012 for a negative factor.
@@ -121,7 +121,7 @@ class Elmo(SavedPipe, Tok2Vec):
 
     @property
     def n_layers(self) -> int:
-        """Layers of a token, the word layer counted."""
+        """Number of layers of a token, including the word layer."""
         return self.model.layers[0].get_dim("nO") // self.layer_width
 
     @property
@@ -132,7 +132,7 @@ class Elmo(SavedPipe, Tok2Vec):
     @property
     def lang(self) -> Optional[str]:
         """Language that the weights were trained on, such as "en"; None if it is not known. Loads
-        the weights if that was not done."""
+        the weights unless they are loaded."""
         if "lang" not in self.cfg:
             embedder = get_embedder(self.model)
             loader = embedder.pending_loader
@@ -155,8 +155,8 @@ class Elmo(SavedPipe, Tok2Vec):
         self.set_language(find_language(getattr(loader, "files", None)))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
-        """Link a listener. EL001 if it wants another width than ours; one of upstream "*" is left
-        to another component then."""
+        """Link a listener. EL001 if its width is not the width of this component; if its upstream
+        is "*", it is left to another component instead."""
         expected = self.width
         if isinstance(listener, ElmoListener):
             expected = self.n_layers * self.layer_width
@@ -183,8 +183,8 @@ class Elmo(SavedPipe, Tok2Vec):
         return len(rest) < len(listeners)
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
-        """docs (Iterable[Doc]): any docs, empty ones too. RETURNS (Prediction): layers and their
-        shared mix, one array each for a doc."""
+        """docs (Iterable[Doc]): any docs, also empty ones. RETURNS (Prediction): for each doc, an
+        array of its layers and an array of their shared mix."""
         docs = list(docs)
         if docs:
             self._check_language(docs[0].vocab.lang)
@@ -279,10 +279,10 @@ class Elmo(SavedPipe, Tok2Vec):
         loader: Optional[Loader] = None,
         activation_cache: Optional[ActivationCache] = None,
     ) -> None:
-        """Load the weights, and look for listeners that will not get ours.
+        """Load the weights, and look for listeners that will not get these vectors.
 
-        loader (Optional[Loader]): where the weights come from; None for those that are
-            loaded already, else the bundled ones.
+        loader (Optional[Loader]): loads the weights; None to keep weights that are already
+            loaded, or else load the bundled ones.
         activation_cache (Optional[ActivationCache]): keeps the layers of the training and
             evaluation data; None to compute them each time.
         RAISES (ValueError): EL018 for a cache of a biLM that is not frozen.

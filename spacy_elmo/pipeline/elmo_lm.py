@@ -1,4 +1,4 @@
-"""The component "elmo_lm": what a biLM's softmax says about each token.
+"""The component "elmo_lm": it predicts each token with a biLM and its softmax.
 
 `doc._.elmo_lm` is a dict of arrays: "forward" and "backward", the log-probability of each
 token in nats, shape (n_tokens,), NaN for whitespace; "is_known", whether the token is in
@@ -65,29 +65,29 @@ def get_entry(item: Union[Doc, Token]) -> Dict[str, Any]:
 
 
 def get_perplexity(doc: Doc) -> Optional[float]:
-    """doc._.elmo_perplexity: geometric mean of both directions, for each token and the end of each
-    sequence; None for a doc without words."""
+    """doc._.elmo_perplexity: the geometric mean of both directions' perplexities, over the tokens
+    and the ends of sequences; None for a doc without words."""
     entry = get_entry(doc)
     n = entry["n_predictions"]
     return math.exp(min(entry["nats"] / n, 700.0)) if n else None
 
 
 def get_logprob(token: Token) -> Tuple[float, float]:
-    """token._.elmo_logprob: given the tokens before, and given those after, in nats; NaN for
-    whitespace."""
+    """token._.elmo_logprob: log-probability given the tokens before, and given the tokens after it,
+    in nats; NaN for whitespace."""
     entry = get_entry(token)
     return float(entry["forward"][token.i]), float(entry["backward"][token.i])
 
 
 def get_surprisal(token: Token) -> float:
-    """token._.elmo_surprisal: bits, given the tokens before; NaN for whitespace."""
+    """token._.elmo_surprisal: in bits, given the tokens before it; NaN for whitespace."""
     return -get_logprob(token)[0] / math.log(2.0)
 
 
 def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
-    """token._.elmo_substitutes(n): words that could stand here, the likeliest first, each with its
-    probability: the product of both directions', normalised over the vocabulary. EL055 if no
-    component has the weights any more, or `substitutes` is false."""
+    """token._.elmo_substitutes(n): the n likeliest words in place of the token, best first, with
+    their probabilities: the product of those of both directions, normalised over the vocabulary.
+    EL055 if no component has the weights any more, or `substitutes` is false."""
     entry = get_entry(token)
     loaded = [component for component in [*_components] if component._key == entry["model"]]
     if not loaded or "hidden" not in entry:
@@ -129,13 +129,13 @@ def make_elmo_lm(
 
 
 class ElmoLM(Pipe):
-    """Predict each token from the tokens before it, and from those after it. It needs no
-    component "elmo", and is not trained.
+    """Predict each token from the tokens before it, and from the tokens after it. This component
+    needs no component "elmo", and is not trained.
 
     path (Optional[str]): a folder with weights and their softmax, or an installed model's name;
         None for the bundled English ones. A saved pipeline has its own.
     get_spans (Optional[SpanGetter]): cuts docs; None for spacy-elmo.window_spans.v1.
-    substitutes (bool): whether docs keep width numbers a token for `token._.elmo_substitutes`.
+    substitutes (bool): keep a vector of each token in the doc, for `token._.elmo_substitutes`.
     batch_tokens (int): tokens per forward pass, at least 1.
     RAISES (ValueError): EL012 if a number is out of its range.
     EXAMPLE:
@@ -175,14 +175,14 @@ class ElmoLM(Pipe):
         _components.add(self)
 
     def load(self) -> LoadedModel:
-        """Load the language model if that was not done. EL074 if the folder has no softmax."""
+        """Load the language model unless it is loaded. EL074 if the folder has no softmax."""
         if self._model is None:
             files = CheckpointFiles.of(self.path) if self.path else CheckpointFiles.named()
             return self._read(files)
         return self._model
 
     def prepare(self) -> None:
-        """Load the language model before a fork: docs of child processes name its weights."""
+        """Load the language model before a fork, since docs of child processes name its weights."""
         self.load()
 
     def _read(self, files: CheckpointFiles) -> LoadedModel:

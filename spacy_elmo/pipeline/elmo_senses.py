@@ -1,4 +1,4 @@
-"""The component "elmo_senses": which sense a word has where it stands."""
+"""The component "elmo_senses": it chooses the sense of a word in its context."""
 
 from typing import Callable, Dict, Iterable, Optional
 
@@ -30,11 +30,11 @@ def make_elmo_senses(nlp: Language, name: str, upstream: str) -> "ElmoSenses":
 
 
 class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
-    """Give each word the sense whose contexts are nearest: `token._.sense`, a key such as
+    """Give each word the sense with the nearest mean vector: `token._.sense`, a key such as
     "bank%1:17:01::", and `token._.sense_gloss`, its meaning; None for words without a sense.
-    It uses lemmas and parts of speech if components before it set them.
+    The component uses lemmas and parts of speech if components before it set them.
 
-    upstream (str): name of the component "elmo", whose layers it reads.
+    upstream (str): name of the component "elmo" whose layers are read.
     """
 
     saved_files = (_FILE,)
@@ -60,7 +60,7 @@ class ElmoSenses(ExtensionOwner, SavedPipe, Pipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Require senses, which are not trained here (EL059)."""
+        """Check that the component has senses, which are not trained here (EL059)."""
         self.get_model()
 
     def __call__(self, doc: Doc) -> Doc:

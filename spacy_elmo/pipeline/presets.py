@@ -1,4 +1,4 @@
-"""Training configs: a preset of ELMo, applied to any components that have a tok2vec."""
+"""Training configs: presets with ELMo for any components that have a tok2vec."""
 
 from copy import deepcopy
 from typing import Any, Dict, List, Optional
@@ -43,7 +43,7 @@ def make_config(
     cache: Optional[str] = None,
     log_mixes: Optional[str] = None,
 ) -> Config:
-    """Make a training config, to be completed by `spacy init fill-config`.
+    """Make a training config; `spacy init fill-config` completes it.
 
     preset (str): one of `PRESETS`.
     components (List[str]): factories of the components that use the vectors.
@@ -68,8 +68,8 @@ def make_config(
     require_language(lang)
     if not components:
         raise ValueError(
-            "No component is named that would use the vectors. Name one or more, such as "
-            "`--pipeline tagger`."
+            "No component is named to use the vectors. Name one or more, such as `--pipeline "
+            "tagger`."
         )
     if preset not in PRESETS:
         raise ValueError(Errors.EL060.format(preset=preset, presets=", ".join(PRESETS)))
@@ -109,7 +109,7 @@ def make_config(
 
 
 def keeps_boundaries(preset: Optional[str], name: str) -> bool:
-    """Whether a component would set sentences, but leaves those of the preset's sentencizer."""
+    """Whether a component could set sentences, but keeps those of the preset's sentencizer."""
     templates = PRESETS.get(preset or "", ())
     has_sentencizer = any(_SENTENCIZER in read_template(t).get("components", {}) for t in templates)
     return has_sentencizer and name in ("parser", "beam_parser")

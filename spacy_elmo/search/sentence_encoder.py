@@ -1,4 +1,4 @@
-"""`SentenceEncoder`: one vector for a sentence; and the search of the most similar vectors."""
+"""`SentenceEncoder`: one vector for each sentence; and a search for the most similar vectors."""
 
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple

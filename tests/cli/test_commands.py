@@ -95,7 +95,7 @@ def test_missing_static_vectors_are_told(tmp_path, toy_folder, corpus):
     init = ["init-config", config, "--weights", toy_folder, "--preset", "static_vectors"]
     warned = " ".join(run("elmo", *init).split())
     assert "The preset static_vectors reads static vectors" in warned
-    assert "add `--vectors PIPELINE`, or `--paths.vectors PIPELINE`" in warned
+    assert "Add `--vectors PIPELINE` here, or `--paths.vectors PIPELINE`" in warned
     run("init", "fill-config", config, config)
 
     command = ["train", config, *with_corpus(corpus)]

@@ -71,7 +71,9 @@ def test_an_index_takes_what_embed_has_written(weights, tmp_path, weighting, lay
     assert "13 sentences of 3 sources" in " ".join(printed.split())
     scores = [{" ".join(h["words"]): h["score"] for h in hits} for hits in (found, expected)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
-    assert "is there already" in run("elmo", "index", tmp_path / "out", tmp_path / "a", *settings)
+    assert "is already in the index" in run(
+        "elmo", "index", tmp_path / "out", tmp_path / "a", *settings
+    )
 
 
 def test_vectors_of_the_folder_are_not_computed_again(weights, tmp_path, monkeypatch):

@@ -31,13 +31,13 @@ def test_texts_that_have_not_changed_are_not_read_again(weights, text, tmp_path,
 
     monkeypatch.setattr(Cutter, "__call__", count)
     os.utime(text / "a.txt", (0, 0))
-    assert run(*command).count("is there already") == 2
+    assert run(*command).count("is already in the index") == 2
     assert not n_calls
     # A change that keeps size and time.
     times = (text / "b.txt").stat()
     (text / "b.txt").write_text("One x. Two x.\n")
     os.utime(text / "b.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert run(*command).count("is there already") == 1
+    assert run(*command).count("is already in the index") == 1
     assert n_calls == [["One x. Two x."]]
 
 
@@ -117,7 +117,7 @@ def test_what_is_gone_is_removed(weights, text, tmp_path, pattern):
     # Texts of other places stay.
     (tmp_path / "c.txt").write_text("One c.\n")
     assert "is gone" not in run("elmo", "index", tmp_path / "c.txt", index, "--weights", weights)
-    assert "b.txt is gone" in run(*command)
+    assert "b.txt no longer exists" in run(*command)
     assert "b.txt" not in run("elmo", "search", index, "One b.", "-n", 9)
 
 
@@ -128,7 +128,7 @@ def test_all_texts_may_leave_an_index(weights, text, tmp_path):
     for path in text.glob("*.txt"):
         path.unlink()
     printed = run(*command, exit_code=1)
-    assert printed.count("is gone: removed") == 2 and "EL094" in printed
+    assert printed.count("no longer exists: removed") == 2 and "EL094" in printed
     assert "EL080" in run(
         "elmo", "index", text, tmp_path / "new", "--weights", weights, exit_code=1
     )
@@ -141,7 +141,7 @@ def test_shards_that_are_gone_are_removed(weights, text, tmp_path):
         embed = ["elmo", "embed", text, vectors, "--weights", weights, "--layers", "0"]
         run(*embed, "--shard-chars", shard_chars)
         printed = " ".join(run("elmo", "index", vectors, index).split())
-    assert "is gone: removed" in printed and "2 sentences of 1 source" in printed
+    assert "no longer exists: removed" in printed and "2 sentences of 1 source" in printed
 
 
 def test_a_name_may_begin_with_any_character_but_a_dot(weights, tmp_path):

@@ -1,4 +1,4 @@
-"""The component "elmo_coref": which mentions of a text are the same."""
+"""The component "elmo_coref": it finds mentions that refer to the same person or thing."""
 
 import warnings
 from math import inf
@@ -57,19 +57,19 @@ def make_elmo_coref(
 
 
 class ElmoCoref(TaskPipe):
-    """Find the mentions of a doc that are the same: "Sam", "he", "the man". Each cluster of them
+    """Find mentions that refer to the same thing: "Sam", "he", "the man". Each cluster of them
     is a span group, "coref_clusters_1", "coref_clusters_2" and so on, as in spacy-experimental;
     `doc._.coref_chains` lists them. Existing groups of these names are replaced.
 
     vocab (Vocab): the shared vocabulary.
     model (CorefModel): spacy-elmo.CorefSpanRanker.v2.
     name (str): name in the pipeline.
-    prefix (str): of the span groups, of the gold ones as well. For another one, call
-        `get_chains(doc, prefix)`.
-    singletons (bool): mentions without another one are clusters, too, as in LitBank; not as in
-        OntoNotes.
-    mention_weight (float): in training, of the loss of single mentions relative to that of their
-        antecedents; at least 0.
+    prefix (str): prefix of the names of predicted and gold span groups. To read groups with
+        another prefix, call `get_chains(doc, prefix)`.
+    singletons (bool): whether a mention without another one is a cluster, too: true for data as
+        LitBank, false for data as OntoNotes.
+    mention_weight (float): in training, the weight of the loss of single mentions; the loss of
+        their antecedents has the weight 1; at least 0.
     scorer (Optional[Callable]): scores examples; None for no scores.
     RAISES (ValueError): EL012 for an empty prefix, or a negative weight.
     """

@@ -1,4 +1,4 @@
-"""The component "elmo_entailment": whether a text follows from another one."""
+"""The component "elmo_entailment": it predicts whether one text follows from another one."""
 
 from math import log
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Tuple
@@ -43,9 +43,9 @@ def make_elmo_entailment(
 
 
 class ElmoEntailment(LabelledPipe):
-    """Classify pairs of texts: does the hypothesis follow from the premise? A pair is one Doc with
-    the span groups "premise" and "hypothesis" (see `make_pair`). `doc.cats` gets the probability
-    of each label, `doc._.entailment` the likeliest; docs without a pair stay as they are. The
+    """Predict whether a hypothesis follows from a premise. A pair of these texts is one Doc with
+    the span groups "premise" and "hypothesis" (see `make_pair`). `doc.cats` gets the probability of
+    each label, `doc._.entailment` the likeliest label; docs without a pair are not changed. The
     probabilities are kept with the span group "hypothesis", too, under the component's name.
 
     vocab (Vocab): the shared vocabulary.

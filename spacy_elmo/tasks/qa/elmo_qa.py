@@ -1,4 +1,4 @@
-"""The component "elmo_qa": which words of a text answer a question."""
+"""The component "elmo_qa": it finds the words of a text that answer a question."""
 
 import warnings
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, TypeVar
@@ -87,18 +87,18 @@ class ElmoQA(TaskPipe):
     """Answer questions with words of a context. A question and its context are one Doc with the
     span groups "question" and "context" (see `make_pair`). `doc.spans["answers"]` gets the
     likeliest span, or none; `doc._.qa_answer` and `doc._.qa_answers` have the probabilities. Docs
-    without a pair stay as they are.
+    without a pair are not changed.
 
     vocab (Vocab): the shared vocabulary.
     model (QAModel): spacy-elmo.QABiDAF.v2.
     name (str): name in the pipeline.
-    window (int): tokens of a context that are read at a time; and most of a question.
+    window (int): tokens of a context that are read at a time; a longer question is cut to it.
     stride (int): tokens from the start of a window to that of the next one; at most
         window - max_answer + 1, so that each answer is inside of a window.
-    max_answer (int): most tokens of an answer; at least 1.
-    train_windows (int): most windows of a doc that one update learns from; at least 1.
+    max_answer (int): most tokens of an answer, at least 1.
+    train_windows (int): most windows of a doc that one update learns from, at least 1.
     n_best (int): answers that are kept in `doc._.qa_answers`; at least 1.
-    threshold (float): probability of no answer, 0 to 1, above which no span is set.
+    threshold (float): if the probability of no answer (0 to 1) is above this, no span is set.
     scorer (Optional[Callable]): scores examples; None for no scores.
     RAISES (ValueError): EL012 for values out of range.
     """
@@ -158,8 +158,8 @@ class ElmoQA(TaskPipe):
     def top_answers(
         self, nlp: Language, question: str, context: str, n: Optional[int] = None
     ) -> List[Answer]:
-        """As `answer`, the likeliest spans: best first, whatever the probability of no answer. n
-        (Optional[int]): most of them, up to `n_best`, which None is."""
+        """The n likeliest spans as answers, best first, whatever the probability of no answer.
+        n (Optional[int]): at most `n_best`; None for `n_best`."""
         n = self.n_best if n is None else n
         expected = f"1 to {self.n_best}, the `n_best` of [components.{self.name}]"
         require_valid(1 <= n <= self.n_best, "n", n, expected)

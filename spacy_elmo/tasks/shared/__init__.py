@@ -1,1 +1,1 @@
-"""What several tasks use: torch layers, encoders, pairs of texts, corpora, base classes."""
+"""Code that several tasks share: torch layers, encoders, text pairs, corpora, base classes."""

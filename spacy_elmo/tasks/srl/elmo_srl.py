@@ -1,4 +1,4 @@
-"""The component "elmo_srl": semantic roles."""
+"""The component "elmo_srl": it finds predicates and their arguments with semantic roles."""
 
 from functools import partial
 from typing import Callable, Iterable, List, Literal, Optional, Tuple
@@ -70,8 +70,8 @@ def make_elmo_srl(
 class ElmoSRL(LabelledPipe):
     """Find predicates, and the spans of their arguments with their roles.
 
-    Each frame is a span group, `doc.spans["srl_1"]` and so on: the predicate with the label "V",
-    and its arguments. `doc._.elmo_srl` reads them as a list of (predicate, [(label, span), ...]).
+    Each frame (a predicate with its arguments) is a span group, `doc.spans["srl_1"]` and so on; the
+    predicate has the label "V". `doc._.elmo_srl` lists them as (predicate, [(label, span), ...]).
     """
 
     hint = "frames with arguments: a span group srl_N for each, its predicate labelled 'V'"
