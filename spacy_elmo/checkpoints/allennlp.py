@@ -74,7 +74,7 @@ def _find_pair(files: CheckpointFiles) -> Tuple[Path, Path]:
     if len(paths) != 1:
         names = ", ".join(path.name for path in paths) or "none"
         raise ValueError(
-            f"'{files.path}' has to contain one .hdf5 file of weights besides the softmax, found: "
+            f"'{files.path}' must contain one .hdf5 file of weights besides the softmax, found: "
             f"{names}. Give the paths of options.json and of the weights."
         )
     return files.folder / OPTIONS_FILE, paths[0]

@@ -120,7 +120,7 @@ def make_options(reader: Callable, format: str) -> TyperCommand:
         option = typer.Option(
             default,
             f"--{name.replace('_', '-')}",
-            help=f"Of {format}: {text}",
+            help=f"For {format}: {text}",
             show_default="none" if default == "" else True,
         )
         parameters.append(parameter.replace(default=option, annotation=type(default)))

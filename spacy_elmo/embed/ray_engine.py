@@ -87,8 +87,8 @@ def _connect(address: Optional[str]) -> None:
     except (OSError, ValueError, RuntimeError, RayError) as err:
         raise ValueError(
             f"The Ray cluster '{address or 'local'}' cannot be reached: {show_reason(err)}. Check "
-            "`--address`, that `ray status` shows its nodes, and, if it asks for a token, "
-            "RAY_AUTH_MODE and RAY_AUTH_TOKEN."
+            "`--address`, and whether `ray status` shows its nodes. If the cluster asks for a "
+            "token, set RAY_AUTH_MODE and RAY_AUTH_TOKEN."
         ) from err
 
 

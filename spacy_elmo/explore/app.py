@@ -58,7 +58,7 @@ def create_app(explorer: Explorer, host: str = "127.0.0.1") -> FastAPI:
     def run(call: Callable[..., Dict[str, Any]], *arguments: Any) -> JSONResponse:
         """Answer requests one at a time: FastAPI calls these functions in several threads."""
         if not lock.acquire(timeout=explorer.limits.seconds):
-            error = "The pipeline is reading other texts. Wait until they are answered."
+            error = "The pipeline is reading other texts. Wait a little, then try again."
             return JSONResponse({"error": error}, 503)
         try:
             return JSONResponse(call(*arguments))

@@ -173,8 +173,8 @@ def _hook_vector(item: Item) -> Floats1d:
     if isinstance(item, Span) and _is_merged_now(item):
         raise ValueError(
             f"Tokens ('{item.text[:50]}') are merged after 'elmo' ran. With `vector_hooks`, spaCy "
-            "would write a contextual vector into the table of static vectors. Put what merges "
-            "them before 'elmo', or set `vector_hooks = false` and read `span._.elmo`."
+            "would write a contextual vector into the table of static vectors. Merge tokens "
+            "before 'elmo', or set `vector_hooks = false` and read `span._.elmo`."
         )
     return _average(get_vectors(item))
 

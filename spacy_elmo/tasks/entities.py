@@ -29,8 +29,8 @@ def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
-        across sentences. Of a file without documents, one Doc in all.
+    joined (bool): make a Doc of each document, not of each sentence, so that windows of the biLM
+        reach across sentences. A file without documents becomes one Doc.
     YIELDS (Doc): with `ents` and sentence starts.
     RAISES (ValueError): EL197 for a line of another format, or if the first column counts the words
         of each sentence, as in Universal NER's files.
@@ -54,8 +54,8 @@ def read_litbank_entities(
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    joined (bool): a Doc for each document, not for each sentence.
-    key (str): of the span group, which `spancat` calls `spans_key`.
+    joined (bool): make a Doc of each document, not of each sentence.
+    key (str): name of the span group, the `spans_key` of `spancat`.
     YIELDS (Doc): with all layers in one span group, and sentence starts.
     """
     for doc, group in make_docs(nlp, _read_sentences(path, last_only=False), joined):

@@ -117,9 +117,9 @@ def read_sst(
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    binary (bool): two classes, without neutral texts.
-    phrases (bool): a Doc for each phrase, too, as for training; not for dev and test. A phrase
-        that a tree has several times comes once.
+    binary (bool): write two classes, and leave neutral texts out.
+    phrases (bool): make a Doc for each phrase, too: for training, not for dev and test. A phrase
+        that a tree has several times is used once.
     YIELDS (Doc): with `cats`.
     """
     for number, text in read_lines(path):

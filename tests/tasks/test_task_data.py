@@ -189,7 +189,7 @@ def test_labelled_lines_are_read(tmp_path):
         ("propbank_spans", BANK.replace("\t(V*)", ""), "columns: 6, before it: 7"),
         ("propbank_spans", BANK.replace("(V*)", "(V*"), "Line 1.*is never closed"),
         ("propbank_spans", BANK.replace("(ARG0*)", "*)"), "closes a bracket"),
-        ("propbank_spans", BANK.replace("(V*)", "*"), r"not exactly one \(V"),
+        ("propbank_spans", BANK.replace("(V*)", "*"), r"needs exactly one \(V"),
         ("propbank_spans", BANK.replace("(V*)", "B-V"), "'B-V' is not a cell"),
         ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
         ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
@@ -263,7 +263,7 @@ def test_the_help_has_the_options_of_a_format(format):
     for name in reader.__kwdefaults__:
         entry = reader.__doc__.partition(f"    {name} (")[2].partition("): ")[2]
         assert f"--{name}" in printed
-        assert f"Of {format}: {entry.splitlines()[0].rstrip('.')}" in printed
+        assert f"For {format}: {entry.splitlines()[0].rstrip('.')}" in printed
 
 
 def test_the_help_has_formats_of_other_packages(monkeypatch):

@@ -55,11 +55,11 @@ def read_squad(
 
     nlp (Language): its tokenizer is used.
     path (Path): JSON, plain or compressed.
-    part (str): "train", "dev" or "test": some of the articles; "" for all.
-    parts (str): shares of the three.
-    without (str): another such file, whose contexts are left out.
-    negatives (float): share of the questions, 0 to 1, that are asked of another paragraph of
-        their article, too, which has no answer.
+    part (str): "train", "dev" or "test": read only this part of the articles; "" for all.
+    parts (str): shares of train, dev and test.
+    without (str): another SQuAD file; contexts that it has are left out.
+    negatives (float): share of the questions, 0 to 1, that are also asked of another paragraph
+        of their article, one without the answer.
     YIELDS (Doc): for each question a doc with the span groups "question" and "context", and
         "answers" where the file has them.
     RAISES (ValueError): EL223 for another format, EL012 for impossible options.

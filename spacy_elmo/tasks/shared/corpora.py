@@ -104,7 +104,7 @@ class KeptSpans:
         for each in [example, *(other for other in made if other.reference is not doc)]:
             if len(each.reference) != len(doc):
                 problem = f"the augmenter makes {len(each.reference)} tokens of {len(doc)}"
-                fix = "Take an augmenter that keeps the tokens, such as spacy.lower_case.v1"
+                fix = "Use an augmenter that keeps the tokens, such as spacy.lower_case.v1"
                 raise ValueError(Errors.EL196.format(text=doc.text[:50], problem=problem, fix=fix))
             for name, (attrs, spans) in groups.items():
                 moved = [

@@ -32,8 +32,8 @@ def read_propbank_spans(nlp: Language, path: Path, *, joined: bool = False) -> I
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    joined (bool): a Doc for each document, not for each sentence: windows of the biLM then reach
-        across sentences.
+    joined (bool): make a Doc of each document, not of each sentence, so that windows of the biLM
+        reach across sentences.
     YIELDS (Doc): with frames and sentence starts.
     """
     return _make_docs(nlp, _read_sentences(path, _parse_propbank, "\t"), joined)
@@ -57,7 +57,7 @@ def read_conll2012(nlp: Language, path: Path, *, joined: bool = False) -> Iterat
 
     nlp (Language): for its vocabulary.
     path (Path): plain or compressed.
-    joined (bool): a Doc for each part of a document, not for each sentence.
+    joined (bool): make a Doc of each part of a document, not of each sentence.
     YIELDS (Doc): with frames and sentence starts.
     """
     return _make_docs(nlp, _read_sentences(path, _parse_conll2012, None), joined)
@@ -136,7 +136,7 @@ def read_brackets(cells: Sequence[str]) -> List[LabelledSpan]:
     if opened:
         raise ValueError(f"the bracket of {opened[0][1]} is never closed")
     if sum(span.label == VERB for span in spans) != 1:
-        raise ValueError("a predicate's column has not exactly one (V*)")
+        raise ValueError("a predicate's column needs exactly one (V*)")
     return sorted(spans)
 
 
