@@ -212,7 +212,7 @@ class Errors(metaclass=ErrorsWithCodes):
         "such as {examples}. Give a file whose words are all in that vocabulary."
     )
     EL077 = (
-        "No word is left to predict in {source}: the most frequent word occurs {most} times, and "
+        "No word is left to predict in {source}: the most frequent word has a count of {most}, and "
         "[corpus] has min_count = {min_count} and size = {size} (<S>, </S> and <UNK> take three of "
         "these). Lower min_count, raise size, or give a vocabulary with words."
     )
@@ -321,8 +321,8 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL248 = "Nothing was embedded: {reason}. Check the input and the pipeline."
     EL249 = (
-        "layers = '{value}' is not possible. Give mix, or numbers of layers from 0 (the word "
-        "layer) to {top}, or both, each once, such as `--layers mix,0`."
+        "layers = '{value}' is not possible. Give mix, or layers from 0 (the word layer) to {top}, "
+        "each once, or both, such as `--layers mix,0`."
     )
     EL251 = (
         "A process was killed, perhaps because the memory was full. Finished work is kept. "

@@ -155,7 +155,9 @@ def test_patience_needs_a_text_to_measure(tmp_path, texts):
         train(tmp_path, texts, paths={"dev": None}, **change("training", patience=3))
 
 
-@pytest.mark.parametrize("max_steps, expected", [(2, "has only 2: it comes to 50%"), (0, "25%")])
+@pytest.mark.parametrize(
+    "max_steps, expected", [(2, "has only 2, so the rate reaches only 50%"), (0, "25%")]
+)
 def test_short_runs_are_warned_of_before_they_start(tmp_path, texts, caplog, max_steps, expected):
     changes = {
         **change("training", max_steps=max_steps, batch_tokens=5000),
