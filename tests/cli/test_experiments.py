@@ -50,4 +50,4 @@ def test_a_stopped_experiment_says_how_to_resume(tagged_corpus, tmp_path, monkey
 
     monkeypatch.setattr(runs, "run_one", stop)
     printed = run("elmo", "experiment", "gain", tagged_corpus, tmp_path / "out", exit_code=130)
-    assert "to resume" in " ".join(printed.split())
+    assert "to continue" in " ".join(printed.split())

@@ -155,7 +155,7 @@ def test_a_run_that_is_stopped_by_the_time_can_be_resumed(config, texts, tmp_pat
     command = ["elmo", "pretrain", config, tmp_path / "run", "--paths.train", texts / "train"]
     command += [*OVERRIDES, "--training.max_steps", 3]
 
-    assert "Step 1 of 3, stopped" in run(*command, "--max-minutes", 0.00001)
+    assert "Step 1 of 3; to continue" in run(*command, "--max-minutes", 0.00001)
     assert "Step 3" in run(*command, "--resume")
 
 

@@ -136,7 +136,7 @@ BAD = {
     "long": (lambda e: e.read("x" * 300), "EL272.*300 characters, expected 1 to 200.*--max-chars"),
     "lines": (lambda e: e.read("x\n" * 30), "EL272.*30 lines, expected 1 to 20.*--max-lines"),
     "tokens": (lambda e: e.read("x " * 60), "EL272.*60 tokens, expected 1 to 50.*--max-tokens"),
-    "no choice": (lambda e: e.compare(TEXT, []), "expected 1 to 16"),
+    "no choice": (lambda e: e.compare(TEXT, []), "Choose 1 to 16"),
     "negative": (lambda e: e.substitute(TEXT, -1), "Token -1"),
     "whitespace": (lambda e: e.substitute(TEXT, 8), "Token 8"),
 }

@@ -81,7 +81,7 @@ def test_answers_inside_of_tokens_are_counted(tmp_path, caplog):
     assert describe(docs[2]) == ([], ["nobody"])
     (record,) = caplog.records
     assert "WL041" in record.message and "inside of a token: 1 (" in record.message
-    assert "not in their context: 1 (" in record.message and "all: 4." in record.message
+    assert "not in their context: 1 (" in record.message and "all answers: 4." in record.message
 
 
 @pytest.mark.parametrize(
