@@ -180,7 +180,7 @@ def test_bad_input_is_told_on_the_page(open_page):
         with page.expect_response("**/api/compare"):
             page.click(f"#chips button >> nth={i}")
     page.wait_for_selector("#heatmaps .problem")
-    assert "expected 1 to" in page.inner_text("#heatmaps")
+    assert "Choose 1 to" in page.inner_text("#heatmaps")
 
 
 def test_a_server_that_has_ended_is_told(browser, explorer):
