@@ -180,8 +180,8 @@ class Errors(metaclass=ErrorsWithCodes):
         'spacy.load("en_core_web_md").vocab.vectors`.'
     )
     EL314 = (
-        "'{path}' should hold the weights of one component of the factory \"elmo\". Those of its "
-        "pipeline are: {names}. Give the folder of one of them."
+        "'{path}' should hold the weights of one component of the factory \"elmo\". The pipeline "
+        "has these: {names}. Give the folder of one of them."
     )
     EL325 = (
         "There is no GPU {gpu_id}: spaCy can use {n_gpus} of them, counted from 0. To use the CPU, "

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
+import srsly
 from spacy.cli import app
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.vectors import Vectors
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 
 from spacy_elmo import make_config
 
+from ..support.toy_wordnet import make_lines, write_wordnet
+
+# A tiny biLM.
 SHAPE = {
     "width": 8,
     "depth": 2,
@@ -154,7 +158,8 @@ def save_pipeline(folder, name):
         nlp.config["initialize"]["components"]["elmo"] = {"loader": RANDOM}
         nlp.initialize()
         nlp.to_disk(folder / "elmo")
-        write_senses(folder)
+        write_wordnet(folder / "dict")
+        srsly.write_jsonl(folder / "senses.jsonl", make_lines())
         run(
             *("elmo", "train-senses", folder / "senses.jsonl", folder / "dict"),
             *(folder / "pipeline", "--weights", folder / "elmo"),
@@ -162,16 +167,6 @@ def save_pipeline(folder, name):
         return folder / "pipeline"
     nlp.to_disk(folder / "pipeline")
     return folder / "pipeline"
-
-
-def write_senses(folder):
-    """A WordNet with two senses of one word, and sentences with these."""
-    import srsly
-
-    from ..support.toy_wordnet import make_lines, write_wordnet
-
-    write_wordnet(folder / "dict")
-    srsly.write_jsonl(folder / "senses.jsonl", make_lines())
 
 
 def make_pipeline(folder: Path, name: str) -> Path:
@@ -213,7 +208,7 @@ def describe(doc):
 
 
 def assert_same(docs, expected, atol=1e-5):
-    """Compare docs by what components wrote."""
+    """Compare docs by the results of components."""
     docs, expected = list(docs), list(expected)
     assert len(docs) == len(expected) > 0
     for doc, other in zip(docs, expected):

@@ -1,4 +1,4 @@
-"""What several tests need."""
+"""Helpers of several tests."""
 
 import warnings
 from pathlib import Path
@@ -9,22 +9,12 @@ from spacy.tokens import Doc
 
 from spacy_elmo.checkpoints.loaders import build_random_loader_v1, load_embedder
 
-# The checkout, and what the tests have of older versions.
+from ..acceptance.toys import SHAPE
+
+# The checkout, and files of our own making.
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "data"
 SHARED = ROOT.parent / "shared"
-
-# A tiny shape for the component.
-SHAPE = {
-    "width": 8,
-    "depth": 2,
-    "cell_width": 6,
-    "projection": True,
-    "char_width": 3,
-    "filters": [[1, 3], [2, 4]],
-    "n_highway": 1,
-    "max_chars": 14,
-}
 
 TEXTS = [
     "I like green eggs .",
@@ -64,7 +54,7 @@ def vectors(docs):
 
 
 def hash_of(weights):
-    """What results say of the biLM that they were made with."""
+    """Identify a biLM as result files do."""
     return load_embedder(weights).hash_weights().hex()[:16]
 
 
