@@ -2,9 +2,9 @@
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
 import spacy
@@ -77,12 +77,6 @@ def describe_machine() -> str:
         model = platform.processor()
     capability = torch.backends.cpu.get_cpu_capability()
     return f"{model} ({capability}), {torch.get_num_threads()} threads, torch {torch.__version__}"
-
-
-def show_mean(scores: Sequence[float]) -> str:
-    """RETURNS (str): mean and, of several, the sample's standard deviation, for a table."""
-    spread = f" ± {stdev(scores):.1f}" if len(scores) > 1 else ""
-    return f"{mean(scores):.1f}{spread}"
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:
