@@ -86,11 +86,13 @@ def convert(
 def _read_notes(files: "CheckpointFiles") -> Dict[str, Any]:
     from ..checkpoints.native import read_meta
     from ..checkpoints.saved_pipeline import matches_pipeline
+    from ..pipeline.saving import find_weights_meta
 
     meta = read_meta(files.path)
     if matches_pipeline(files):
         # Most of a pipeline's meta.json is not about the weights.
-        return {"source": files.path.name, **{key: meta[key] for key in ("lang",) if key in meta}}
+        meta = {**{key: meta[key] for key in ("lang",) if key in meta}, **find_weights_meta(files)}
+        return {"source": files.path.name, **meta}
     return meta or {"source": files.path.name}
 
 

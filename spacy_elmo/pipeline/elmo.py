@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import registry
+from spacy.util import SimpleFrozenList, registry
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
@@ -27,7 +27,7 @@ from ..layers.elmo_layers import LAYERS_NAME, get_embedder, is_frozen, load_mode
 from ..layers.listener import ElmoListener, check_listener
 from ..layers.scalar_mix import get_layer_width
 from ..utils import require_least
-from .saving import SavedPipe, find_language, warn_language
+from .saving import SavedPipe, fill_pipeline_meta, find_weights_meta, warn_language
 
 # Layers, and their shared mix.
 Prediction = Tuple[List[Floats2d], List[Floats2d]]
@@ -112,7 +112,7 @@ class Elmo(SavedPipe, Tok2Vec):
         self._pending: Optional[_SentBatch] = None
         self._has_checked_language = False
         if get_embedder(model).is_ready:
-            self.set_language(None)
+            self.set_weights_meta({})
 
     @property
     def width(self) -> int:
@@ -137,12 +137,13 @@ class Elmo(SavedPipe, Tok2Vec):
             embedder = get_embedder(self.model)
             loader = embedder.pending_loader
             embedder.ensure_ready()
-            self.cfg.setdefault("lang", find_language(getattr(loader, "files", None)))
+            found = find_weights_meta(getattr(loader, "files", None))
+            self.cfg = {"lang": None, **found, **self.cfg}
         return self.cfg["lang"]
 
-    def set_language(self, lang: Optional[str]) -> None:
-        """Set the language that the weights were trained on; None if it is not known."""
-        self.cfg = {"lang": lang}
+    def set_weights_meta(self, weights_meta: Dict[str, str]) -> None:
+        """Set what is known about the weights, see `find_weights_meta`."""
+        self.cfg = {"lang": None, **weights_meta}
         self._has_checked_language = False
 
     def load(self, path: PathLike, weights_path: Optional[PathLike] = None) -> None:
@@ -152,7 +153,7 @@ class Elmo(SavedPipe, Tok2Vec):
 
     def _load(self, loader: Loader) -> None:
         get_embedder(self.model).load(loader)
-        self.set_language(find_language(getattr(loader, "files", None)))
+        self.set_weights_meta(find_weights_meta(getattr(loader, "files", None)))
 
     def add_listener(self, listener: Tok2VecListener, component_name: str) -> None:
         """Link a listener. EL001 if its width is not the width of this component; if its upstream
@@ -308,25 +309,30 @@ class Elmo(SavedPipe, Tok2Vec):
             how = f'`nlp.get_pipe("{self.name}").load(FOLDER)`'
             warn_language(self.name, how, lang, docs)
 
+    def to_disk(self, path: PathLike, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
+        """Save the component, and the weights' licence and sources in the pipeline's meta.json."""
+        super().to_disk(path, exclude=exclude)
+        fill_pipeline_meta(path, self.cfg)
+
     def _get_files(self, exclude: Iterable[str]) -> Dict[str, bytes]:
         files = {}
         if "cfg" not in exclude:
-            files["cfg"] = json.dumps({"lang": self.lang}).encode("utf-8")
+            files["cfg"] = json.dumps({"lang": self.lang, **self.cfg}).encode("utf-8")
         if "model" not in exclude:
             files["model"] = self.model.to_bytes()
         return files
 
     def _set_files(self, files: Dict[str, bytes], source: str) -> None:
-        lang = None
+        weights_meta: Dict[str, str] = {}
         if "cfg" in files:
             try:
-                lang = dict(json.loads(files["cfg"])).get("lang")
+                weights_meta = dict(json.loads(files["cfg"]))
             except (ValueError, TypeError) as err:
                 raise ValueError(Errors.EL116.format(source=source, error=f"cfg: {err}")) from err
-        # The language is that of the weights.
+        # The language, licence and sources are those of the weights.
         if "model" in files:
             load_model(self.model, files["model"], source)
-            self.set_language(lang)
+            self.set_weights_meta(weights_meta)
 
     def __repr__(self) -> str:
         weights = "" if get_embedder(self.model).is_ready else ", weights not loaded yet"
@@ -350,7 +356,7 @@ def _load_at_first_use(elmo: Elmo, nlp: Language, bilm: BiLM) -> None:
     cache, loader = made.get("activation_cache"), made.get("loader") or build_bundled_loader_v1()
     _check_cache(elmo, cache)
     loader(bilm)
-    elmo.set_language(find_language(getattr(loader, "files", None)))
+    elmo.set_weights_meta(find_weights_meta(getattr(loader, "files", None)))
     if cache is not None:
         get_embedder(elmo.model).use_activations(cache)
 

@@ -41,7 +41,7 @@ from ..language_model.vocabulary import SPECIAL_WORDS
 from ..layers.doc_data import add_extension, make_key, require_key
 from ..layers.spans import SpanGetter, build_window_spans_v1, get_sequences
 from ..utils import require_least
-from .saving import find_language, warn_language
+from .saving import fill_pipeline_meta, find_weights_meta, warn_language
 
 _ASSIGNS = [
     "doc._.elmo_lm", "doc._.elmo_perplexity", "token._.elmo_logprob", "token._.elmo_surprisal",
@@ -166,9 +166,9 @@ class ElmoLM(Pipe):
         self.get_spans = get_spans or build_window_spans_v1()
         self.keeps_hidden = substitutes
         self.batch_tokens = batch_tokens
-        # The model with its words, a hash of its weights, and their language.
+        # The model with its words, a hash of its weights, and what is known about them.
         self._model: Optional[LoadedModel] = None
-        self._key, self._lang = "", cast(Optional[str], None)
+        self._key, self._weights_meta = "", cast(Dict[str, str], {})
         self._has_checked_language = False
         self._has_warned = False
         share_at_fork(self)
@@ -191,7 +191,7 @@ class ElmoLM(Pipe):
         digest = blake2b(hash_weights(loaded.model.bilm, "fp32"), digest_size=16)
         add_tensors(digest, loaded.model.softmax.state_dict())
         digest.update("\n".join(loaded.vocabulary.words).encode("utf-8", "surrogatepass"))
-        self._key, self._lang = digest.hexdigest(), find_language(files)
+        self._key, self._weights_meta = digest.hexdigest(), find_weights_meta(files)
         self._model, self._has_checked_language, self._has_warned = loaded, False, False
         return loaded
 
@@ -207,7 +207,7 @@ class ElmoLM(Pipe):
         if not self._has_checked_language:
             self._has_checked_language = True
             how = f'`nlp.add_pipe("{self.name}", config={{"path": FOLDER}})`'
-            warn_language(self.name, how, self._lang, docs)
+            warn_language(self.name, how, self._weights_meta.get("lang"), docs)
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate a doc in place."""
@@ -256,11 +256,12 @@ class ElmoLM(Pipe):
         return [(vocabulary.words[i], p) for p, i in zip(best.values.tolist(), best.indices)]
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Save the language model in a folder."""
+        """Save the language model, and its licence and sources in the pipeline's meta.json."""
         model, vocabulary, settings = self.load()
         softmax = collect_softmax(model.softmax, model.softmax.kind, settings, vocabulary.words)
-        meta = {} if self._lang is None else {"lang": self._lang}
-        write_native(model.bilm, Path(path) / _FOLDER, softmax=softmax, meta=meta)
+        folder, meta = Path(path), self._weights_meta
+        write_native(model.bilm, folder / _FOLDER, softmax=softmax, meta=meta)
+        fill_pipeline_meta(folder, meta)
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "ElmoLM":
         """Load what `to_disk` saved. RAISES (ValueError): as `load`."""

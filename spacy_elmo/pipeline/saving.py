@@ -15,10 +15,12 @@ from ..checkpoints.loaders import pipe_config
 from ..checkpoints.native import META_FILE
 from ..checkpoints.saved_pipeline import find_component, matches_pipeline
 from ..errors import Errors, Warnings
-from ..files import read_json_object, unpack, write_file
+from ..files import read_json_object, unpack, write_file, write_json
 from ..utils import show_names, show_reason
 
 _VOCAB = "vocab"
+# What meta.json of weights says about their sources.
+_SOURCE_KEYS = ("description", "text", "teachers")
 SelfT = TypeVar("SelfT", bound="SavedPipe")
 
 
@@ -99,10 +101,11 @@ class ExtensionOwner:
         self.register_extensions()
 
 
-def find_language(files: Any) -> Optional[str]:
-    """Code of the language that a checkpoint was trained on; None if it is not known."""
+def find_weights_meta(files: Any) -> Dict[str, str]:
+    """Find what a checkpoint says about its weights: "lang", "licence", "description", "text" and
+    "teachers", as far as they are known."""
     if not isinstance(files, CheckpointFiles) or files.weights_path is not None:
-        return None
+        return {}
     try:
         if matches_pipeline(files):
             # A pipeline may be of another language than the weights in it.
@@ -110,9 +113,21 @@ def find_language(files: Any) -> Optional[str]:
         else:
             content = read_json_object(files.folder / META_FILE)
     except ValueError:
-        return None
-    lang = content.get("lang")
-    return lang if isinstance(lang, str) else None
+        return {}
+    known = ("lang", "licence", *_SOURCE_KEYS)
+    return {key: content[key] for key in known if isinstance(content.get(key), str)}
+
+
+def fill_pipeline_meta(folder: PathLike, weights_meta: Dict[str, str]) -> None:
+    """Fill "license" and "sources" of a pipeline's meta.json where they are empty, when a component
+    was saved in a folder. spaCy writes that file first, when weights may not be loaded yet."""
+    pipeline = Path(folder).parent
+    if matches_pipeline(CheckpointFiles(pipeline)):
+        meta = read_json_object(pipeline / META_FILE)
+        sources = [weights_meta[key] for key in _SOURCE_KEYS if key in weights_meta]
+        meta["license"] = meta.get("license") or weights_meta.get("licence", "")
+        meta["sources"] = meta.get("sources") or sources
+        write_json(pipeline / META_FILE, meta)
 
 
 def warn_language(name: str, how: str, weights: Optional[str], docs: str) -> None:

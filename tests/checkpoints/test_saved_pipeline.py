@@ -16,6 +16,7 @@ SENTENCES = [["green", "eggs"], ["ham"]]
 @pytest.fixture
 def nlp(tmp_path):
     nlp = make_nlp(seed=3)
+    nlp.get_pipe("elmo").set_weights_meta({"licence": "CC0"})
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "pipeline")
     return nlp
@@ -37,7 +38,8 @@ def test_fine_tuned_weights_are_converted(nlp, tmp_path):
     expected = get_embedder(nlp.get_pipe("elmo").model)
     assert_close(load_embedder(tmp_path / "weights").embed(SENTENCES), expected.embed(SENTENCES), 0)
     # Other notes of the pipeline are left out.
-    assert read_meta(tmp_path / "weights") == {"source": "pipeline", "lang": "en"}
+    expected = {"source": "pipeline", "lang": "en", "licence": "CC0"}
+    assert read_meta(tmp_path / "weights") == expected
 
 
 def test_one_of_several_is_named(nlp, tmp_path):

@@ -1,7 +1,8 @@
-"""One warning for weights of another language than the docs."""
+"""Language, licence and sources of weights. A warning if the docs are of another language."""
 
 import pytest
 import spacy
+import srsly
 
 from spacy_elmo import pipe_config
 from spacy_elmo.checkpoints.native import write_native
@@ -112,3 +113,38 @@ def test_weights_of_a_pipeline_have_their_own_language(embedder, tmp_path, place
     assert other.get_pipe("elmo").lang == "de" and is_told(other) == [True]
     (tmp_path / "pipeline/elmo/cfg").write_text("no JSON")
     assert make_elmo("en", tmp_path / "pipeline" / place).get_pipe("elmo").lang is None
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_licence_and_sources_of_weights_are_saved_with_a_pipeline(embedder, tmp_path, name):
+    about = {"licence": "CC0", "description": "A biLM", "text": "letters", "teachers": 5}
+    nlp = KINDS[name]("en", make_weights(embedder, tmp_path, lang="en", **about))
+    nlp.get_pipe(name).from_bytes(nlp.get_pipe(name).to_bytes())
+    nlp.to_disk(tmp_path / "first")
+    spacy.load(tmp_path / "first").to_disk(tmp_path / "second")
+    copied = spacy.blank("en")
+    copied.add_pipe(name, source=spacy.load(tmp_path / "second"))
+    copied.meta["license"] = "GPL"
+    copied.to_disk(tmp_path / "third")
+
+    for folder, licence in (("first", "CC0"), ("second", "CC0"), ("third", "GPL")):
+        meta = spacy.load(tmp_path / folder).meta
+        assert (meta["license"], meta["sources"]) == (licence, ["A biLM", "letters"])
+
+
+def test_the_meta_of_another_folder_is_kept(embedder, tmp_path):
+    elmo = make_elmo("en", make_weights(embedder, tmp_path, licence="CC0")).get_pipe("elmo")
+    (tmp_path / "meta.json").write_text("{}")
+    elmo.to_disk(tmp_path / "elmo", exclude=["vocab"])
+
+    assert srsly.read_json(tmp_path / "meta.json") == {}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_bundled_weights_have_a_licence_before_they_are_used(tmp_path, name):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(name)
+    nlp.to_disk(tmp_path)
+
+    meta = srsly.read_json(tmp_path / "meta.json")
+    assert meta["license"].startswith("CC BY-SA 4.0") and len(meta["sources"]) == 3
