@@ -75,8 +75,7 @@ def elmo_listener_forward(
 ) -> Tuple[List[Floats2d], Callable]:
     """For each doc the layers, shape (n_tokens, n_layers * width), and the backprop to the
     component. EL003 in training if that has not run on these docs."""
-    if is_train and model._batch_id is not None:
-        require_batch(model, docs)
+    if is_train and was_sent(model, docs):
         return cast(Any, (model._outputs, model._backprop))
     return [_read_layers(model, doc, is_train) for doc in docs], _no_gradient
 
@@ -86,8 +85,7 @@ def checked_listener_forward(
 ) -> Tuple[List[Floats2d], Callable]:
     """Run spaCy's own listener after a look at the vectors that it will read."""
     upstream = model.attrs["settings"].upstream
-    if is_train and cast(Any, model)._batch_id is not None:
-        require_batch(model, docs)
+    if is_train and was_sent(model, docs):
         return tok2vec_listener_forward(model, docs, is_train)
     for doc in docs:
         # spaCy's `doc_cleaner` sets None.
@@ -96,9 +94,12 @@ def checked_listener_forward(
             entry = get_entries(doc).get(upstream)
             if entry is not None:
                 require_key(doc, entry["key"], upstream)
-        elif not is_train:
+        elif is_train and len(doc):
+            raise ValueError(Errors.EL003.format(upstream=upstream))
+        else:
             _warn_missing(model, doc)
-    return tok2vec_listener_forward(model, docs, is_train)
+    # As in prediction, also in training: what the docs have.
+    return tok2vec_listener_forward(model, docs, False)
 
 
 def check_listener(listener: Tok2VecListener, upstream: str) -> None:
@@ -115,10 +116,10 @@ def remember_sample(model: Model, X: Any = None, Y: Any = None) -> None:
     _shape_samples.update(X or ())
 
 
-def require_batch(model: Any, docs: List[Doc]) -> None:
-    """EL003 if a listener was sent another batch: the component has not run on this one."""
-    if model._batch_id != model.get_batch_id(docs):
-        raise ValueError(Errors.EL003.format(upstream=model.attrs["settings"].upstream))
+def was_sent(model: Any, docs: List[Doc]) -> bool:
+    """Whether a listener was sent this batch last. If it was not, the component may have run on the
+    docs without training, as in [training] annotating_components."""
+    return model._batch_id is not None and model._batch_id == model.get_batch_id(docs)
 
 
 def _read_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:

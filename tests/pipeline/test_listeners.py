@@ -482,6 +482,22 @@ def test_frozen_and_annotating_components_read_the_doc(kind):
     assert "elmo" not in losses
 
 
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_elmo_may_be_frozen_after_some_updates(kind):
+    """What a listener was sent before does not belong to these docs; what the docs have does."""
+    nlp = make_nlp()
+    add_task(nlp, "tagger", LISTENERS[kind])
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.update(examples[:2], sgd=False)
+
+    nlp.update(examples[2:], sgd=False, exclude=["elmo"], annotates=["elmo"])
+
+    model = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    docs = list(nlp.get_pipe("elmo").pipe(eg.predicted for eg in examples[2:]))
+    assert_close(model.begin_update(docs)[0], model.predict(docs))
+
+
 def test_frozen_without_annotating_is_an_error_that_says_so():
     nlp = make_nlp()
     add_task(nlp, "tagger", ELMO)
