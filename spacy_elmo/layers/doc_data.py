@@ -42,6 +42,8 @@ def register_extensions() -> None:
     add_extension(Token, "elmo", getter=get_token_vector)
     add_extension(Token, "elmo_layers", getter=get_token_layers)
     add_extension(Span, "elmo", getter=get_span_vector)
+    for kind in (Doc, Span, Token):
+        add_extension(kind, "elmo_similarity", method=compare_items)
 
 
 # Which tokens rows belong to
@@ -56,17 +58,18 @@ def make_key(doc: Doc) -> NDArray:
 def require_key(item: Item, key: NDArray, name: str) -> None:
     """Check that tokens are those that the component `name` computed rows for, else EL050. A token
     takes constant time."""
-    doc = item if isinstance(item, Doc) else item.doc
-    if len(key) == len(doc):
-        if isinstance(item, Token):
-            is_same = key[item.i, 0] == item.orth and key[item.i, 1] == item.idx
-        else:
-            rows = key if isinstance(item, Doc) else key[item.start : item.end]
-            found = cast(Any, item).to_array([ORTH, IDX]).reshape(-1, 2)
-            is_same = np.array_equal(rows, found)
-        if is_same:
-            return
-    raise ValueError(Errors.EL050.format(text=doc.text[:50], name=name))
+    if not _has_key(item, key):
+        doc = item if isinstance(item, Doc) else item.doc
+        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=name))
+
+
+def _has_key(item: Item, key: NDArray) -> bool:
+    if len(key) != len(item if isinstance(item, Doc) else item.doc):
+        return False
+    if isinstance(item, Token):
+        return bool(key[item.i, 0] == item.orth and key[item.i, 1] == item.idx)
+    rows = key if isinstance(item, Doc) else key[item.start : item.end]
+    return np.array_equal(rows, cast(Any, item).to_array([ORTH, IDX]).reshape(-1, 2))
 
 
 # Vectors and layers
@@ -120,8 +123,8 @@ def get_vectors(item: Item) -> Floats2d:
 
 
 def get_token_vector(token: Token) -> Floats1d:
-    """token._.elmo: shape (width,). Errors as `get_vectors`."""
-    return get_vectors(token)[0]
+    """token._.elmo: shape (width,), a copy. Errors as `get_vectors`."""
+    return get_vectors(token)[0].copy()
 
 
 def get_span_vector(span: Span) -> Floats1d:
@@ -131,13 +134,27 @@ def get_span_vector(span: Span) -> Floats1d:
 
 
 def get_token_layers(token: Token) -> Floats2d:
-    """token._.elmo_layers: shape (n_layers, layer_width), the word layer first. Errors as
+    """token._.elmo_layers: shape (n_layers, layer_width), the word layer first, a copy. Errors as
     `get_vectors`, EL052 if the layers were not kept."""
     name, entry = _get_last(token.doc)
     if "layers" not in entry:
         raise missing_layers(token.doc, name)
     require_key(token, entry["key"], name)
-    return entry["layers"][token.i]
+    return entry["layers"][token.i].copy()
+
+
+def compare_items(item: Item, other: Item, mean: Optional[Floats1d] = None) -> float:
+    """doc._.elmo_similarity(other), also of spans and tokens: the cosine of the mean vectors of two
+    docs, spans or tokens, 0 if one of them is zero. It works where spaCy has lost the hooks.
+
+    mean (Optional[Floats1d]): subtracted from both vectors first, shape (width,), such as the mean
+        over many docs: contextual vectors share a large part, which makes all cosines high.
+    RETURNS (float): between -1 and 1.
+    RAISES (ValueError): as `get_vectors`; for vectors of different widths.
+    """
+    vectors = [to_numpy(_average(get_vectors(each))) for each in (item, other)]
+    shift = 0.0 if mean is None else to_numpy(mean)
+    return _cosine(item, other, *(cast(Any, vector) - shift for vector in vectors))
 
 
 def _get_last(doc: Doc) -> Any:
@@ -156,8 +173,9 @@ def _average(vectors: Any) -> Floats1d:
 
 
 def set_hooks(doc: Doc) -> None:
-    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors, also in a
-    pipeline with static vectors. spaCy drops hooks in `to_bytes` and with `n_process`."""
+    """Have `vector` and `similarity` of a doc, its spans and tokens read our vectors. Without them,
+    spaCy gives equal words the similarity 1. spaCy drops hooks in `to_bytes` and with `n_process`,
+    and computes `vector_norm` from `vector`."""
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = _hook_vector
         hooks["has_vector"] = _hook_has_vector
@@ -166,15 +184,17 @@ def set_hooks(doc: Doc) -> None:
 
 def _hook_vector(item: Item) -> Floats1d:
     doc = item if isinstance(item, Doc) else item.doc
-    if not get_entries(doc) and doc.tensor is not None and len(doc.tensor) == len(doc):
-        # `Span.as_doc` copies the hooks and its part of the tensor.
+    has_tensor = doc.tensor is not None and len(doc.tensor) == len(doc)
+    if has_tensor and not (get_entries(doc) and _has_key(item, _get_last(doc)[1]["key"])):
+        # `Span.as_doc` copies the hooks and its part of the tensor. Of merged tokens, spaCy's
+        # retokenizer keeps the row of the last one.
         rows = doc.tensor[item.i : item.i + 1] if isinstance(item, Token) else doc.tensor
         return _average(rows[item.start : item.end] if isinstance(item, Span) else rows)
     if isinstance(item, Span) and _is_merged_now(item):
         raise ValueError(
             f"Tokens ('{item.text[:50]}') are merged after 'elmo' ran. With `vector_hooks`, spaCy "
             "would write a contextual vector into the table of static vectors. Merge tokens "
-            "before 'elmo', or set `vector_hooks = false` and read `span._.elmo`."
+            "before 'elmo', or leave `vector_hooks` out and read `span._.elmo`."
         )
     return _average(get_vectors(item))
 
@@ -199,15 +219,18 @@ def _hook_has_vector(item: Item) -> bool:
 
 
 def _hook_similarity(item: Item, other: Any) -> float:
-    """The cosine, 0 if one of the vectors is zero."""
     # One of them may be on a GPU.
-    a, b = to_numpy(item.vector), to_numpy(other.vector)
+    return _cosine(item, other, to_numpy(item.vector), to_numpy(other.vector))
+
+
+def _cosine(item: Item, other: Any, a: NDArray, b: NDArray) -> float:
+    """Of the vectors of two items; 0 if one of them is zero."""
     if a.shape != b.shape:
         texts = [getattr(each, "text", "")[:50] for each in (item, other)]
         raise ValueError(
             f"The vectors of '{texts[0]}' and '{texts[1]}' have different widths, {len(a)} and "
-            f"{len(b)}: with `vector_hooks`, docs, spans and tokens have contextual vectors, "
-            "lexemes have static ones. Compare docs, spans or tokens with each other."
+            f"{len(b)}. Compare docs, spans and tokens of the same pipeline: lexemes have no "
+            "contextual vectors, nor have docs that 'elmo' has not read."
         )
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norms if norms else 0.0

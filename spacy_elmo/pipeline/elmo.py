@@ -43,7 +43,7 @@ register_extensions()
     default_config={
         "model": {"@architectures": "spacy-elmo.Elmo.v2"},
         "store_layers": False,
-        "vector_hooks": False,
+        "vector_hooks": None,
         "learn_rate_factor": 1.0,
     },
 )
@@ -52,7 +52,7 @@ def make_elmo(
     name: str,
     model: Model[List[Doc], List[Floats2d]],
     store_layers: bool,
-    vector_hooks: bool,
+    vector_hooks: Optional[bool],
     learn_rate_factor: float,
 ) -> "Elmo":
     """Make the component. See `Elmo`."""
@@ -90,12 +90,13 @@ class Elmo(SavedPipe, Tok2Vec):
         name: str = "elmo",
         *,
         store_layers: bool = False,
-        vector_hooks: bool = False,
+        vector_hooks: Optional[bool] = None,
         learn_rate_factor: float = 1.0,
     ) -> None:
         """model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
         store_layers (bool): keep all layers in `doc._.elmo` even if no component listens.
-        vector_hooks (bool): let `vector` and `similarity` use the vectors of this component.
+        vector_hooks (Optional[bool]): let `vector` and `similarity` of docs, spans and tokens use
+            the vectors of this component; None to do so unless there are static vectors.
         learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
             multiple of the optimizer's; at least 0.
         RAISES (ValueError): EL006 for another architecture, EL012 for a negative factor.
@@ -207,7 +208,8 @@ class Elmo(SavedPipe, Tok2Vec):
             # spaCy keeps the mean of the tensor, or of static vectors, that a doc had before.
             doc.vector, doc.vector_norm = cast(Any, (None, None))
             set_vectors(doc, self.name, cast(Floats2d, doc.tensor), kept)
-            if self.vector_hooks:
+            has_static = bool(doc.vocab.vectors_length)
+            if self.vector_hooks or (self.vector_hooks is None and not has_static):
                 set_hooks(doc)
 
     def update(

@@ -224,7 +224,7 @@ COMPONENTS = {
     "elmo": {
         "model": {"@architectures": "spacy-elmo.Elmo.v2"},
         "store_layers": False,
-        "vector_hooks": False,
+        "vector_hooks": None,
         "learn_rate_factor": 1.0,
     },
     "elmo_coref": {

@@ -49,6 +49,70 @@ def cosine(a, b):
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
+@pytest.mark.filterwarnings("error")
+def test_similarity_is_that_of_the_contexts():
+    """spaCy alone says 1.0 for equal words, and warns of missing static vectors (W007)."""
+    nlp = make_nlp()
+    doc, other = nlp("green eggs"), nlp("eggs and ham")
+    expected = cosine(doc.tensor[1], other.tensor[0])
+
+    for a in (doc[1], doc[1:2]):
+        for b in (other[0], other[0:1]):
+            assert a.similarity(b) == pytest.approx(expected, abs=1e-5)
+            assert a._.elmo_similarity(b) == pytest.approx(expected, abs=1e-5)
+    assert expected < 0.999
+    assert doc.similarity(other) == pytest.approx(cosine(doc.vector, other.vector), abs=1e-5)
+    norm = np.linalg.norm(doc.vector)
+    assert [doc.vector_norm, doc[:].vector_norm] == pytest.approx([norm, norm])
+    assert np.stack([nlp("").vector, doc.vector]).shape == (2, 8)
+
+
+def test_similarity_survives_where_spacy_loses_hooks(nlp):
+    docs = list(nlp.pipe(["green eggs", "eggs and ham"]))
+    mean = np.mean([doc.vector for doc in docs], axis=0)
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+
+    doc, other = DocBin().from_bytes(data).get_docs(nlp.vocab)
+
+    for a, b in ((doc, other), (doc[1], other[0]), (doc[0:2], other[1])):
+        x, y = a._.elmo_similarity(b), a._.elmo_similarity(b, mean=mean)
+        u, v = (item._.elmo["elmo"]["mix"].mean(axis=0) if item in (doc, other) else item._.elmo
+                for item in (a, b))  # fmt: skip
+        assert [x, y] == pytest.approx([cosine(u, v), cosine(u - mean, v - mean)], abs=1e-5)
+    with pytest.raises(ValueError, match="EL051"):
+        doc._.elmo_similarity(nlp.make_doc("ham"))
+
+
+def test_static_vectors_keep_their_similarity_unless_told_otherwise():
+    nlp = make_nlp()
+    for word, vector in {"green": [1, 0, 0], "eggs": [1, 1, 0]}.items():
+        nlp.vocab.set_vector(word, np.array(vector, dtype="float32"))
+    doc = nlp("green eggs")
+
+    assert doc[0].similarity(doc[1]) == pytest.approx(0.5**0.5)
+    assert doc[0]._.elmo_similarity(doc[1]) == pytest.approx(cosine(*doc.tensor), abs=1e-5)
+
+
+def test_merged_tokens_have_the_vector_that_spacy_keeps(nlp):
+    doc = nlp("green eggs and ham")
+    rows = doc.tensor.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+
+    assert_close([doc[0].vector, doc[1:].vector], [rows[1], rows[2:].mean(axis=0)])
+    assert_close([doc.vector], [rows[1:].mean(axis=0)])
+
+
+def test_vectors_that_were_read_can_be_changed():
+    nlp = make_nlp(store_layers=True)
+    doc = nlp("green eggs")
+    before, layers = doc.tensor.copy(), doc[1]._.elmo_layers.copy()
+    for vector in (doc[1]._.elmo, doc[1:2]._.elmo, doc[1].vector, doc[1]._.elmo_layers):
+        vector /= 2
+
+    assert_close([doc.tensor, doc[1]._.elmo_layers], [before, layers], 0)
+
+
 def test_vector_hooks_serve_pipelines_with_static_vectors():
     nlp = make_nlp(vector_hooks=True)
     nlp.vocab.set_vector("eggs", np.ones(3, dtype="float32"))
@@ -73,7 +137,7 @@ def test_merged_tokens_put_no_contextual_vector_into_the_static_table(width, sta
     nlp.vocab.set_vector("green", np.ones(width, dtype="float32"))
     table = nlp.vocab.vectors.data.copy()
     doc = nlp("green eggs .")
-    error = pytest.raises(ValueError, match="before 'elmo', or set `vector_hooks = false`")
+    error = pytest.raises(ValueError, match="before 'elmo', or leave `vector_hooks` out")
     with error, doc.retokenize() as retokenizer:
         retokenizer.merge(doc[start:end])
 
