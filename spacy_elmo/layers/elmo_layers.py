@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, Optimizer, PyTorchWrapper_v3, torch2xp, xp2torch
+from thinc.model import empty_init
 from thinc.types import Floats1d, Floats2d
 
 from ..bilm.batch import WordBatch
@@ -49,6 +50,9 @@ def elmo_layers(embedder: Embedder, settings: LayersSettings) -> LayersModel:
     torch_layer.shims[0] = EmbedderShim(
         embedder, serialize_model=serialize_embedder, deserialize_model=deserialize_embedder
     )
+    # Thinc's default refers to the model itself: a cycle, which keeps the weights of a deleted
+    # pipeline in memory.
+    torch_layer.init = empty_init
     return Model(
         LAYERS_NAME,
         elmo_layers_forward,

@@ -3,7 +3,7 @@ checked for vectors that are missing or do not fit."""
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 from weakref import WeakSet
 
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -61,8 +61,9 @@ class ElmoListener(Tok2VecListener):
         self.attrs["settings"] = ListenerSettings(upstream_name)
         self._func = elmo_listener_forward
         self.init = remember_sample
-        # The component, once it is linked.
-        self.component: Any = None
+        # The component's model of layers, once it is linked. Not the component, which refers to its
+        # listeners: a cycle would keep the biLM of a deleted pipeline in memory.
+        self.upstream_layers: Optional[Model] = None
 
     @classmethod
     def get_batch_id(cls, inputs: Any) -> int:
@@ -130,12 +131,12 @@ def _read_layers(model: Model, doc: Doc, is_train: bool) -> Floats2d:
         return model.ops.reshape2f(layers, len(doc), model.get_dim("nO"))
     if is_train and len(doc):
         raise ValueError(Errors.EL003.format(upstream=upstream))
-    component = getattr(model, "component", None)
+    upstream_layers = getattr(model, "upstream_layers", None)
     has_tensor = doc.tensor is not None and len(doc.tensor)
-    if component is not None and has_tensor and not get_entries(doc):
+    if upstream_layers is not None and has_tensor and not get_entries(doc):
         # A part that `Span.as_doc` made of a doc, as for spaCy's entity linker: only the tensor was
         # copied, and the layers are computed again.
-        return cast(Floats2d, component.predict([doc])[0][0])
+        return cast(Floats2d, upstream_layers.predict([doc])[0])
     _warn_missing(model, doc)
     return model.ops.alloc2f(len(doc), model.get_dim("nO"))
 

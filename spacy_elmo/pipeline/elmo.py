@@ -167,7 +167,7 @@ class Elmo(SavedPipe, Tok2Vec):
                 raise _wrong_width(listener, component_name, self.name, expected)
             return
         if isinstance(listener, ElmoListener):
-            listener.component = self
+            listener.upstream_layers = self.model.layers[0]
         else:
             check_listener(listener, self.name)
         listener.attrs["settings"].frozen = is_frozen(self.model)
