@@ -8,8 +8,10 @@ import logging
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from multiprocessing import parent_process
-from typing import Any, Callable, Dict, List, Sequence, TypeVar
+from threading import get_native_id
+from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -23,8 +25,9 @@ Result = TypeVar("Result")
 LOAD_LOCK = threading.RLock()
 CACHE_LOCK = threading.RLock()
 
-# By number of threads.
-_pools: Dict[int, ThreadPoolExecutor] = {}
+# By number of threads; and whether they are threads: after the monkey patch of gevent or eventlet,
+# they are greenlets, which change torch's modes and its number of threads for each other.
+_pools: Dict[int, Tuple[ThreadPoolExecutor, bool]] = {}
 _pools_lock = threading.Lock()
 
 
@@ -41,7 +44,10 @@ def run_parallel(tasks: Sequence[Callable[[], Result]], n_threads: int) -> List[
     uses one thread. Results are in order."""
     if min(n_threads, len(tasks)) == 1 and torch.get_num_threads() == 1:
         return [task() for task in tasks]
-    return list(_get_pool(n_threads).map(_run_task, tasks))
+    pool, are_threads = _get_pool(n_threads)
+    if not are_threads:
+        return [task() for task in tasks]
+    return list(pool.map(_run_task, tasks))
 
 
 def _run_task(task: Callable[[], Result]) -> Result:
@@ -49,16 +55,16 @@ def _run_task(task: Callable[[], Result]) -> Result:
         return task()
 
 
-def _get_pool(n_threads: int) -> ThreadPoolExecutor:
+def _get_pool(n_threads: int) -> Tuple[ThreadPoolExecutor, bool]:
     with _pools_lock:
         if n_threads not in _pools:
             n_before = torch.get_num_threads()
             pool = ThreadPoolExecutor(n_threads, "elmo", initializer=_use_one_thread)
             # All start now: the setting of a worker becomes torch's default, which is restored.
             started = threading.Barrier(n_threads)
-            list(pool.map(lambda _: started.wait(), range(n_threads)))
+            ids = list(pool.map(lambda _: (started.wait(), get_native_id())[1], range(n_threads)))
             torch.set_num_threads(n_before)
-            _pools[n_threads] = pool
+            _pools[n_threads] = pool, get_native_id() not in ids
         return _pools[n_threads]
 
 
@@ -74,6 +80,7 @@ _preparable: "WeakSet[Any]" = WeakSet()
 def share_at_fork(preparable: Any) -> None:
     """Call an object's `prepare`, which does what its first use would do, before each fork, so that
     children share its memory."""
+    _register_hooks()
     with LOAD_LOCK:
         _preparable.add(preparable)
 
@@ -104,7 +111,10 @@ def _after_fork_in_child() -> None:
     torch.set_num_threads(1)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
-    )
+@cache
+def _register_hooks() -> None:
+    """Once, and not at import: who only has the package installed keeps the number of threads."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+        )

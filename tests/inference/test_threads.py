@@ -1,6 +1,8 @@
 """Tasks side by side, many callers at once, and forked children."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.inference import engine as inference
+from spacy_elmo.inference import threads
 from spacy_elmo.inference.embedder import Embedder
 from spacy_elmo.inference.threads import CACHE_LOCK, LOAD_LOCK, run_parallel, share_at_fork
 
@@ -37,6 +40,38 @@ def test_tasks_run_without_gradients_on_one_thread_each_and_in_order():
     assert found == [(i, 1, False) for i in range(7)]
     assert torch.get_num_threads() == before
     assert torch.is_grad_enabled()
+
+
+def test_greenlets_are_no_threads(monkeypatch):
+    """After gevent's monkey patch, all have the native id of the caller."""
+    monkeypatch.setattr(threads, "_pools", {})
+    monkeypatch.setattr(threads, "get_native_id", lambda: 1)
+
+    found = run_parallel([threading.get_ident] * 4, 2)
+
+    assert found == [threading.get_ident()] * 4
+    assert torch.is_grad_enabled()
+
+
+INSTALLED = """
+import os, spacy, torch
+torch.set_num_threads(2)
+nlp = spacy.blank("en")
+if {}:
+    nlp.add_pipe("elmo")
+if not os.fork():
+    print(torch.get_num_threads(), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_only_programs_that_use_elmo_change_their_forks(used):
+    code = INSTALLED.format(used)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == ("1\n" if used else "2\n"), done.stderr
 
 
 def test_threads_of_others_keep_torchs_default():
