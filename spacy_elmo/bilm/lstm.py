@@ -383,11 +383,12 @@ def _weight_gradients(
 
 def _rows_before(batch_sizes: List[int], n_seqs: int) -> Tensor:
     """The row of H that each row's step started from, int64, (n_rows,)."""
-    sizes = torch.tensor(batch_sizes)  # (n_steps,)
-    n_before = torch.tensor([n_seqs, *batch_sizes[:-1]])  # (n_steps,)
+    sizes = torch.tensor(batch_sizes, device="cpu")  # (n_steps,)
+    n_before = torch.tensor([n_seqs, *batch_sizes[:-1]], device="cpu")  # (n_steps,)
     starts = torch.cumsum(n_before, 0) - n_before  # (n_steps,)
     steps = torch.repeat_interleave(sizes)  # (n_rows,)
-    within = torch.arange(len(steps)) - (torch.cumsum(sizes, 0) - sizes)[steps]  # (n_rows,)
+    rows = torch.arange(len(steps), device="cpu")
+    within = rows - (torch.cumsum(sizes, 0) - sizes)[steps]  # (n_rows,)
     return starts[steps] + within
 
 

@@ -38,6 +38,18 @@ def without_memory() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def usual_numbers() -> Iterator[None]:
+    """Make modules of float32 numbers on the CPU, whatever defaults a program gave to torch."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.device("cpu"):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 class _NoRandomNumbers(TorchFunctionMode):
     """Skip the initialization of weights: to draw numbers on the meta device, torch would import
     its compiler and sympy, which takes two seconds and 70 MB."""

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.weights import load_weights
+from ..bilm.weights import load_weights, usual_numbers
 from ..errors import Errors
 from ..files import find_folder, read_file, write_file
 from ..registry import checkpoint_readers, models
@@ -135,6 +135,7 @@ def find_reader(files: CheckpointFiles) -> CheckpointReader:
     raise ValueError(Errors.EL031.format(path=files))
 
 
+@usual_numbers()
 def read_bilm(files: CheckpointFiles) -> BiLM:
     """Make a biLM from a checkpoint of any known format. RAISES (ValueError): EL020 and EL021 if
     the weights do not fit the shape, EL030 to EL103 and EL100 to EL106 if they cannot be read."""

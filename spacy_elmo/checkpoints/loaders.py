@@ -12,6 +12,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.weights import usual_numbers
 from ..errors import Errors
 from ..inference.embedder import Embedder, Loader
 from .formats import BUNDLED_NAME, CheckpointFiles, PathLike, fill_bilm, find_reader, read_bilm
@@ -52,6 +53,7 @@ class RandomLoader:
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
+    @usual_numbers()
     def __call__(self, bilm: BiLM) -> None:
         with torch.random.fork_rng(devices=[]):
             # Not torch.manual_seed, which would seed GPUs, too: fork_rng restores the CPU alone.

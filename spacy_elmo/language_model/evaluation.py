@@ -64,7 +64,7 @@ class Scorer:
         self._rows: Optional[Tensor] = None
         if restrict is not None and restrict != vocabulary:
             self._rows = torch.from_numpy(vocabulary.encode(restrict.words))
-            outside = torch.ones(len(vocabulary), dtype=torch.bool)
+            outside = torch.ones(len(vocabulary), dtype=torch.bool, device="cpu")
             outside[self._rows] = False
             self._outside = torch.nonzero(outside)[:, 0].to(model.bilm.device)
             self._rows = self._rows.to(model.bilm.device)

@@ -13,6 +13,7 @@ from ..bilm.weights import (
     check_headers,
     get_headers,
     load_weights,
+    usual_numbers,
     without_memory,
 )
 from ..checkpoints.formats import (
@@ -55,6 +56,7 @@ def load_language_model(files: CheckpointFiles) -> LoadedModel:
     return LoadedModel(model, vocabulary, stored.settings)
 
 
+@usual_numbers()
 def _load_softmax(stored: SoftmaxWeights, width: int, source: str) -> SoftmaxModule:
     """Build a softmax, after its tensors were compared with its settings and words."""
     maker = softmaxes.get_all().get(stored.kind)
@@ -143,7 +145,7 @@ def copy_softmax_rows(softmax: nn.Module, words: List[str], stored: SoftmaxWeigh
     rows = {word: row for row, word in enumerate(stored.words)}
     pairs = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
     if pairs:
-        ours, theirs = torch.tensor(pairs).T
+        ours, theirs = torch.tensor(pairs, device="cpu").T
         softmax.weight[ours] = stored.state["weight"][theirs].to(softmax.weight)
         softmax.bias[ours] = stored.state["bias"][theirs].to(softmax.bias)
     return len(pairs)

@@ -8,6 +8,7 @@ import torch
 from thinc.api import CupyOps, PyTorchShim, get_current_ops, xp2torch
 from thinc.util import get_torch_default_device, has_cupy_gpu
 
+from ..bilm.weights import usual_numbers
 from ..errors import Errors
 
 # What spaCy calls the processor.
@@ -31,7 +32,8 @@ class TorchShim(PyTorchShim):
     writes. The module is moved to `choose_device`."""
 
     def __init__(self, model: torch.nn.Module, **kwargs: Any) -> None:
-        super().__init__(model, device=choose_device(), **kwargs)
+        with usual_numbers():
+            super().__init__(model, device=choose_device(), **kwargs)
 
     @property
     def device(self) -> torch.device:

@@ -12,6 +12,7 @@ from thinc.types import Floats2d
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.weights import usual_numbers
 from ..checkpoints.loaders import build_bundled_loader_v1
 from ..errors import Errors
 from ..inference.embedder import Embedder
@@ -220,6 +221,7 @@ def build_elmo_tok2vec_v1(
     )
 
 
+@usual_numbers()
 def _make_elmo(arguments: Dict[str, Any], learn_rate_factor: float) -> Tok2VecModel:
     """Build a model from the arguments of `build_elmo_v2`."""
     require_known("initial_state", arguments["initial_state"], ("zero",))

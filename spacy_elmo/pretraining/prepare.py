@@ -11,6 +11,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
+from ..bilm.weights import usual_numbers
 from ..checkpoints.formats import CheckpointFiles, find_reader, read_words, write_words
 from ..checkpoints.native import read_meta
 from ..errors import Errors, Warnings
@@ -275,6 +276,7 @@ def find_init(config: RunConfig) -> Optional[CheckpointFiles]:
     return files
 
 
+@usual_numbers()
 def make_model(
     training: TrainingSettings,
     shape: BiLMConfig,

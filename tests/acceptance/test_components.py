@@ -2,16 +2,20 @@
 and sent to other processes, and gives the same whatever it is computed beside."""
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.training import Example
+from thinc.api import Model
 
 from .toys import PRESETS, TASKS, TEXTS, assert_same, make_gold, make_inputs, make_pipeline
 
@@ -109,13 +113,10 @@ def test_vectors_are_those_of_the_tensor(nlp, name):
     np.testing.assert_allclose(doc[1:3]._.elmo, doc.tensor[1:3].mean(0), atol=1e-6)
 
 
-def test_learning_lowers_the_loss(nlp, name):
-    trainable = [pipe for pipe in nlp.pipe_names if pipe not in ("elmo", "elmo_lm", "elmo_senses")]
-    if "sentencizer" in trainable:
-        trainable.remove("sentencizer")
-    if not trainable:
-        pytest.skip("nothing learns")
-    nlp = copy.deepcopy(nlp)
+FIXED = ("elmo", "elmo_lm", "elmo_senses", "sentencizer")
+
+
+def make_examples(nlp, name):
     gold = make_gold(nlp.vocab, name, seed=5, n_docs=8)
     examples = []
     for doc in gold:
@@ -125,6 +126,15 @@ def test_learning_lowers_the_loss(nlp, name):
                 spans = doc.spans[group]
                 predicted.spans[group] = [predicted[s.start : s.end] for s in spans]
         examples.append(Example(predicted, doc))
+    return examples
+
+
+def test_learning_lowers_the_loss(nlp, name):
+    trainable = [pipe for pipe in nlp.pipe_names if pipe not in FIXED]
+    if not trainable:
+        pytest.skip("nothing learns")
+    nlp = copy.deepcopy(nlp)
+    examples = make_examples(nlp, name)
     optimizer = nlp.resume_training()
     optimizer.learn_rate = 0.01
     losses = []
@@ -133,6 +143,48 @@ def test_learning_lowers_the_loss(nlp, name):
         losses.append(sum(found[pipe] for pipe in trainable))
 
     assert min(losses[-3:]) < losses[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*no-op:UserWarning")
+@pytest.mark.parametrize("default", ["bfloat16", "float64", "meta"])
+def test_torchs_defaults_change_nothing(made, nlp, name, default, tmp_path):
+    """Another library of the program may have set them."""
+    expected = predict(nlp, name)
+    try:
+        if default == "meta":
+            torch.set_default_device(default)
+        else:
+            torch.set_default_dtype(getattr(torch, default))
+        loaded = spacy.load(made[1])
+        assert_same(predict(loaded, name), expected)
+        loaded.to_disk(tmp_path / "again")
+        if set(nlp.pipe_names) - set(FIXED):
+            examples = make_examples(loaded, name)
+            loaded.update(examples, sgd=loaded.resume_training(), annotates=["sentencizer"])
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+
+    for path in made[1].rglob("model"):
+        if path.is_file():
+            again = tmp_path / "again" / path.relative_to(made[1])
+            assert again.read_bytes() == path.read_bytes()
+
+
+def test_a_deleted_pipeline_frees_its_weights(made, name):
+    """At once: Python's garbage collector runs late where few objects are large."""
+    gc.collect()
+    gc.disable()
+    try:
+        nlp = spacy.load(made[1])
+        predict(nlp, name)
+        models = [pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")]
+        nodes = [node for model in models if isinstance(model, Model) for node in model.walk()]
+        modules = [weakref.ref(shim._model) for node in nodes for shim in node.shims]
+        del nlp, models, nodes
+        assert not any(module() for module in modules)
+    finally:
+        gc.enable()
 
 
 SPAWN = """

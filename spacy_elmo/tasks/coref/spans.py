@@ -138,13 +138,14 @@ def find_words(facts: MentionFacts, starts: Ints, ends: Ints) -> MentionWords:
     n_own = np.array([len(own) for own in words])
     places = np.stack([np.repeat(np.arange(len(words)), n_own), np.concatenate(words)])
     table = torch.sparse_coo_tensor(
-        torch.as_tensor(places, dtype=torch.long),
-        torch.ones(places.shape[1]),
+        torch.from_numpy(places),
+        torch.ones(places.shape[1], dtype=torch.float32, device="cpu"),
         (len(words), len(distinct)),
+        device="cpu",
         # torch warns without this argument.
         check_invariants=True,
     )
-    return MentionWords(table.coalesce(), torch.as_tensor(n_own))
+    return MentionWords(table.coalesce(), torch.from_numpy(n_own))
 
 
 def compare_words(own: MentionWords, start: int, end: int) -> Tensor:

@@ -17,7 +17,7 @@ from thinc.api import ArgsKwargs, Model, torch2xp, xp2torch
 from thinc.types import Floats2d, FloatsXd
 from torch import Tensor, nn
 
-from ...bilm.weights import check_headers, get_headers, load_weights, without_memory
+from ...bilm.weights import check_headers, get_headers, load_weights, usual_numbers, without_memory
 from ...checkpoints.tensors import parse_tensors
 from ...errors import Errors
 from ...files import unpack
@@ -54,7 +54,7 @@ def drop(X: Tensor, rate: float) -> Tensor:
     if X.device.type != "cpu":
         return F.dropout(X, rate)
     n_dropped, scale = round_rate(rate)
-    draws = torch.empty(-(-X.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    draws = torch.empty(-(-X.numel() // 4), dtype=torch.int64, device="cpu").random_(-(2**63), None)
     values = draws.view(torch.int16)[: X.numel()].view(X.shape)  # at least -2^15
     kept = (values >= n_dropped - N_VALUES // 2).to(X.dtype)
     return X * kept.mul_(scale)
@@ -124,7 +124,8 @@ def set_width(model: Model, nI: int, skip_width: int = 0) -> None:
     shim = cast(TorchShim, model.shims[0])
     # Read before the weights are replaced, which are made on the CPU.
     device = shim.device
-    shim._model.set_width(nI, skip_width)
+    with usual_numbers():
+        shim._model.set_width(nI, skip_width)
     shim._model.to(device)
 
 
@@ -213,6 +214,7 @@ def _deserialize(module: SizedModule, data: bytes, device: torch.device) -> Size
             planned = SizedModule(module.build)
             planned.set_width(*widths)
         check_headers(get_headers(planned.state_dict()), get_headers(state), _SOURCE)
-        module.set_width(*widths)
+        with usual_numbers():
+            module.set_width(*widths)
     load_weights(module, state, _SOURCE)
     return module.to(choose_device())
