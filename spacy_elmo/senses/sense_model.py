@@ -19,8 +19,8 @@ AVERAGE = "average"
 _DTYPE = "float16"
 _SOURCE = "centroids of senses"
 _MOST_SENSES = 2_000_000
-# As they are written: inventory, centroids, weights.
-_PARTS = [bytes, bytes, str]
+# As they are written: inventory, centroids. Older files have a third part, which is not read.
+_PARTS = [bytes, bytes]
 
 
 def choose_layer(layers: NDArray, layer: Layer) -> NDArray:
@@ -114,12 +114,10 @@ class Sums:
 
 @dataclass
 class SenseModel:
-    """The possible senses, their mean vectors, and the hash of the biLM that made these ("" if it
-    is not known, as in older files)."""
+    """The possible senses and their mean vectors."""
 
     inventory: Inventory
     centroids: Centroids
-    weights: str = ""
 
     def choose(self, form: str, layers: NDArray, *, lemma: str = "", pos: str = "") -> str:
         """Choose the sense of a word from its layers, shape (n_layers, width), and, if they are
@@ -150,15 +148,13 @@ class SenseModel:
             )
 
     def to_bytes(self) -> bytes:
-        parts = [self.inventory.to_bytes(), self.centroids.to_bytes(), self.weights]
-        return srsly.msgpack_dumps(parts)
+        return srsly.msgpack_dumps([self.inventory.to_bytes(), self.centroids.to_bytes()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "SenseModel":
-        parts = unpack(data, "senses", most_items=len(_PARTS))
+        parts = unpack(data, "senses", most_items=3)
         types = [type(part) for part in parts] if isinstance(parts, list) else []
-        # Older files have no weights.
-        if types not in (_PARTS, _PARTS[:-1]):
+        if types not in (_PARTS, [*_PARTS, str]):
             error = "they are no inventory with its centroids"
             raise ValueError(Errors.EL116.format(source="senses", error=error))
-        return cls(Inventory.from_bytes(parts[0]), Centroids.from_bytes(parts[1]), *parts[2:])
+        return cls(Inventory.from_bytes(parts[0]), Centroids.from_bytes(parts[1]))

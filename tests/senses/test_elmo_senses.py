@@ -186,6 +186,18 @@ def test_given_a_part_of_speech_unseen_senses_are_possible(inventory):
     assert model.choose("mouse", np.ones((1, 2)), pos="-") == ""
 
 
+def test_files_with_a_hash_of_the_bilm_still_load(inventory):
+    sums = Sums(1, 2)
+    sums.add(RIVER, np.ones((1, 2)))
+    model = SenseModel(inventory, sums.make(0, 0.0))
+    parts = srsly.msgpack_loads(model.to_bytes())
+
+    older = SenseModel.from_bytes(srsly.msgpack_dumps([*parts, "hash"]))
+
+    assert len(parts) == 2
+    assert older.to_bytes() == model.to_bytes()
+
+
 def test_what_is_missing_is_said(trained):
     nlp = make_nlp()
     nlp.add_pipe("elmo_senses")
