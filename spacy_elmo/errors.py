@@ -40,12 +40,12 @@ class Errors(metaclass=ErrorsWithCodes):
     )
     EL030 = (
         "There is no '{path}'. Give the path of a folder with weights or of two files, or the "
-        "name of an installed model: {known}."
+        "name of an installed model: {known}. Nothing is downloaded, so an address is no path."
     )
     EL031 = (
         "'{path}' is not a checkpoint in a known format, expected a folder with config.json and "
         "model.safetensors, or with options.json and one .hdf5 file, or the paths of these two "
-        "files, or a saved pipeline with a component elmo."
+        "files, or a saved pipeline with a component elmo. Unpack an archive first."
     )
     EL034 = (
         "'{path}' exists and is not a checkpoint of spacy-elmo, so it is not replaced. Give "

@@ -1,5 +1,6 @@
 """Find a checkpoint by its path or name, and read any known format."""
 
+import os
 from importlib.metadata import entry_points
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -30,8 +31,9 @@ class CheckpointFiles(NamedTuple):
     def of(cls, path: PathLike, weights_path: Optional[PathLike] = None) -> "CheckpointFiles":
         """Find a checkpoint by a folder, two files, or the name of an installed model ("en_small");
         a path that exists takes precedence over a name. Nothing is opened."""
+        path = os.fsdecode(path)
         if weights_path is not None:
-            return cls(Path(path), Path(weights_path))
+            return cls(Path(path), Path(os.fsdecode(weights_path)))
         name = find_name(path)
         return cls(Path(path)) if name is None else cls.named(name)
 
