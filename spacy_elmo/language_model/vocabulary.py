@@ -41,6 +41,14 @@ class Vocabulary:
         unknown = self.ids[UNK_WORD]
         return np.array([self.ids.get(word, unknown) for word in words], dtype=np.int64)
 
+    def log_frequencies(self) -> NDArray:
+        """Log of the relative frequency of each word, shape (n_words,), float32, as Zipf's law with
+        Mandelbrot's constant 2.7 has it: 1 / (rank + 2.7). A checkpoint has no counts. Special
+        words count as the most frequent one."""
+        ranks = np.arange(len(self.words)) - len(SPECIAL_WORDS) + 1
+        frequencies = 1 / (np.maximum(ranks, 1) + 2.7)
+        return np.log(frequencies / frequencies.sum()).astype("float32")
+
 
 class WordCounter:
     """Count words in bounded memory: above `max_types` the rarest are forgotten."""

@@ -10,6 +10,7 @@ they belong to; "model", a hash of the weights, and "component", its name.
 
 import math
 from hashlib import blake2b
+from operator import index
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, Union, cast
@@ -86,7 +87,8 @@ def get_surprisal(token: Token) -> float:
 
 def get_substitutes(token: Token, n: int = 10) -> List[Tuple[str, float]]:
     """token._.elmo_substitutes(n): the n likeliest words in place of the token, best first, with
-    their probabilities: the product of those of both directions, normalised over the vocabulary.
+    their probabilities: the product of those of both directions, divided by the word's frequency
+    and normalised over the vocabulary.
     EL055 if no component has the weights any more, or `substitutes` is false."""
     entry = get_entry(token)
     loaded = [component for component in [*_components] if component._key == entry["model"]]
@@ -244,11 +246,14 @@ class ElmoLM(Pipe):
 
     def substitutes(self, token: Token, n: int = 10) -> List[Tuple[str, float]]:
         """See `get_substitutes`."""
-        require_least("n", n, 0)
+        require_least("n", index(n), 0)
         entry, (model, vocabulary, _) = get_entry(token), self.load()
         # A copy, since arrays from other processes are read-only.
         hidden = torch.from_numpy(np.array(entry["hidden"][token.i]))
+        # p(w | left, right) ~ p(w | left) p(w | right) / p(w), if left and right are independent
+        # given w. Without the division, the frequency of a word counts twice.
         log_probs = model.softmax.log_probs(hidden.view(2, -1)).sum(dim=0)
+        log_probs -= torch.from_numpy(vocabulary.log_frequencies())
         # No boundaries, and not the unknown word.
         log_probs[: len(SPECIAL_WORDS)] = -torch.inf
         probs = torch.softmax(log_probs, dim=0)

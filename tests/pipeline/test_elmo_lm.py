@@ -110,6 +110,8 @@ def test_substitutes_are_both_directions_together(folder):
     hidden = torch.from_numpy(doc._.elmo_lm["hidden"][2]).view(2, 4)
     with torch.no_grad():
         probs = model.softmax.log_probs(hidden).sum(dim=0).exp()[3:]
+    # Divided by their frequencies after Zipf and Mandelbrot.
+    probs *= torch.arange(1, len(probs) + 1) + 2.7
 
     found = doc[2]._.elmo_substitutes(100)
 
@@ -119,6 +121,21 @@ def test_substitutes_are_both_directions_together(folder):
     expected = dict(zip(WORDS[3:], (probs / probs.sum()).tolist()))
     assert dict(found) == pytest.approx(expected, rel=1e-4)
     assert doc[2]._.elmo_substitutes(2) == found[:2]
+
+
+def test_the_best_substitutes_are_not_the_most_frequent_tokens():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_lm")
+    for text, i in (("She gave a speech at the university.", 3), ("I had coffee and toast.", 2)):
+        ((word, _),) = nlp(text)[i]._.elmo_substitutes(1)
+        assert word.isalpha()
+
+
+@pytest.mark.parametrize("n", [2.5, "3"])
+def test_the_number_of_substitutes_is_an_integer(folder, n):
+    doc = make_lm(folder)("I like ham .")
+    with pytest.raises(TypeError, match="integer"):
+        doc[2]._.elmo_substitutes(n)
 
 
 def test_docs_of_forked_processes_have_substitutes(folder):
