@@ -133,7 +133,8 @@ def test_the_best_substitutes_are_not_the_most_frequent_tokens():
 
 @pytest.mark.parametrize("n", [2.5, "3"])
 def test_the_number_of_substitutes_is_an_integer(folder, n):
-    doc = make_lm(folder)("I like ham .")
+    nlp = make_lm(folder)
+    doc = nlp("I like ham .")
     with pytest.raises(TypeError, match="integer"):
         doc[2]._.elmo_substitutes(n)
 
