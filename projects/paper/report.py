@@ -257,7 +257,8 @@ class Report:
             for m in result["mixes"]
         ]
         self.add_table(header, rows)
-        plot_weights(result["mixes"], self.add_picture("weights", "Mean of the seeds"))
+        title = f"{result['title']}: share of each layer"
+        plot_weights(result["mixes"], self.add_picture("weights", "Mean of the seeds"), title)
 
     def add_senses(self, result: Result) -> None:
         """Accuracy of word senses, by layer."""

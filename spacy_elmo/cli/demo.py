@@ -43,7 +43,8 @@ def demo(
         nlp = make_elmo_pipeline(path, *find_tokenizer(path), store_layers=True)
         docs = list(nlp.pipe(lines))
         cosines = compare_word(docs, word)
-        console.show_title(f"Cosine of '{word}' in the top layer")
+        centred = ", minus the mean of all sentences" if len(docs) > 2 else ""
+        console.show_title(f"Cosine of '{word}' in the top layer{centred}")
         numbers = range(1, len(docs) + 1)
         rows = [
             (n, doc.text, *(f"{value:.2f}" for value in row))

@@ -210,12 +210,17 @@ def _render_sentence(words: Sequence[str], position: int, similarities: Sequence
 
 def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
     """Compute the cosines (n_docs, n_docs) of the top layer of a word's first occurrence in each
-    doc. The docs need layers (`store_layers = true`), and the word (EL053)."""
+    doc, minus the mean over docs: vectors of one word share most of what they are. Of two docs,
+    this would leave opposites, so there the mean stays. The docs need layers (`store_layers =
+    true`), and the word (EL053)."""
     vectors = []
     for doc in docs:
         token = next((token for token in doc if token.text == word), None)
         if token is None:
             raise ValueError(Errors.EL053.format(word=word, text=doc.text[:100]))
         vectors.append(token._.elmo_layers[-1])
-    rows = normalise(get_array_module(vectors[0]).stack(vectors))
+    rows = get_array_module(vectors[0]).stack(vectors)
+    if len(docs) > 2:
+        rows -= rows.mean(axis=0)
+    rows = normalise(rows)
     return (rows @ rows.T).tolist()

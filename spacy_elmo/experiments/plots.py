@@ -33,13 +33,14 @@ def plot_scores(result: Dict[str, Any], path: Path) -> None:
     for i, split in enumerate(splits):
         axes = figure.add_subplot(1, len(splits), i + 1)
         means = [sum(row[split]) / len(row[split]) for row in rows]
-        axes.scatter(means, range(len(rows)), color=COLORS[1], marker="D", s=60)
-        for place, row in enumerate(rows):
-            axes.scatter(row[split], [place] * len(row[split]), color=COLORS[0], s=12, zorder=3)
+        axes.scatter(means, range(len(rows)), color=COLORS[1], marker="D", s=60, label="mean")
+        scores = [(score, place) for place, row in enumerate(rows) for score in row[split]]
+        axes.scatter(*zip(*scores), color=COLORS[0], s=12, zorder=3, label="one seed")
         axes.set_ylim(-0.5, len(rows) - 0.5)
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
         axes.set_xlabel(f"{result['score']} ({split})")
         axes.grid(alpha=0.3)
+    axes.legend()
     figure.suptitle(result["title"], parse_math=False)
     save_figure(figure, path)
 
@@ -126,7 +127,6 @@ def plot_similarities(
     (n_texts, n_texts); `dark` is for light letters on a dark background."""
     require_matplotlib()
     n = len(texts)
-    low = min((cosines[i][j] for i in range(n) for j in range(n) if i != j), default=0.0)
     labels = []
     for i, text in enumerate(texts):
         cut = text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} …"
@@ -136,15 +136,18 @@ def plot_similarities(
         # Inches of the cells; the file is as much larger as the labels need.
         figure = Figure(figsize=(0.65 * n, (0.3 + 0.2 * n_lines) * n))
         axes = figure.add_axes((0, 0, 1, 1))
-        _draw_cells(axes, cosines, low, (low + 1.0) / 2)
+        _draw_cells(axes, cosines, -1.0, 1.0, "RdBu")
         axes.set_yticks(range(n), labels, fontsize=_SIZE, parse_math=False)
         axes.set_xticks(range(n), [str(i + 1) for i in range(n)], fontsize=_SIZE)
-        title = f"How alike is “{word}” in these sentences?\n(cosine, top layer)"
+        title = f"How alike is “{word}” in these sentences?\n(cosine, top layer"
+        title += ", minus the mean of all)" if n > 2 else ")"
         axes.set_title(title, loc="right", parse_math=False)
         save_figure(figure, path, bbox_inches="tight")
 
 
-def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
+def plot_weights(
+    mixes: List[Dict[str, Any]], path: Path, title: str = "Share of each layer"
+) -> None:
     """Draw the share of each layer in each mix (fields of `LayerWeights`), as figure 2 of Peters et
     al. 2018."""
     require_matplotlib()
@@ -155,22 +158,25 @@ def plot_weights(mixes: List[Dict[str, Any]], path: Path) -> None:
     axes = figure.add_subplot()
     # The word layer at the bottom, as in the network.
     columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
-    image = _draw_cells(axes, columns, 0.0, 0.6)
+    image = _draw_cells(axes, columns, 0.0, 1.0, "viridis")
     axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
     labels = [f"{m['component']}\n{fill(m['place'], 14)}\nγ {m['gamma']:.2f}" for m in mixes]
     axes.set_xticks(range(len(mixes)), labels)
-    axes.set_title("Share of each layer")
+    axes.set_title(title, parse_math=False)
     figure.colorbar(image, ax=axes)
     save_figure(figure, path)
 
 
-def _draw_cells(axes: Any, values: Sequence[Sequence[float]], low: float, bright: float) -> Any:
-    """Draw colours from low to 1.0 with their values, dark above `bright`; NaN stays empty."""
-    image = axes.imshow(values, cmap="viridis", vmin=low, vmax=1.0, aspect="auto")
+def _draw_cells(
+    axes: Any, values: Sequence[Sequence[float]], low: float, high: float, colors: str
+) -> Any:
+    """Draw colours from low to high with their values, dark on light ones; NaN stays empty."""
+    image = axes.imshow(values, cmap=colors, vmin=low, vmax=high, aspect="auto")
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if not math.isnan(value):
-                style = {"color": "black" if value > bright else "white", "fontsize": _SIZE}
+                is_light = np.mean(image.to_rgba(value)[:3]) > 0.5
+                style = {"color": "black" if is_light else "white", "fontsize": _SIZE}
                 axes.text(j, i, f"{value:.2f}", ha="center", va="center", **style)
     return image
 

@@ -320,7 +320,7 @@ def test_the_bundled_model_works_at_once_and_knows_its_banks():
 
     cosines = compare_word(list(nlp.pipe(texts)), "bank")
 
-    assert cosines[0][1] > cosines[0][2] + 0.02
+    assert cosines[0][1] > cosines[0][2] + 0.2
 
 
 def test_load_names_what_differs_and_changes_nothing(nlp, toy_folder):
