@@ -28,6 +28,6 @@ def test_the_command_prints_draws_and_writes(text, weights, tmp_path):
     ]  # fmt: skip
     # The line that passes 30 is the last one.
     assert 30 <= result["n_tokens"] < 35
-    for part in ("matrix products", "of the limit", "least cosine", "word cache"):
+    for part in ("batch size", "least cosine with fp32", "Fastest here: ", "batch_size=16)"):
         assert part in printed
     assert picture.stat().st_size > 5000
