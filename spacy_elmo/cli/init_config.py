@@ -94,6 +94,11 @@ def init_config(
                         "choose the preset static_vectors."
                     )
                 paths["vectors"] = vectors
+            elif preset == STATIC_VECTORS:
+                raise ValueError(
+                    f"The preset '{preset}' reads static vectors, but none are given. Add "
+                    "`--vectors PIPELINE`, such as en_core_web_md, or choose another preset."
+                )
             components = [name.strip() for name in pipeline.split(",") if name.strip()]
             config = make_config(
                 preset,
@@ -108,11 +113,6 @@ def init_config(
             )
             summary = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
             command = "init fill-config {0} {0}"
-            if preset == STATIC_VECTORS and vectors is None:
-                console.warn(
-                    f"The preset {preset} reads static vectors, but none are given. Add `--vectors "
-                    "PIPELINE` here, or `--paths.vectors PIPELINE` to `spacy train`."
-                )
             for name in components:
                 if keeps_boundaries(preset, name):
                     console.warn(
