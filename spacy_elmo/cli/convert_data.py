@@ -17,6 +17,8 @@ from .options import LANG, QUIET
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
+# Tokens of a longer doc than texts are: a training batch of it would take minutes and gigabytes.
+_LONGEST_TEXT = 20_000
 _ARGUMENTS = "spacy_elmo.convert_data.arguments"
 
 
@@ -78,18 +80,24 @@ def convert_data(
                 f"'{input}' cannot be replaced by its conversion. Give another file as OUTPUT."
             )
         # Docs are packed one by one: they take ten times the memory of the packed ones.
-        packed, labels, n_tokens = DocBin(store_user_data=True), Counter[str](), 0
+        packed, labels, n_tokens, longest = DocBin(store_user_data=True), Counter[str](), 0, 0
         with kept_hooks():
             for doc in reader(spacy.blank(lang), input, **options):
                 packed.add(doc)
                 labels.update(_list_labels(doc))
                 n_tokens += len(doc)
+                longest = max(longest, len(doc))
             content = packed.to_bytes()
         if not len(packed):
             raise ValueError(
                 f"Nothing was found in '{input}', and nothing was written: the file is empty or "
                 f"not in the format {format}, or your options select a part without content."
             )
+        if longest > _LONGEST_TEXT:
+            advice = "Training will be slow and need much memory. Split the file into documents."
+            if options.get("joined"):
+                advice = "Does it mark its documents? Omit `--joined` to make a doc of a sentence."
+            console.warn(f"A doc of '{input}' has {count_things(longest, 'token')}. {advice}")
         write_file(output, content)
         console.finish(output, summary=_describe(len(packed), n_tokens, labels))
 

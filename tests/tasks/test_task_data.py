@@ -276,3 +276,21 @@ def test_the_help_has_formats_of_other_packages(monkeypatch):
     printed = read_help("mine", "in.txt", "--most-words", 4)
     assert "mine: " in printed and "--most-words" in printed
     assert "litbank_entities, mine, ontogum" in read_help()
+
+
+def test_a_file_of_one_endless_document_is_told(tmp_path):
+    """With --joined, a file without marks of documents is one doc."""
+    (tmp_path / "train.txt").write_text("Sam B-PER\neats O\n\n" * 10_001)
+    for joined in (False, True):
+        command = [
+            "elmo",
+            "convert-data",
+            "conll2003",
+            tmp_path / "train.txt",
+            tmp_path / "x.spacy",
+        ]
+        command += ["--joined"] * joined
+        done = CliRunner().invoke(app, [str(part) for part in command])
+        assert done.exit_code == 0
+        told = " ".join(done.output.split())
+        assert ("has 20,002 tokens" in told and "Omit `--joined`" in told) == joined
