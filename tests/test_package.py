@@ -1,47 +1,71 @@
-"""A pipeline as a Python package of its own."""
+"""A pipeline as a Python package: the commands of the page about it, in a fresh environment."""
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import venv
+from pathlib import Path
 
 import numpy as np
 import pytest
-import srsly
+import spacy
 
-from .support.helpers import assert_close, make_nlp
+from .support.helpers import ROOT, assert_close
+from .support.pages import blocks_in_order
 
 CODE = """
 import sys, spacy
-nlp = spacy.load("en_toy")
+nlp = spacy.load("en_elmo_vectors")
+assert nlp.meta["license"].startswith("CC BY-SA 4.0") and len(nlp.meta["sources"]) == 3
 sys.stdout.buffer.write(nlp("green eggs and ham").tensor.tobytes())
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_packaged_pipeline_gives_the_same_vectors(tmp_path):
-    nlp = make_nlp()
-    nlp.meta.update({"name": "toy", "version": "1.2.3"})
-    nlp.to_disk(tmp_path / "pipeline")
-    package = [sys.executable, "-m", "spacy", "package", tmp_path / "pipeline", tmp_path / "out"]
-    (tmp_path / "out").mkdir()
-    subprocess.run([*package, "--build", "wheel"], check=True, capture_output=True)
-
-    (folder,) = (tmp_path / "out").iterdir()
-    meta = srsly.read_json(folder / "meta.json")
-    assert any(name.startswith("spacy-elmo") for name in meta["requirements"])
-    (wheel,) = folder.glob("dist/*.whl")
-    # Elsewhere: another environment, which sees the packages of this one.
+@pytest.fixture
+def run_fresh(tmp_path):
+    """Run Python in an environment with all packages but this one and pip, without a network."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for path in Path(spacy.__file__).parent.parent.iterdir():
+        if not path.name.lower().startswith(("pip", "_", "spacy_elmo", "spacy-elmo")):
+            (packages / path.name).symlink_to(path)
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "--no-deps", "--no-index", wheel],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    result = subprocess.run([python, "-c", CODE], check=True, capture_output=True, env=environment)
+    # pip reads "0" as --no-build-isolation.
+    pip = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    environment = {**os.environ, **pip, "PYTHONPATH": str(packages)}
 
-    expected = nlp("green eggs and ham").tensor
-    found = np.frombuffer(result.stdout, dtype="float32").reshape(expected.shape)
+    def run(*arguments):
+        command = [python, *arguments]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_package_is_installed_in_a_fresh_environment(run_fresh, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    clone = tmp_path / "path/to/spacy-elmo"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "spacy_elmo", clone / "spacy_elmo", ignore=ignore)
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "docs/data.md"):
+        (clone / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+
+    (_, code), (_, package), (_, wheels), (_, install) = blocks_in_order("docs/guides/deploy.md")[
+        :4
+    ]
+    names = {}
+    exec(code, names)
+    subprocess.run([sys.executable, *shlex.split(package)[1:]], check=True)
+    for command in (wheels, install):
+        run_fresh("-m", *shlex.split(command))
+    vectors = run_fresh("-c", CODE)
+
+    expected = names["nlp"]("green eggs and ham").tensor
+    found = np.frombuffer(vectors, dtype="float32").reshape(expected.shape)
     assert_close([found], [expected], atol=1e-6)
+    assert "`CC BY-SA 4.0" in Path("en_elmo_vectors-0.0.0/README.md").read_text("utf-8")
