@@ -13,7 +13,7 @@ from .common import exit_on_error, require_output, writing
 from .options import INDEX_WEIGHTS, JSON, QUIET, WEIGHTS, WEIGHTS_LANG
 
 if TYPE_CHECKING:
-    from ..search.search_index import IndexMeta, Source
+    from ..search.search_index import Hit, IndexMeta, Source
 
 # Words to show around the one that is most like the query.
 _N_AROUND = 15
@@ -191,11 +191,26 @@ def search(
         opened = open_index(folder, weights)
         tokenizer = make_tokenizer(opened.meta.lang, opened.meta.tokenizer)
         hits = opened.search(split_words(tokenizer, query), n)
-        for hit in hits:
+        places = [_find_place(hit, opened.meta) for hit in hits]
+        for hit, place in zip(hits, places):
             snippet = mark_word(hit.words, hit.nearest, console.mark, n_around=_N_AROUND)
-            place = f"{hit.source}, sentence {hit.number:,}"
             console.show(f"{hit.score:.3f}  {snippet}\n       {place}")
+        console.inform("Cosine with the query; the word that is most similar to it is marked")
         if json is not None:
+            rows = [{**hit._asdict(), "place": place} for hit, place in zip(hits, places)]
             with writing(json):
-                write_json(json, [hit._asdict() for hit in hits])
+                write_json(json, rows)
         console.finish(json)
+
+
+def _find_place(hit: "Hit", meta: "IndexMeta") -> str:
+    """Say where a sentence is: of a shard that `embed` wrote, in the file that it was made of."""
+    from ..embed.output import VectorFolder, is_job_folder
+
+    shard = Path(hit.source)
+    if is_job_folder(shard.parent) and shard.is_file():
+        vectors = VectorFolder(shard.parent)
+        (origin,) = (part.origin for part in meta.parts if part.source == hit.source)
+        if any((s["shard"], s["digest"]) == (shard.name, origin) for s in vectors.shards):
+            return vectors.read_places(shard.name)[hit.number - 1]
+    return f"{hit.source}, sentence {hit.number:,}"

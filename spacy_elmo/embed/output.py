@@ -80,6 +80,11 @@ class VectorFolder:
         """Read the words of each sentence of a shard."""
         return self._read(shard, "words").cast(pa.list_(pa.string())).to_pylist()
 
+    def read_places(self, shard: str) -> List[str]:
+        """Read where each sentence of a shard comes from: file, record and sentence, from 1."""
+        columns = (self._read(shard, name).to_pylist() for name in ("source", "record", "sentence"))
+        return [f"{s}, record {r + 1:,}, sentence {n + 1:,}" for s, r, n in zip(*columns)]
+
     def read_vectors(self, shard: str, layer: int) -> NDArray:
         """Read the vectors of a layer in a shard, float32, shape (n_sentences, width)."""
         column = self._read(shard, name_column(str(layer)))
@@ -98,7 +103,8 @@ class VectorFolder:
                     table = pa.ipc.open_file(file).read_all().select([name])
             table.validate(full=True)
             column = table[name].combine_chunks()
-            if column.null_count or column.flatten().null_count:
+            is_nested = pa.types.is_nested(column.type)
+            if column.null_count or (is_nested and column.flatten().null_count):
                 raise ValueError(f"a value of {name} is missing")
             return column
         # Arrow raises errors of all kinds for damaged content.

@@ -85,6 +85,8 @@ def test_an_index_of_vectors_is_as_they_were_made(chinese, weights, tmp_path):
     run("elmo", "index", vectors, tmp_path / "index", "--weighting", "mean")
     found = run("elmo", "search", tmp_path / "index", "她去银行。", "-n", 1)
     assert found.startswith("1.000")
+    # The user's file, not the shard.
+    assert "x.txt, record 2, sentence 1" in found.replace("\n", "")
     meta = json.loads((tmp_path / "index" / "index.json").read_text())
     assert (meta["lang"], meta["weights"]) == ("zh", str(chinese))
 
