@@ -39,3 +39,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     `bash skip`, which are for the tests."""
     titled = re.sub(r"^(```\w+) theirs$", r'\1 title="theirs"', markdown, flags=re.MULTILINE)
     return re.sub(r"^(```\w+) \w+$", r"\1", titled, flags=re.MULTILINE)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """output (str): HTML. RETURNS (str): with our own worker for pages that are opened as files,
+    instead of the one that the plugin `offline` fetches from the network."""
+    return _replace_worker(output, "../" * page.url.count("/"))
+
+
+def on_post_template(output: str, **_: Any) -> str:
+    """As `on_post_page`, for 404.html."""
+    return _replace_worker(output, "")
+
+
+def _replace_worker(output: str, up: str) -> str:
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{up}assets/file_worker.js")

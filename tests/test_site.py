@@ -20,6 +20,7 @@ from spacy_elmo.pipeline.presets import PRESETS
 from spacy_elmo.pretraining.config import PRETRAINING_PRESETS
 
 from .acceptance.test_names import ARGUMENTS, NAMES
+from .support.explore_page import CHROMIUM, open_browser
 from .support.helpers import ROOT
 
 REGISTERED = {group: names for group, names in NAMES.items() if group not in ELSEWHERE}
@@ -164,3 +165,34 @@ def test_docstrings_are_parsed():
     ]
     assert parts.outcomes[1][1].text == "EL001 if not: never."
     assert parts.example == ">>> 1 + 1\n2"
+
+
+SEARCHES = {
+    "license": "questions.html#which-license",
+    "GPU": "questions.html#do-i-need-a-gpu",
+    "memory": "questions.html#how-much-memory",
+    "Prodigy": "questions.html#does-it-work-with-prodigy",
+    "10 million sentences": "questions.html#how-long-do-10-million",
+    "fine-tune": "guides/fine-tune.html#",
+    "AllenNLP": "questions.html#can-i-load-allennlps",
+    "transformer": "questions.html#elmo-or-a-transformer",
+    "multilingual": "questions.html#is-there-a-multilingual",
+}
+
+
+# The words of the query stand between the page and the place in it.
+IS_FOUND = """place => [...document.querySelectorAll(".md-search-result__link")].slice(0, 5)
+    .some(link => link.href.replace(/\\?h=[^#]*/, "").includes(place))"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_the_search_of_a_site_that_is_opened_as_files_finds_pages(site):
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        for query, expected in SEARCHES.items():
+            page.goto((site / "index.html").as_uri())
+            page.locator("[data-md-component=search-query]").first.click()
+            page.keyboard.type(query)
+            # Else Playwright's error after 30 seconds.
+            page.wait_for_function(IS_FOUND, arg=expected)
