@@ -1,6 +1,7 @@
 """Likelihood of the true word among its substitutes, with and without division by its frequency."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -19,7 +20,7 @@ def main(
 ) -> None:
     """Print the mean log-likelihood of a known word, in nats, over the words of all texts."""
     nlp = spacy.blank("en")
-    component = nlp.add_pipe("elmo_lm")
+    component: Any = nlp.add_pipe("elmo_lm")
     model, vocabulary, _ = component.load()
     log_frequencies = torch.from_numpy(vocabulary.log_frequencies())
     sums, n = np.zeros(3), 0

@@ -34,8 +34,8 @@ def plot_scores(result: Dict[str, Any], path: Path) -> None:
         axes = figure.add_subplot(1, len(splits), i + 1)
         means = [sum(row[split]) / len(row[split]) for row in rows]
         axes.scatter(means, range(len(rows)), color=COLORS[1], marker="D", s=60, label="mean")
-        scores = [(score, place) for place, row in enumerate(rows) for score in row[split]]
-        axes.scatter(*zip(*scores), color=COLORS[0], s=12, zorder=3, label="one seed")
+        X, Y = zip(*((score, place) for place, row in enumerate(rows) for score in row[split]))
+        axes.scatter(X, Y, color=COLORS[0], s=12, zorder=3, label="one seed")
         axes.set_ylim(-0.5, len(rows) - 0.5)
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows] if not i else [])
         axes.set_xlabel(f"{result['score']} ({split})")
