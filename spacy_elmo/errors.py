@@ -392,8 +392,8 @@ class Errors(metaclass=ErrorsWithCodes):
 class Warnings(metaclass=ErrorsWithCodes):
     # biLM and inference
     WL003 = (
-        "{n_words} distinct words are cut to {n_bytes} bytes, the most that the biLM reads. This "
-        "matters only if the text has many long words. Later words are not reported."
+        "{n_words:,} of {n_all:,} words are cut to {n_bytes} bytes, the most that the biLM reads. "
+        "Check that the tokenizer finds the words of this language. Later words are not reported."
     )
     WL007 = (
         "Layers cannot be kept in '{path}' ({error}); training continues without them. If the file "

@@ -44,11 +44,10 @@ def count_bytes(word: str) -> int:
 
 
 def count_truncated(words: Iterable[str], max_chars: int) -> int:
-    """Count the distinct words whose bytes do not fit into `max_chars` positions with markers."""
+    """Count the words whose bytes do not fit into `max_chars` positions with markers."""
     max_bytes = max_chars - 2
     # No character has more than 4 bytes: most words need not be encoded.
-    long_words = {word for word in words if 4 * len(word) > max_bytes}
-    return sum(count_bytes(word) > max_bytes for word in long_words)
+    return sum(4 * len(word) > max_bytes and count_bytes(word) > max_bytes for word in words)
 
 
 @dataclass(frozen=True)

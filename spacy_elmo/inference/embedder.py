@@ -329,15 +329,17 @@ class Embedder(nn.Module):
 
 
 def warn_truncated(words: Iterable[str], config: BiLMConfig) -> bool:
-    """Warn with WL003 if a biLM cuts more than a hundredth of the distinct words: addresses and the
-    like are in every text. RETURNS (bool): whether it does."""
+    """Warn with WL003 if a biLM cuts more than a hundredth of the words, and more than two: a few
+    addresses are in every text. RETURNS (bool): whether it does."""
     if config.input != "characters":
         return False
-    distinct = set(words)
-    n_words = count_truncated(distinct, config.max_chars)
-    is_told = n_words > 0.01 * len(distinct)
+    words = list(words)
+    n_words = count_truncated(words, config.max_chars)
+    is_told = n_words > max(2, 0.01 * len(words))
     if is_told:
-        text = Warnings.WL003.format(n_words=n_words, n_bytes=config.max_chars - 2)
+        text = Warnings.WL003.format(
+            n_words=n_words, n_all=len(words), n_bytes=config.max_chars - 2
+        )
         warnings.warn(text, stacklevel=3)
     return is_told
 

@@ -299,7 +299,7 @@ class Elmo(SavedPipe, Tok2Vec):
         self.model.initialize()
         # Now, and not in the middle of the table that training prints.
         examples = islice(get_examples(), _N_EXAMPLES)
-        embedder.warn_truncated([sorted({token.text for eg in examples for token in eg.predicted})])
+        embedder.warn_truncated([[token.text for token in eg.predicted] for eg in examples])
         if nlp is not None:
             self._check_language(nlp.lang or "")
             _check_pipeline(self, nlp)

@@ -122,9 +122,10 @@ def test_embed_warns_once_of_truncated_words():
     embedder = Embedder(make_bilm())
     words = ["a" * 12, "b" * 13, "b" * 13, "c" * 10_000]
 
-    # As rare as addresses in a text.
-    embedder.embed([["x" * 20, *map(str, range(100))]])
-    with pytest.warns(UserWarning, match="WL003.*2 distinct words are cut to 12 bytes") as record:
+    # A short text with two addresses, and a long one, of few distinct words, with more.
+    embedder.embed([["see", "x" * 20, "y" * 20]])
+    embedder.embed([[*("x" * n for n in range(20, 24)), *["a"] * 400]])
+    with pytest.warns(UserWarning, match="WL003.*3 of 4 words are cut to 12 bytes") as record:
         cut = embedder.embed([words])[0]
         embedder.embed([words])
     assert len(record) == 1
