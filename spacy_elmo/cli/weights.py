@@ -44,7 +44,7 @@ def weights(
         console.show_table(rows, header)
         if any(sum(mix["shares"]) > _MOST for mix in mixes):
             console.inform(
-                "Where each share is 1, all layers are concatenated and no mix is learned: the "
+                "Where each share is 1, all layers stand side by side and no mix is learned: the "
                 "layer of the task that reads them weighs them."
             )
         plot_weights(mixes, output)

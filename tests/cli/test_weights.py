@@ -83,7 +83,7 @@ def test_the_command_prints_draws_and_writes(tmp_path, ending):
 def test_layers_side_by_side_are_no_mix(tmp_path):
     make_pipeline(alone={**ELMO, "output": "all"}).to_disk(tmp_path / "saved")
     printed = run("elmo", "weights", tmp_path / "saved", "--output", tmp_path / "w.png")
-    assert "Where each share is 1, all layers are concatenated" in printed
+    assert "Where each share is 1, all layers stand side by side" in printed
 
 
 def test_components_may_have_other_numbers_of_layers(tmp_path):
