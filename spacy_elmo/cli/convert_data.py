@@ -17,7 +17,7 @@ from .options import LANG, QUIET
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-# Tokens of a longer doc than texts are: a training batch of it would take minutes and gigabytes.
+# Tokens of a doc that is longer than texts are. A training step on it takes half a minute.
 _LONGEST_TEXT = 20_000
 _ARGUMENTS = "spacy_elmo.convert_data.arguments"
 
