@@ -59,17 +59,27 @@ def require_key(item: Item, key: NDArray, name: str) -> None:
     """Check that tokens are those that the component `name` computed rows for, else EL050. A token
     takes constant time."""
     if not _has_key(item, key):
-        doc = item if isinstance(item, Doc) else item.doc
-        raise ValueError(Errors.EL050.format(text=doc.text[:50], name=name))
+        raise ValueError(Errors.EL050.format(text=_get_doc(item).text[:50], name=name))
 
 
 def _has_key(item: Item, key: NDArray) -> bool:
-    if len(key) != len(item if isinstance(item, Doc) else item.doc):
+    if len(key) != len(_get_doc(item)):
         return False
     if isinstance(item, Token):
         return bool(key[item.i, 0] == item.orth and key[item.i, 1] == item.idx)
-    rows = key if isinstance(item, Doc) else key[item.start : item.end]
-    return np.array_equal(rows, cast(Any, item).to_array([ORTH, IDX]).reshape(-1, 2))
+    found = cast(Any, item).to_array([ORTH, IDX]).reshape(-1, 2)
+    return np.array_equal(_take_rows(item, key), found)
+
+
+def _get_doc(item: Item) -> Doc:
+    return item if isinstance(item, Doc) else item.doc
+
+
+def _take_rows(item: Item, X: Any) -> Any:
+    """The rows of an item's tokens, of an array with a row for each token of its doc."""
+    if isinstance(item, Token):
+        return X[item.i : item.i + 1]
+    return X if isinstance(item, Doc) else X[item.start : item.end]
 
 
 # Vectors and layers
@@ -114,12 +124,9 @@ def missing_layers(doc: Doc, name: str) -> ValueError:
 def get_vectors(item: Item) -> Floats2d:
     """Vectors that the last elmo component gave to the tokens, shape (n_tokens, width). EL050 if
     they were merged or split since, EL051 without vectors, as in the result of `Span.as_doc`."""
-    doc = item if isinstance(item, Doc) else item.doc
-    name, entry = _get_last(doc)
+    name, entry = _get_last(_get_doc(item))
     require_key(item, entry["key"], name)
-    if isinstance(item, Token):
-        return entry["mix"][item.i : item.i + 1]
-    return entry["mix"] if isinstance(item, Doc) else entry["mix"][item.start : item.end]
+    return _take_rows(item, entry["mix"])
 
 
 def get_token_vector(token: Token) -> Floats1d:
@@ -183,13 +190,12 @@ def set_hooks(doc: Doc) -> None:
 
 
 def _hook_vector(item: Item) -> Floats1d:
-    doc = item if isinstance(item, Doc) else item.doc
+    doc = _get_doc(item)
     has_tensor = doc.tensor is not None and len(doc.tensor) == len(doc)
     if has_tensor and not (get_entries(doc) and _has_key(item, _get_last(doc)[1]["key"])):
         # `Span.as_doc` copies the hooks and its part of the tensor. Of merged tokens, spaCy's
         # retokenizer keeps the row of the last one.
-        rows = doc.tensor[item.i : item.i + 1] if isinstance(item, Token) else doc.tensor
-        return _average(rows[item.start : item.end] if isinstance(item, Span) else rows)
+        return _average(_take_rows(item, doc.tensor))
     if isinstance(item, Span) and _is_merged_now(item):
         raise ValueError(
             f"Tokens ('{item.text[:50]}') are merged after 'elmo' ran. With `vector_hooks`, spaCy "

@@ -208,8 +208,10 @@ class Elmo(SavedPipe, Tok2Vec):
             # spaCy keeps the mean of the tensor, or of static vectors, that a doc had before.
             doc.vector, doc.vector_norm = cast(Any, (None, None))
             set_vectors(doc, self.name, cast(Floats2d, doc.tensor), kept)
-            has_static = bool(doc.vocab.vectors_length)
-            if self.vector_hooks or (self.vector_hooks is None and not has_static):
+            uses_hooks = self.vector_hooks
+            if uses_hooks is None:
+                uses_hooks = not doc.vocab.vectors_length
+            if uses_hooks:
                 set_hooks(doc)
 
     def update(
