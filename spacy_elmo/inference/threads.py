@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from multiprocessing import parent_process
 from threading import get_native_id
-from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -25,9 +25,9 @@ Result = TypeVar("Result")
 LOAD_LOCK = threading.RLock()
 CACHE_LOCK = threading.RLock()
 
-# By number of threads; and whether they are threads: after the monkey patch of gevent or eventlet,
-# they are greenlets, which change torch's modes and its number of threads for each other.
-_pools: Dict[int, Tuple[ThreadPoolExecutor, bool]] = {}
+# By number of threads. None after the monkey patch of gevent or eventlet: greenlets would change
+# torch's modes and its number of threads for each other.
+_pools: Dict[int, Optional[ThreadPoolExecutor]] = {}
 _pools_lock = threading.Lock()
 
 
@@ -42,10 +42,9 @@ def choose_n_threads(n_threads: int) -> int:
 def run_parallel(tasks: Sequence[Callable[[], Result]], n_threads: int) -> List[Result]:
     """Run independent tasks without gradients, `n_threads` at a time, in threads in which torch
     uses one thread. Results are in order."""
-    if min(n_threads, len(tasks)) == 1 and torch.get_num_threads() == 1:
-        return [task() for task in tasks]
-    pool, are_threads = _get_pool(n_threads)
-    if not are_threads:
+    is_one = min(n_threads, len(tasks)) == 1 and torch.get_num_threads() == 1
+    pool = None if is_one else _get_pool(n_threads)
+    if pool is None:
         return [task() for task in tasks]
     return list(pool.map(_run_task, tasks))
 
@@ -55,7 +54,7 @@ def _run_task(task: Callable[[], Result]) -> Result:
         return task()
 
 
-def _get_pool(n_threads: int) -> Tuple[ThreadPoolExecutor, bool]:
+def _get_pool(n_threads: int) -> Optional[ThreadPoolExecutor]:
     with _pools_lock:
         if n_threads not in _pools:
             n_before = torch.get_num_threads()
@@ -64,7 +63,7 @@ def _get_pool(n_threads: int) -> Tuple[ThreadPoolExecutor, bool]:
             started = threading.Barrier(n_threads)
             ids = list(pool.map(lambda _: (started.wait(), get_native_id())[1], range(n_threads)))
             torch.set_num_threads(n_before)
-            _pools[n_threads] = pool, get_native_id() not in ids
+            _pools[n_threads] = None if get_native_id() in ids else pool
         return _pools[n_threads]
 
 
