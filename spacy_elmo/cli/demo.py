@@ -30,7 +30,7 @@ def demo(
     """Show that a word's vector depends on its sentence: run the component elmo on
     sentences, and compare the word's vectors between all pairs of sentences."""
     from ..drawing import require_drawable
-    from ..experiments.contexts import compare_word
+    from ..experiments.contexts import compare_word, is_centred
     from ..experiments.plots import plot_similarities
     from ..language_model.evaluation import find_tokenizer
     from ..pipeline.saving import make_elmo_pipeline
@@ -43,7 +43,7 @@ def demo(
         nlp = make_elmo_pipeline(path, *find_tokenizer(path), store_layers=True)
         docs = list(nlp.pipe(lines))
         cosines = compare_word(docs, word)
-        centred = ", minus the mean of all sentences" if len(docs) > 2 else ""
+        centred = ", minus the mean of all sentences" if is_centred(len(docs)) else ""
         console.show_title(f"Cosine of '{word}' in the top layer{centred}")
         numbers = range(1, len(docs) + 1)
         rows = [

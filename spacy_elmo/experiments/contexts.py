@@ -210,9 +210,8 @@ def _render_sentence(words: Sequence[str], position: int, similarities: Sequence
 
 def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
     """Compute the cosines (n_docs, n_docs) of the top layer of a word's first occurrence in each
-    doc, minus the mean over docs: vectors of one word share most of what they are. Of two docs,
-    this would leave opposites, so there the mean stays. The docs need layers (`store_layers =
-    true`), and the word (EL053)."""
+    doc, minus the mean over docs (see `is_centred`). The docs need layers (`store_layers = true`),
+    and the word (EL053)."""
     vectors = []
     for doc in docs:
         token = next((token for token in doc if token.text == word), None)
@@ -220,7 +219,13 @@ def compare_word(docs: List[Doc], word: str) -> List[List[float]]:
             raise ValueError(Errors.EL053.format(word=word, text=doc.text[:100]))
         vectors.append(token._.elmo_layers[-1])
     rows = get_array_module(vectors[0]).stack(vectors)
-    if len(docs) > 2:
+    if is_centred(len(docs)):
         rows -= rows.mean(axis=0)
     rows = normalise(rows)
     return (rows @ rows.T).tolist()
+
+
+def is_centred(n_docs: int) -> bool:
+    """Whether `compare_word` subtracts the mean of a word's vectors, which share a large part. Of
+    two vectors, this would leave opposites."""
+    return n_docs > 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..drawing import COLORS, Figure, color_scheme, require_matplotlib, save_figure
 from ..utils import count_things, mark_word
-from .contexts import name_layers
+from .contexts import is_centred, name_layers
 
 # Letters of a sentence and of a line of it, at most; size of letters in points.
 _MOST_LETTERS, _LINE_LETTERS, _SIZE = 130, 34, 10.0
@@ -136,11 +136,11 @@ def plot_similarities(
         # Inches of the cells; the file is as much larger as the labels need.
         figure = Figure(figsize=(0.65 * n, (0.3 + 0.2 * n_lines) * n))
         axes = figure.add_axes((0, 0, 1, 1))
-        _draw_cells(axes, cosines, -1.0, 1.0, "RdBu")
+        _draw_cells(axes, cosines, -1.0, "RdBu")
         axes.set_yticks(range(n), labels, fontsize=_SIZE, parse_math=False)
         axes.set_xticks(range(n), [str(i + 1) for i in range(n)], fontsize=_SIZE)
         title = f"How alike is “{word}” in these sentences?\n(cosine, top layer"
-        title += ", minus the mean of all)" if n > 2 else ")"
+        title += ", minus the mean of all)" if is_centred(n) else ")"
         axes.set_title(title, loc="right", parse_math=False)
         save_figure(figure, path, bbox_inches="tight")
 
@@ -158,7 +158,7 @@ def plot_weights(
     axes = figure.add_subplot()
     # The word layer at the bottom, as in the network.
     columns = [[row[layer] for row in shares] for layer in reversed(range(n_layers))]
-    image = _draw_cells(axes, columns, 0.0, 1.0, "viridis")
+    image = _draw_cells(axes, columns, 0.0, "viridis")
     axes.set_yticks(range(n_layers), name_layers(n_layers)[::-1])
     labels = [f"{m['component']}\n{fill(m['place'], 14)}\nγ {m['gamma']:.2f}" for m in mixes]
     axes.set_xticks(range(len(mixes)), labels)
@@ -167,11 +167,9 @@ def plot_weights(
     save_figure(figure, path)
 
 
-def _draw_cells(
-    axes: Any, values: Sequence[Sequence[float]], low: float, high: float, colors: str
-) -> Any:
-    """Draw colours from low to high with their values, dark on light ones; NaN stays empty."""
-    image = axes.imshow(values, cmap=colors, vmin=low, vmax=high, aspect="auto")
+def _draw_cells(axes: Any, values: Sequence[Sequence[float]], low: float, colors: str) -> Any:
+    """Draw colours from low to 1.0 with their values, dark on light ones; NaN stays empty."""
+    image = axes.imshow(values, cmap=colors, vmin=low, vmax=1.0, aspect="auto")
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if not math.isnan(value):
