@@ -13,7 +13,7 @@ from .common import exit_on_error, require_output, writing
 from .options import INDEX_WEIGHTS, JSON, QUIET, WEIGHTS, WEIGHTS_LANG
 
 if TYPE_CHECKING:
-    from ..search.search_index import Hit, IndexMeta, Source
+    from ..search.search_index import IndexMeta, Source
 
 # Words to show around the one that is most like the query.
 _N_AROUND = 15
@@ -191,7 +191,15 @@ def search(
         opened = open_index(folder, weights)
         tokenizer = make_tokenizer(opened.meta.lang, opened.meta.tokenizer)
         hits = opened.search(split_words(tokenizer, query), n)
-        places = [_find_place(hit, opened.meta) for hit in hits]
+        found = {hit.source for hit in hits}
+        parts = [part for part in opened.meta.parts if part.source in found]
+        known = {part.source: _read_places(part.source, part.origin) for part in parts}
+        places = [
+            known[hit.source][hit.number - 1]
+            if known[hit.source]
+            else f"{hit.source}, sentence {hit.number:,}"
+            for hit in hits
+        ]
         for hit, place in zip(hits, places):
             snippet = mark_word(hit.words, hit.nearest, console.mark, n_around=_N_AROUND)
             console.show(f"{hit.score:.3f}  {snippet}\n       {place}")
@@ -203,14 +211,14 @@ def search(
         console.finish(json)
 
 
-def _find_place(hit: "Hit", meta: "IndexMeta") -> str:
-    """Say where a sentence is: of a shard that `embed` wrote, in the file that it was made of."""
+def _read_places(source: str, origin: Optional[str]) -> List[str]:
+    """Of a shard that `embed` wrote, where each sentence is in the files that it was made of; []
+    for other sources, and if the shard has changed."""
     from ..embed.output import VectorFolder, is_job_folder
 
-    shard = Path(hit.source)
+    shard = Path(source)
     if is_job_folder(shard.parent) and shard.is_file():
         vectors = VectorFolder(shard.parent)
-        (origin,) = (part.origin for part in meta.parts if part.source == hit.source)
         if any((s["shard"], s["digest"]) == (shard.name, origin) for s in vectors.shards):
-            return vectors.read_places(shard.name)[hit.number - 1]
-    return f"{hit.source}, sentence {hit.number:,}"
+            return vectors.read_places(shard.name)
+    return []
