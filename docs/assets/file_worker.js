@@ -6,22 +6,16 @@ if (location.protocol === "file:") {
       super();
       const frame = document.createElement("iframe");
       frame.hidden = true;
+      document.body.append(frame);
+      this.inner = frame.contentWindow;
+      this.inner.postMessage = (data) => {
+        this.dispatchEvent(new MessageEvent("message", { data }));
+      };
       this.loaded = new Promise((resolve) => {
-        const attach = () => {
-          document.body.append(frame);
-          this.inner = frame.contentWindow;
-          this.inner.postMessage = (data) => {
-            const event = new MessageEvent("message", { data });
-            this.dispatchEvent(event);
-            if (this.onmessage) this.onmessage(event);
-          };
-          const script = this.inner.document.createElement("script");
-          script.src = url;
-          script.onload = resolve;
-          this.inner.document.body.append(script);
-        };
-        if (document.body) attach();
-        else document.addEventListener("DOMContentLoaded", attach);
+        const script = this.inner.document.createElement("script");
+        script.src = url;
+        script.onload = resolve;
+        this.inner.document.body.append(script);
       });
     }
 
@@ -30,7 +24,5 @@ if (location.protocol === "file:") {
         this.inner.dispatchEvent(new this.inner.MessageEvent("message", { data }));
       });
     }
-
-    terminate() {}
   };
 }
