@@ -116,6 +116,15 @@ def add_task(nlp, component, block, name=None):
     return nlp.add_pipe(component, name=name or component, config=config)
 
 
+def make_tagger(block, **settings):
+    """A pipeline with an initialized tagger on elmo, and examples for it."""
+    nlp = make_nlp(**settings)
+    add_task(nlp, "tagger", block)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    return nlp, examples
+
+
 def train(nlp, n_steps=3, **kwargs):
     """Some steps as `spacy train` makes them."""
     examples = make_examples(nlp)
@@ -440,10 +449,7 @@ def test_learn_rate_factor_scales_the_bilm_alone():
 
 
 def test_averages_reach_a_bilm_that_learns_and_are_what_is_saved(tmp_path):
-    nlp = make_nlp(frozen=False)
-    add_task(nlp, "tagger", PLACES["both"])
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    nlp, examples = make_tagger(PLACES["both"], frozen=False)
     optimizer = Adam(0.01, use_averages=True)
     first = bilm_bytes(nlp)
     for _ in range(4):
@@ -470,10 +476,7 @@ def scores(nlp, text, name="tagger"):
 
 @pytest.mark.parametrize("kind", LISTENERS)
 def test_frozen_and_annotating_components_read_the_doc(kind):
-    nlp = make_nlp()
-    add_task(nlp, "tagger", LISTENERS[kind])
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    nlp, examples = make_tagger(LISTENERS[kind])
     losses = {}
 
     nlp.update(examples, sgd=False, losses=losses, exclude=["elmo"], annotates=["elmo"])
@@ -484,11 +487,8 @@ def test_frozen_and_annotating_components_read_the_doc(kind):
 
 @pytest.mark.parametrize("kind", LISTENERS)
 def test_elmo_may_be_frozen_after_some_updates(kind):
-    """What a listener was sent before does not belong to these docs; what the docs have does."""
-    nlp = make_nlp()
-    add_task(nlp, "tagger", LISTENERS[kind])
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    """A listener reads the layers of the docs, not those that it was sent for other docs."""
+    nlp, examples = make_tagger(LISTENERS[kind])
     nlp.update(examples[:2], sgd=False)
 
     nlp.update(examples[2:], sgd=False, exclude=["elmo"], annotates=["elmo"])
@@ -499,10 +499,7 @@ def test_elmo_may_be_frozen_after_some_updates(kind):
 
 
 def test_frozen_without_annotating_is_an_error_that_says_so():
-    nlp = make_nlp()
-    add_task(nlp, "tagger", ELMO)
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    nlp, examples = make_tagger(ELMO)
 
     with pytest.raises(ValueError, match="EL003.*annotating_components"):
         nlp.update(examples, sgd=False, exclude=["elmo"])
@@ -531,10 +528,7 @@ def test_empty_docs_may_stand_anywhere(kind, frozen):
 
 @pytest.mark.parametrize("is_stock", [False, True])
 def test_training_without_the_elmo_that_ran_before_is_refused(is_stock):
-    nlp = make_nlp()
-    add_task(nlp, "tagger", STOCK if is_stock else ELMO)
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    nlp, examples = make_tagger(STOCK if is_stock else ELMO)
     nlp.update(examples[:2], sgd=nlp.resume_training())
     with nlp.select_pipes(enable=["tagger"]), pytest.raises(ValueError, match="EL003"):
         nlp.update(examples[2:], sgd=nlp.resume_training())
@@ -705,10 +699,7 @@ def test_replaced_listeners_train_on(frozen):
 
 
 def test_vectors_in_training_are_those_of_prediction():
-    nlp = make_nlp(frozen=False)
-    add_task(nlp, "tagger", ELMO)
-    examples = make_examples(nlp)
-    nlp.initialize(lambda: examples)
+    nlp, examples = make_tagger(ELMO, frozen=False)
     elmo = nlp.get_pipe("elmo")
     elmo.update(examples)
     sent = elmo.listeners[0]._outputs
