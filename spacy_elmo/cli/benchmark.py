@@ -28,8 +28,8 @@ def benchmark(
     quiet: bool = QUIET,
 ) -> None:
     """Measure tokens per second for each batch size and precision, and how exact each precision
-    is; say which is the fastest. JSON has more: the share of what this machine's matrix products
-    allow, and the speed with an empty word cache."""
+    is; name the fastest choice. The JSON file also has the speed with an empty word cache, and the
+    share of the limit that this machine's matrix products set."""
     from ..checkpoints.loaders import load_embedder
     from ..drawing import require_drawable
     from ..experiments.plots import plot_speed
