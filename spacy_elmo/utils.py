@@ -162,11 +162,16 @@ def split_by_size(
     batch: List[Item] = []
     n_tokens = 0
     for item in items:
-        if batch and n_tokens + get_size(item) > most:
+        size = get_size(item)
+        if batch and n_tokens + size > most:
             yield batch
             batch, n_tokens = [], 0
         batch.append(item)
-        n_tokens += get_size(item)
+        n_tokens += size
+        if n_tokens >= most:
+            # At once: the next item of a stream may take its time.
+            yield batch
+            batch, n_tokens = [], 0
     if batch:
         yield batch
 

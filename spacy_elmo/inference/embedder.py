@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence as SequenceType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -230,17 +230,7 @@ class Embedder(nn.Module):
         `running`. Each array has its own memory."""
         width = self.bilm.config.width
         arrays = [np.zeros((n_layers, 0, width), dtype="float32")] * len(sentences)
-        n_threads = choose_n_threads(self.n_threads)
-        for engine, members, batch in self._plan(sentences):
-            n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
-            layers = self._make_layers(n_tokens, n_layers)
-            before = None
-            if running is not None:
-                before = BiLMState(*(part[:, :, members] for part in running))
-            rows = np.arange(n_tokens)
-            after = engine.contextualize(batch, layers, rows, before, n_threads=n_threads)
-            for part, new in zip(running or (), after or ()):
-                part[:, :, members] = new
+        for members, layers in self.compute(sentences, n_layers, running):
             split = layers.cpu().split([len(sentences[i]) for i in members])
             for i, tensor in zip(members, split):
                 arrays[i] = np.array(tensor.numpy().swapaxes(0, 1), order="C")
@@ -249,21 +239,34 @@ class Embedder(nn.Module):
     def compute(
         self,
         sequences: Sequence[Sequence[str]],
-        rows: Sequence[Union[Sequence[int], NDArray]],
-        n_rows: int,
-    ) -> Tensor:
-        """Compute the layers of each word, without gradients: shape (n_rows, n_layers, width). The
-        words of each sequence go to its rows; other rows are zeros."""
-        layers = self._make_layers(n_rows, self.bilm.config.n_layers)
-        is_empty = np.ones(n_rows, dtype=bool)
-        for own in rows:
-            is_empty[own] = False
-        layers.index_fill_(0, torch.from_numpy(np.flatnonzero(is_empty)).to(layers.device), 0.0)
+        n_layers: Optional[int] = None,
+        running: Optional[BiLMState] = None,
+    ) -> Iterator[Tuple[List[int], Tensor]]:
+        """Compute layers without gradients, some sequences at a time: `n_layers` from the word
+        layer on, None for all. Changes the state of each sequence, `running`. YIELDS the indices of
+        the sequences, empty ones left out, and the layers of their words, one sequence after the
+        other, shape (n_tokens, n_layers, width), in memory that is used again for the next ones."""
         n_threads = choose_n_threads(self.n_threads)
-        for engine, members, batch in self._plan(sequences):
-            batch_rows = np.concatenate([np.asarray(rows[i]) for i in members])
-            engine.contextualize(batch, layers, batch_rows, n_threads=n_threads)
-        return layers
+        config = self.bilm.config
+        shape = n_layers or config.n_layers, config.width
+        engine: Optional[InferenceEngine] = None
+        memory: Optional[Tensor] = None
+        for members, batch in self.batches(sequences):
+            if engine is None:
+                self.ensure_ready()
+                engine = self._get_engine()
+            n_tokens = len(batch.word_ids) - N_BOUNDARIES * len(members)
+            if memory is None or len(memory) < n_tokens:
+                memory = torch.empty(n_tokens, *shape, dtype=torch.float32, device=self.bilm.device)
+            layers = memory[:n_tokens]
+            before = None
+            if running is not None:
+                before = BiLMState(*(part[:, :, members] for part in running))
+            rows = np.arange(n_tokens)
+            after = engine.contextualize(batch, layers, rows, before, n_threads=n_threads)
+            for part, new in zip(running or (), after or ()):
+                part[:, :, members] = new
+            yield members, layers
 
     def batches(self, sequences: Sequence[Sequence[str]]) -> Iterator[Tuple[List[int], WordBatch]]:
         """Cut sequences into batches for `forward`, empty ones left out. YIELDS the indices of its
@@ -271,21 +274,6 @@ class Embedder(nn.Module):
         self.warn_truncated(sequences)
         for members in plan_batches([len(words) for words in sequences], self.batch_tokens):
             yield members, make_batch([sequences[i] for i in members])
-
-    def _plan(
-        self, sequences: Sequence[Sequence[str]]
-    ) -> Iterator[Tuple[InferenceEngine, List[int], WordBatch]]:
-        engine: Optional[InferenceEngine] = None
-        for members, batch in self.batches(sequences):
-            if engine is None:
-                self.ensure_ready()
-                engine = self._get_engine()
-            yield engine, members, batch
-
-    def _make_layers(self, n_rows: int, n_layers: int) -> Tensor:
-        """Layers that are not filled, shape (n_rows, n_layers, width)."""
-        shape = n_rows, n_layers, self.bilm.config.width
-        return torch.empty(shape, dtype=torch.float32, device=self.bilm.device)
 
     def _get_engine(self) -> InferenceEngine:
         engine = self._engine

@@ -46,7 +46,7 @@ _Output = Tuple[Tensor, Optional[LayerState]]
 # Sequences that a thread reads at once at least: with fewer, products get slower.
 _LEAST_ROWS = 32
 # Words that a thread encodes at once: below, rows are lost to rounding; above, memory.
-_LEAST_WORDS, _MOST_WORDS = 64, 512
+_LEAST_WORDS, _MOST_WORDS = 64, 256
 # Numbers that the gates of a batch's distinct words may take at most.
 _MOST_WORD_GATES = 2**24
 # Numbers of a layer up to which a batch is planned and its outputs are put in place in the

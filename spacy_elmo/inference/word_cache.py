@@ -101,18 +101,23 @@ class WordCache:
         return WordCache, (self.capacity,)
 
 
-# Below, rows are copied in the calling thread alone. `X[rows]` starts torch's own threads from
-# 3,000 numbers on; they wait actively for more work on a processor that a direction needs.
+# Below, rows are copied by NumPy in the calling thread alone. torch would start threads of its own,
+# which then wait actively for more work on a processor that a direction needs.
 
 
 def take_rows(X: Tensor, rows: Rows) -> Tensor:
     """A copy of rows of a matrix."""
+    if X.device.type == "cpu":
+        return torch.from_numpy(X.numpy().take(rows, axis=0))
     return X.index_select(0, _make_index(rows, X))
 
 
 def put_rows(X: Tensor, rows: Rows, values: Tensor) -> None:
     """Replace rows of a matrix, each given once, by values of shape (n_put, width)."""
-    X.index_copy_(0, _make_index(rows, X), values)
+    if X.device.type == "cpu":
+        X.numpy()[rows] = values.numpy()
+    else:
+        X.index_copy_(0, _make_index(rows, X), values)
 
 
 def _make_index(rows: Rows, X: Tensor) -> Tensor:

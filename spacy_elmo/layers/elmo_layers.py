@@ -1,7 +1,7 @@
 """`elmo_layers`: docs -> all biLM layers of each token, side by side in one row."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Tuple, cast
+from typing import Any, Callable, Iterator, List, Tuple, Union, cast
 
 import numpy as np
 import safetensors.torch
@@ -17,13 +17,16 @@ from ..bilm.weights import load_weights
 from ..checkpoints.tensors import parse_tensors
 from ..errors import Errors
 from ..files import unpack
-from ..inference.activation_cache import KeptLayers
 from ..inference.embedder import Embedder
 from .spans import SpanGetter, get_sequences
 from .torch_shim import TorchShim, choose_device
 
 LayersModel = Model[List[Doc], List[Floats2d]]
 Backprop = Callable[[List[Floats2d]], List[Doc]]
+# A doc, and rows of it.
+Place = Tuple[int, Union[slice, NDArray]]
+# Places of sequences, and an array with their rows.
+Part = Tuple[List[Place], Floats2d]
 # Name of the Thinc model with the biLM.
 LAYERS_NAME = "elmo_layers"
 
@@ -79,17 +82,14 @@ def elmo_layers_forward(
 ) -> Tuple[List[Floats2d], Backprop]:
     """See `elmo_layers`. The backprop goes to the weights and returns []."""
     settings: LayersSettings = model.attrs["settings"]
+    if not is_train or settings.frozen:
+        Ys = make_arrays(model, docs, model.get_dim("nO"))
+        for places, X in compute_layers(model, docs, is_train):
+            put_rows(Ys, places, X)
+        return Ys, _no_gradient
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
-    backprop: Backprop = _no_gradient
-    if is_train and not settings.frozen:
-        Y, backprop = _train(model, sequences, rows, sum(lengths))
-    else:
-        kept = get_embedder(model).activations() if settings.frozen else None
-        if kept is None:
-            Y = _compute(model, sequences, rows, sum(lengths))
-        else:
-            Y = _compute_or_read(model, kept, sequences, rows, sum(lengths), is_train)
+    Y, backprop = _train(model, sequences, rows, sum(lengths))
     return model.ops.unflatten(Y, model.ops.asarray1i(lengths)), backprop
 
 
@@ -115,35 +115,61 @@ def _train(
     return Y, backprop
 
 
-def _compute(
-    model: LayersModel, sequences: List[List[str]], rows: List[NDArray], n_tokens: int
-) -> Floats2d:
-    """Layers without gradients, shape (n_tokens, n_layers * width)."""
-    layers = get_embedder(model).compute(sequences, rows, n_tokens)
-    return model.ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
+def compute_layers(model: LayersModel, docs: List[Doc], is_train: bool) -> Iterator[Part]:
+    """Compute layers without gradients, some sequences at a time. Those in the activation cache are
+    read, others are put into it. YIELDS (Part): arrays of shape (n_tokens, n_layers * width), in
+    memory that is used again for the next ones."""
+    settings: LayersSettings = model.attrs["settings"]
+    sequences, rows = get_sequences(docs, settings.get_spans)
+    places, width, embedder = _find_places(docs, rows), model.get_dim("nO"), get_embedder(model)
+    asked, kept, chosen = [i for i, words in enumerate(sequences) if words], None, set()
+    if settings.frozen:
+        kept = embedder.activations()
+    if kept is not None:
+        arrays = dict(zip(asked, kept.get([sequences[i] for i in asked])))
+        hits = {i: X for i, X in arrays.items() if X is not None and X.shape[1] == width}
+        for i, X in hits.items():
+            yield [places[i]], model.ops.asarray2f(cast(Any, X))
+        asked = [i for i in asked if i not in hits]
+        chosen = set(kept.choose([sequences[i] for i in asked], is_train=is_train))
+    for members, layers in embedder.compute([sequences[i] for i in asked]):
+        Y: Any = model.ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
+        yield [places[asked[k]] for k in members], Y
+        if kept is not None:
+            ends = np.cumsum([len(rows[asked[k]]) for k in members])
+            own = [(k, end) for k, end in zip(members, ends) if k in chosen]
+            words = [sequences[asked[k]] for k, _ in own]
+            kept.put(
+                words, [model.ops.to_numpy(Y[e - len(w) : e]) for w, (_, e) in zip(words, own)]
+            )
 
 
-def _compute_or_read(
-    model: LayersModel,
-    kept: KeptLayers,
-    sequences: List[List[str]],
-    rows: List[NDArray],
-    n_tokens: int,
-    is_train: bool,
-) -> Floats2d:
-    """As `_compute`, but layers in the activation cache are read, and others are put into it."""
-    asked = [i for i, words in enumerate(sequences) if words]
-    arrays = dict(zip(asked, kept.get([sequences[i] for i in asked])))
-    width = model.get_dim("nO")
-    hits = {i: X for i, X in arrays.items() if X is not None and X.shape[1] == width}
-    misses = [i for i in asked if i not in hits]
-    computed = [sequences[i] for i in misses]
-    Y: Any = _compute(model, computed, [rows[i] for i in misses], n_tokens)
-    chosen = [misses[k] for k in kept.choose(computed, is_train=is_train)]
-    kept.put([sequences[i] for i in chosen], [model.ops.to_numpy(Y[rows[i]]) for i in chosen])
-    for i, X in hits.items():
-        Y[rows[i]] = model.ops.asarray2f(cast(Any, X))
-    return Y
+def _find_places(docs: List[Doc], rows: List[NDArray]) -> List[Place]:
+    """The doc of each sequence, and its rows there."""
+    ends = np.cumsum([len(doc) for doc in docs])
+    places: List[Place] = []
+    for own in rows:
+        first, last = (int(own[0]), int(own[-1])) if len(own) else (0, -1)
+        i = int(np.searchsorted(ends, first, side="right"))
+        start = int(ends[i]) - len(docs[i]) if len(own) else 0
+        is_whole = last - first + 1 == len(own)
+        places.append((i, slice(first - start, last - start + 1) if is_whole else own - start))
+    return places
+
+
+def make_arrays(model: Model, docs: List[Doc], width: int) -> List[Floats2d]:
+    """Zeros of shape (n_tokens, width), each with memory of its own: a doc that is kept must not
+    keep its whole batch."""
+    return [model.ops.alloc2f(len(doc), width) for doc in docs]
+
+
+def put_rows(arrays: List[Floats2d], places: List[Place], X: Floats2d) -> None:
+    """Put rows of sequences in their places."""
+    start = 0
+    for i, rows in places:
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        cast(Any, arrays[i])[rows] = X[start : start + n_rows]
+        start += n_rows
 
 
 def elmo_layers_init(model: LayersModel, X: Any = None, Y: Any = None) -> LayersModel:

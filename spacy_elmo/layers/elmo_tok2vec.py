@@ -1,32 +1,51 @@
-"""Parts of `ElmoTok2Vec` around ELMo: word features that are dropped by chance, static vectors, an
-encoder."""
+"""Parts of `ElmoTok2Vec` around ELMo: the encoder with what it reads, static vectors."""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, List, Optional, Tuple, cast
+from itertools import accumulate, pairwise
+from typing import Any, Callable, List, Optional, Sequence, Tuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from spacy.attrs import ORTH
 from spacy.ml.staticvectors import StaticVectors
 from spacy.tokens import Doc
 from spacy.vectors import Mode, Vectors
-from thinc.api import LayerNorm, Linear, Model, chain, concatenate, ragged2list, with_array
+from thinc.api import (
+    LayerNorm,
+    Linear,
+    Model,
+    NumpyOps,
+    chain,
+    concatenate,
+    ragged2list,
+    with_array,
+)
+from thinc.layers.chain import forward as chain_forward
+from thinc.layers.concatenate import forward as concatenate_forward
+from thinc.layers.with_array import forward as with_array_forward
 from thinc.types import Floats2d, Ints1d
+from torch import Tensor
 
 from ..errors import Errors
+from ..inference.threads import choose_n_threads, run_parallel
 from ..utils import require_least, split_by_size
-from .elmo_layers import LAYERS_NAME
-from .scalar_mix import PART_TOKENS, exceeds_part
+from .elmo_layers import LAYERS_NAME, get_embedder
+from .scalar_mix import PART_TOKENS, make_mix, mixed_layers_forward
+from .torch_rows import Rows, RowsFinder, apply_padded, get_tensor
+from .word_features import Tok2VecModel, WordFeatures
 
-Tok2VecModel = Model[List[Doc], List[Floats2d]]
-Forward = Callable[[Any, List[Doc], bool], Tuple[List[Floats2d], Callable]]
+# Rows of some of the docs that are read, those from one index to another.
+PartRows = Callable[[int, int], Tensor]
+Forward = Callable[[Any, Any, bool], Tuple[List[Floats2d], Callable]]
 # Attribute of a listener with its mix: "input" or "output".
 PLACE = "place"
 # In a model without an encoder, the layer whose vectors skip the encoder of the task.
 SKIP = "past"
-# Attribute of word dropout: hashes of the words that it was trained on, sorted.
-_SEEN = "seen"
+# Attribute of an encoder with what it reads.
+_KEPT = "kept"
+# Tokens that are worth a thread.
+_LEAST_TOKENS = 128
 
 
 def get_skip_width(tok2vec: Tok2VecModel) -> int:
@@ -47,6 +66,16 @@ def join(*sources: Tok2VecModel) -> Tok2VecModel:
     return joined
 
 
+@dataclass
+class _Kept:
+    """What an encoder and its sources keep between predictions. A dataclass, so that Thinc does not
+    store it with the weights."""
+
+    words: WordFeatures
+    norm: RowsFinder
+    encoder: RowsFinder
+
+
 def encode_rows(
     read: Tok2VecModel, encode: Model[List[Floats2d], List[Floats2d]], *, has_features_alone: bool
 ) -> Tok2VecModel:
@@ -58,27 +87,94 @@ def encode_rows(
     )
     encoded: Tok2VecModel = chain(read, *between, encode)
     encoded.set_dim("nO", width, force=True)
+    encoded.attrs[_KEPT] = _Kept(WordFeatures(), RowsFinder(), RowsFinder())
+    encoded._func = encode_rows_forward
     return encoded
 
 
-def hide_target(embed: Tok2VecModel) -> Tok2VecModel:
-    """Initialize spaCy's embedding layers without the task's target, which they would take for
-    their own."""
-    dims = {"nO": embed.maybe_get_dim("nO")}
-    return Model("word_features", _forward_inner, init=_init_inner, layers=[embed], dims=dims)
-
-
-def _forward_inner(
+def encode_rows_forward(
     model: Tok2VecModel, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    return model.layers[0](docs, is_train)
+    """As Thinc's `chain`. In prediction on a processor, torch computes the layers that it knows,
+    some docs at a time, in the threads of the biLM."""
+    if is_train or not isinstance(model.ops, NumpyOps):
+        return chain_forward(model, docs, is_train)
+    filled = [doc for doc in docs if len(doc)]
+    Ys = iter(_encode(model, filled) if filled else [])
+    empty = model.ops.alloc2f(0, model.get_dim("nO"))
+    return [next(Ys) if len(doc) else empty for doc in docs], _no_gradient
 
 
-def _init_inner(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
-    (embed,) = model.layers
-    embed.initialize(X=X)
-    if embed.has_dim("nO"):
-        model.set_dim("nO", embed.get_dim("nO"))
+def _encode(model: Tok2VecModel, docs: List[Doc]) -> List[Floats2d]:
+    """Predict docs that have tokens."""
+    read, *between, encode = model.layers
+    sources = read.layers if read._func is concatenate_forward else [read]
+    kept: _Kept = model.attrs[_KEPT]
+    sources_rows = [_read_source(source, docs, kept.words) for source in sources]
+    map_rows = _make_map(between[0], kept.norm) if between else None
+    rows = kept.encoder.find(encode.layers[0]) if encode._func is with_array_forward else None
+    lengths = [len(doc) for doc in docs]
+
+    def read_part(start: int, end: int) -> List[Floats2d]:
+        Xs = [part_rows(start, end) for part_rows in sources_rows]
+        Y = torch.cat(Xs, dim=1) if map_rows is None else map_rows(Xs)  # (n_tokens, width)
+        if rows is not None:
+            Y = apply_padded(rows, Y, lengths[start:end], encode.attrs["pad"])
+        return cast(List[Floats2d], [Z.numpy() for Z in Y.split(lengths[start:end])])
+
+    n_threads = _get_n_threads(sources)
+    most = min(PART_TOKENS, max(_LEAST_TOKENS, -(-sum(lengths) // n_threads)))
+    ends = [0, *accumulate(len(part) for part in split_by_size(docs, len, most))]
+    tasks = [partial(read_part, *places) for places in pairwise(ends)]
+    Ys = [Y for part in run_parallel(tasks, n_threads) for Y in part]
+    return in_parts_forward(encode, Ys, False, read=encode._func)[0] if rows is None else Ys
+
+
+def _read_source(source: Tok2VecModel, docs: List[Doc], features: WordFeatures) -> PartRows:
+    """Read what one source knows of docs."""
+    ends = [0, *accumulate(map(len, docs))]
+    found = features.read(source, docs)
+    if found is not None:
+        table, ids = found
+        return lambda start, end: table.index_select(0, ids[ends[start] : ends[end]])
+    mix: Rows = _identity
+    if source._func is mixed_layers_forward:
+        source, mix_model = source.layers
+        mix = make_mix(mix_model)
+        Xs: Any = source.predict(docs)
+    else:
+        Xs = in_parts_forward(source, docs, False, read=source._func)[0]
+    return lambda start, end: mix(torch.from_numpy(np.concatenate(Xs[start:end])))
+
+
+def _identity(X: Tensor) -> Tensor:
+    return X
+
+
+def _make_map(between: Model, finder: RowsFinder) -> Callable[[List[Tensor]], Tensor]:
+    """The map from the sources to the width of the encoder. Their rows are not concatenated."""
+    linear, norm = between.layers[0].layers
+    W, b = get_tensor(linear, "W"), get_tensor(linear, "b")
+    normalise = cast(Rows, finder.find(norm))
+
+    def map_rows(Xs: List[Tensor]) -> Tensor:
+        Y = b
+        for X, weight in zip(Xs, W.split([X.size(1) for X in Xs], dim=1)):
+            Y = torch.addmm(Y, X, weight.t())
+        return normalise(Y)  # (n_tokens, width)
+
+    return map_rows
+
+
+def _get_n_threads(sources: List[Tok2VecModel]) -> int:
+    """Threads of the biLM that is listened to, or is a source."""
+    for source in sources:
+        if source._func is mixed_layers_forward:
+            layers = source.layers[0]
+            layers = getattr(layers, "upstream_layers", None) or layers
+            if layers.shims or layers.layers:
+                return choose_n_threads(get_embedder(layers).n_threads)
+    return choose_n_threads(0)
 
 
 def in_parts(model: Tok2VecModel) -> Tok2VecModel:
@@ -88,10 +184,11 @@ def in_parts(model: Tok2VecModel) -> Tok2VecModel:
 
 
 def in_parts_forward(
-    model: Tok2VecModel, docs: List[Doc], is_train: bool, *, read: Forward
+    model: Model, docs: Sequence[Any], is_train: bool, *, read: Forward
 ) -> Tuple[List[Floats2d], Callable]:
-    """Call `read`, the model's own forward, with all docs in training, else with some at a time."""
-    if is_train or not exceeds_part(model, docs):
+    """Call `read`, the model's own forward, with all docs, or arrays of their rows, in training,
+    else with some at a time."""
+    if is_train or sum(map(len, docs)) <= PART_TOKENS or not isinstance(model.ops, NumpyOps):
         return read(model, docs, is_train)
     if any(node.name == LAYERS_NAME for node in model.walk()):
         # A biLM, as after `nlp.replace_listeners`, reads many sequences side by side.
@@ -105,76 +202,6 @@ def in_parts_forward(
 
 def _no_gradient(dYs: List[Floats2d]) -> List[Doc]:
     return []
-
-
-# Word dropout
-
-
-@dataclass(frozen=True)
-class DropSettings:
-    """A dataclass, so that Thinc does not store it with the weights.
-
-    share (float): probability in [0, 1) that a token is dropped in training.
-    """
-
-    share: float
-
-
-def drop_words(embed: Tok2VecModel, share: float) -> Tok2VecModel:
-    """Set the word features of whole tokens to zero: in training by chance (word dropout,
-    Iyyer et al. 2015), in prediction those of words never trained on, for which a table of hashes
-    has the features of other words. Rows that stay are not scaled: another input makes up for the
-    ones that go.
-
-    embed (Tok2VecModel): the word features.
-    share (float): probability that a token is dropped in training, in [0, 1).
-    RETURNS (Tok2VecModel): as wide as `embed`. The words of its training are saved with it.
-    """
-    return Model(
-        "word_dropout",
-        drop_words_forward,
-        init=_init_drop_words,
-        layers=[embed],
-        dims={"nO": embed.maybe_get_dim("nO")},
-        attrs={"settings": DropSettings(share), _SEEN: np.zeros(0, dtype="uint64")},
-    )
-
-
-def _init_drop_words(model: Tok2VecModel, X: Any = None, Y: Any = None) -> None:
-    model.attrs[_SEEN] = np.zeros(0, dtype="uint64")
-    _init_inner(model, X, Y)
-
-
-def drop_words_forward(
-    model: Tok2VecModel, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable]:
-    settings: DropSettings = model.attrs["settings"]
-    Xs, backprop_embed = model.layers[0](docs, is_train)
-    words = [cast(NDArray, doc.to_array(ORTH)) for doc in docs]
-    seen: NDArray = model.attrs[_SEEN]
-    if is_train:
-        if words:
-            batch = np.unique(np.concatenate(words))
-            places, is_known = _find(seen, batch)
-            if not is_known.all():
-                model.attrs[_SEEN] = np.insert(seen, places[~is_known], batch[~is_known])
-        random: Any = model.ops.xp.random
-        masks = [random.random((len(X), 1)) >= settings.share for X in Xs]
-    else:
-        masks = [model.ops.xp.asarray(_find(seen, each)[1].reshape(-1, 1)) for each in words]
-
-    def backprop(dYs: List[Floats2d]) -> Any:
-        return backprop_embed([dY * mask for dY, mask in zip(dYs, masks)])
-
-    return [X * mask for X, mask in zip(Xs, masks)], backprop
-
-
-def _find(seen: NDArray, words: NDArray) -> Tuple[NDArray, NDArray]:
-    """Where words belong in a sorted array, and whether they are there."""
-    places = np.searchsorted(seen, words)
-    known = places < len(seen)
-    known[known] = seen[places[known]] == words[known]
-    return places, known
 
 
 # Static vectors

@@ -1,14 +1,21 @@
 """`scalar_mix`: the layers of a token -> one vector; `mixed_layers`: a chain that ends with it."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Literal, Optional, Sequence, Sized, Tuple, Union, cast
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, Callable, List, Literal, Optional, Tuple, Union, cast
 
 import numpy as np
+import torch
 from spacy.tokens import Doc
 from thinc.api import Model, NumpyOps, Ops, chain, get_current_ops
 from thinc.types import Floats1d, Floats2d
+from torch import Tensor
+from torch.nn import functional as F
 
+from ..inference.threads import choose_n_threads, run_parallel
 from ..utils import require_valid, split_by_size
+from .torch_rows import Rows, as_tensor
 
 MixModel = Model[List[Floats2d], List[Floats2d]]
 MixOutput = Union[Literal["mix", "average", "top", "all"], int]
@@ -20,6 +27,8 @@ _NORM_ROWS = 512
 # Tokens mixed at a time in prediction. All layers of 1,024 tokens of the bundled biLM are 6 MB: the
 # arrays in between stay in a processor's cache, and in memory that the process has already.
 PART_TOKENS = 1024
+# Numbers for which torch starts no threads, and that are mixed before another thread has started.
+_FEW_NUMBERS = 2**15
 
 
 @dataclass(frozen=True)
@@ -127,10 +136,32 @@ def scalar_mix_forward(
         and the backprop to Xs. Called with `to_layers=False`, that returns [], and goes to weights
         and scale alone.
     """
-    if is_train or not exceeds_part(model, Xs):
+    _check_widths(model, Xs)
+    if is_train or not isinstance(model.ops, NumpyOps):
         return _mix(model, Xs, is_train)
-    parts = split_by_size(Xs, len, PART_TOKENS)
-    return [Y for part in parts for Y in _mix(model, part, False)[0]], _no_gradient
+    return _predict(model, Xs), _no_gradient
+
+
+def _predict(model: MixModel, Xs: List[Floats2d]) -> List[Floats2d]:
+    mix, lengths = make_mix(model), [len(X) for X in Xs]
+    # Not by torch, whose default type and device may be others.
+    Y = torch.from_numpy(np.empty((sum(lengths), model.get_dim("nO")), dtype="float32"))
+    pieces = [X[i : i + PART_TOKENS] for X in Xs for i in range(0, len(X), PART_TOKENS)]
+    parts = list(split_by_size(pieces, len, PART_TOKENS))
+    ends = [0, *accumulate(sum(map(len, part)) for part in parts)]
+    outputs = [Y[start:end] for start, end in pairwise(ends)]
+    tasks = [partial(_fill, mix, *pair) for pair in zip(parts, outputs)]
+    if Y.numel() < _FEW_NUMBERS and not model.attrs["settings"].mix_layer_norm:
+        _ = [task() for task in tasks]
+    else:
+        run_parallel(tasks, choose_n_threads(0))
+    return cast(List[Floats2d], [part.numpy() for part in Y.split(lengths)])
+
+
+def _fill(mix: Rows, Xs: List[Floats2d], output: Tensor) -> None:
+    X: Any = Xs[0] if len(Xs) == 1 else np.concatenate(cast(Any, Xs))
+    with torch.inference_mode():
+        output[:] = mix(as_tensor(X))
 
 
 def _mix(model: MixModel, Xs: List[Floats2d], is_train: bool) -> Tuple[List[Floats2d], Callable]:
@@ -147,11 +178,7 @@ def _mix(model: MixModel, Xs: List[Floats2d], is_train: bool) -> Tuple[List[Floa
     mask = None
     if is_train and settings.mix_dropout:
         mask = draw_mask(ops, mixed.shape, settings.mix_dropout)
-    if mask is None:
-        Y = mixed if gamma == 1.0 and not is_train else gamma * mixed
-    else:
-        Y = mixed * mask
-        Y *= gamma
+    Y = gamma * (mixed if mask is None else mixed * mask)
 
     def backprop(dYs: List[Floats2d], to_layers: bool = True) -> List[Floats2d]:
         if not to_layers and not settings.is_trained:
@@ -171,10 +198,28 @@ def _mix(model: MixModel, Xs: List[Floats2d], is_train: bool) -> Tuple[List[Floa
     return ops.unflatten(Y, ops.asarray1i(lengths)), backprop
 
 
-def exceeds_part(model: Model, items: Sequence[Sized]) -> bool:
-    """Whether prediction of docs, or of arrays with a row for each token, is faster in parts: for
-    many tokens, and not on a GPU."""
-    return sum(map(len, items)) > PART_TOKENS and isinstance(model.ops, NumpyOps)
+def make_mix(model: MixModel) -> Rows:
+    """Make the function of a mix in prediction, on a processor: (n_tokens, n_layers * width) ->
+    (n_tokens, nO)."""
+    settings: MixSettings = model.attrs["settings"]
+    gamma, shares, width = get_gamma(model), get_shares(model), get_layer_width(model)
+    scale = torch.from_numpy(np.full(width, gamma, dtype="float32"))
+
+    def mix(X: Tensor) -> Tensor:
+        layers = X.unflatten(1, (-1, width))
+        if settings.mix_layer_norm:
+            layers = F.layer_norm(layers, (width,), scale, None, _NORM_EPSILON**2)
+        elif gamma != 1.0:
+            layers = layers * scale
+        if settings.is_wide:
+            return layers.flatten(1)
+        Y = X.new_zeros(len(X), width)
+        for i, share in enumerate(shares):
+            if share:
+                Y.add_(layers[:, i], alpha=share)
+        return Y
+
+    return mix
 
 
 def get_layer_width(model: MixModel) -> int:
@@ -200,7 +245,7 @@ def get_shares(model: MixModel) -> List[float]:
     n_layers = len(weights)
     if settings.output == "mix":
         row = model.ops.reshape2f(weights, 1, n_layers)
-        return [float(share) for share in model.ops.softmax(row)[0]]
+        return cast(Any, model.ops.softmax(row))[0].tolist()
     if settings.output == "average":
         return [1.0 / n_layers] * n_layers
     if settings.is_wide:
@@ -209,9 +254,7 @@ def get_shares(model: MixModel) -> List[float]:
     return [float(i == chosen) for i in range(n_layers)]
 
 
-def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
-    """Rows of all docs, shape (n_tokens, n_layers * width); a single array is not copied, unless it
-    would be what is returned."""
+def _check_widths(model: MixModel, Xs: List[Floats2d]) -> None:
     expected = model.get_dim("nI")
     for X in Xs:
         if X.shape[1] != expected:
@@ -219,9 +262,14 @@ def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
                 f"A mix got rows of width {X.shape[1]}, expected {expected}. Set `width` and "
                 "`depth` to those of the biLM that sends them."
             )
+
+
+def _join(model: MixModel, Xs: List[Floats2d]) -> Floats2d:
+    """Rows of all docs, shape (n_tokens, n_layers * width); a single array is not copied, unless it
+    would be what is returned."""
     if len(Xs) == 1 and not model.attrs["settings"].is_wide:
         return Xs[0]
-    return model.ops.xp.concatenate(Xs) if Xs else model.ops.alloc2f(0, expected)
+    return model.ops.xp.concatenate(Xs) if Xs else model.ops.alloc2f(0, model.get_dim("nI"))
 
 
 def _split(X: Floats2d, width: int) -> List[Floats2d]:

@@ -17,19 +17,12 @@ from ..checkpoints.loaders import build_bundled_loader_v1
 from ..errors import Errors
 from ..inference.embedder import Embedder
 from ..layers.elmo_layers import LayersSettings, elmo_layers
-from ..layers.elmo_tok2vec import (
-    PLACE,
-    SKIP,
-    Tok2VecModel,
-    drop_words,
-    encode_rows,
-    hide_target,
-    in_parts,
-    join,
-)
+from ..layers.elmo_tok2vec import PLACE, SKIP, encode_rows, in_parts, join
 from ..layers.listener import MIX_KEYS, ElmoListener, replace_listener, replace_listener_config
 from ..layers.scalar_mix import MixOutput, MixSettings, mixed_layers, scalar_mix
 from ..layers.spans import SpanGetter, build_window_spans_v1
+from ..layers.torch_rows import use_torch
+from ..layers.word_features import Tok2VecModel, drop_words, hide_target
 from ..utils import require_known, require_valid, with_defaults
 
 # An optimizer such as Adam moves each number by about its learning rate, which is right for
@@ -179,8 +172,10 @@ def build_elmo_tok2vec_v2(
         encoded = join(encoded, output)
         if encode is None:
             encoded.set_ref(SKIP, output)
+    use_torch(encoded)
     # A block that is returned as it is keeps its own forward.
-    return encoded if any(encoded is source for source in sources) else in_parts(encoded)
+    is_new = encode is None and not any(encoded is source for source in sources)
+    return in_parts(encoded) if is_new else encoded
 
 
 def _build_elmo_v1(**arguments: Any) -> Tok2VecModel:

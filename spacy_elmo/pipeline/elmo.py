@@ -5,7 +5,19 @@ import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Type, cast
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    cast,
+)
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -23,10 +35,18 @@ from ..errors import Errors, Warnings
 from ..inference.activation_cache import ActivationCache
 from ..inference.embedder import Loader
 from ..layers.doc_data import ASSIGNS, register_extensions, set_hooks, set_vectors
-from ..layers.elmo_layers import LAYERS_NAME, get_embedder, is_frozen, load_model
+from ..layers.elmo_layers import (
+    LAYERS_NAME,
+    compute_layers,
+    get_embedder,
+    is_frozen,
+    load_model,
+    make_arrays,
+    put_rows,
+)
 from ..layers.listener import ElmoListener, check_listener
 from ..layers.scalar_mix import get_layer_width
-from ..utils import require_least
+from ..utils import require_least, split_by_size
 from .saving import SavedPipe, fill_pipeline_meta, find_weights_meta, warn_language
 
 # Layers, and their shared mix.
@@ -186,25 +206,44 @@ class Elmo(SavedPipe, Tok2Vec):
 
     def predict(self, docs: Iterable[Doc]) -> Prediction:
         """docs (Iterable[Doc]): any docs, also empty ones. RETURNS (Prediction): for each doc, an
-        array of its layers and an array of their shared mix."""
+        array of its layers, or no arrays if nobody keeps them, and an array of their shared mix."""
         docs = list(docs)
         if docs:
             self._check_language(docs[0].vocab.lang)
         layers_model, mix_model = self.model.layers
-        layers = layers_model.predict(docs)
-        return layers, mix_model.predict(layers)
+        mixed, layers = make_arrays(mix_model, docs, self.width), []
+        if self.store_layers or any(isinstance(node, ElmoListener) for node in self.listeners):
+            layers = make_arrays(layers_model, docs, layers_model.get_dim("nO"))
+        for places, X in compute_layers(layers_model, docs, False):
+            put_rows(mixed, places, mix_model.predict([X])[0])
+            if layers:
+                put_rows(layers, places, X)
+        return layers, mixed
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Process a stream of docs. As many are read ahead as fill a forward pass of the biLM
+        (`batch_tokens`), since fewer take up to twice as long; with `batch_size = 1`, none.
+
+        batch_size (int): how many docs other components read ahead.
+        YIELDS (Doc): the docs, in order.
+        """
+        most = 1 if batch_size == 1 else get_embedder(self.model).batch_tokens
+        for docs in split_by_size(stream, lambda doc: max(1, len(doc)), most):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+                yield from docs
+            except Exception as error:
+                self.get_error_handler()(self.name, self, docs, error)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: Prediction) -> None:
         """Set `doc.tensor` and `doc._.elmo` from the result of `predict`."""
         layers, mixed = tokvecses
-        # Copies: a doc that is kept must not keep its whole batch.
-        super().set_annotations(docs, [mix.copy() for mix in mixed])
-        keep_layers = self.store_layers or any(isinstance(n, ElmoListener) for n in self.listeners)
-        for doc, doc_layers in zip(docs, layers):
+        super().set_annotations(docs, mixed)
+        for i, doc in enumerate(docs):
             kept = None
-            if keep_layers:
+            if layers:
                 shape = len(doc), self.n_layers, self.layer_width
-                kept = self.model.ops.reshape3f(doc_layers, *shape).copy()
+                kept = self.model.ops.reshape3f(layers[i], *shape)
             # spaCy keeps the mean of the tensor, or of static vectors, that a doc had before.
             doc.vector, doc.vector_norm = cast(Any, (None, None))
             set_vectors(doc, self.name, cast(Floats2d, doc.tensor), kept)

@@ -75,14 +75,18 @@ def test_embed_layer_is_one_of_all(embedder, n_sentences):
             embedder.embed_layer(sentences, layer)
 
 
-def test_compute_puts_layers_into_rows_and_zeros_into_others(embedder):
-    words, others = SENTENCES[0], SENTENCES[3]
+def test_compute_gives_the_layers_of_sequences_one_after_the_other(embedder):
+    sentences = [SENTENCES[0], [], *SENTENCES[3:]]
+    expected = [array.swapaxes(0, 1) for array in embedder.embed(sentences)]
+    embedder.batch_tokens = 12
 
-    layers = embedder.compute([words, [], others], [range(6, -1, -1), [], [8, 11, 10]], 12)
+    found = {}
+    for members, layers in embedder.compute(sentences):
+        parts = layers.clone().split([len(sentences[i]) for i in members])
+        found.update(zip(members, parts, strict=True))
 
-    expected = [array.swapaxes(0, 1) for array in embedder.embed([words, others])]
-    assert_close([layers[:7].flip(0), layers[[8, 11, 10]]], expected)
-    assert (layers[[7, 9]] == 0).all()
+    assert sorted(found) == [i for i, words in enumerate(sentences) if words]
+    assert_close([found[i] for i in sorted(found)], [expected[i] for i in sorted(found)])
 
 
 NO_SENTENCES = {

@@ -58,7 +58,7 @@ def test_an_error_while_storing_leaves_no_wrong_word():
     cache = WordCache(4)
     look_up(cache, list("abcd"))
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="shape"):
         cache.put(["e", "f"], torch.zeros(2, 3))
 
     for words in ("abcdef", "ghij", "efab"):

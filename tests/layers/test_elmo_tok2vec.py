@@ -18,7 +18,8 @@ from spacy_elmo import make_config
 from spacy_elmo.layers import elmo_tok2vec as module
 from spacy_elmo.layers import scalar_mix
 from spacy_elmo.layers.elmo_layers import LAYERS_NAME
-from spacy_elmo.layers.elmo_tok2vec import build_static_vectors_v1, drop_words, in_parts
+from spacy_elmo.layers.elmo_tok2vec import build_static_vectors_v1, in_parts
+from spacy_elmo.layers.word_features import drop_words
 
 from ..support.helpers import assert_close
 

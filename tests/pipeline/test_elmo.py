@@ -342,3 +342,44 @@ def test_initialize_starts_with_the_mix_of_the_config(nlp):
 
     np.testing.assert_array_equal(mix.get_param("W"), before[0])
     np.testing.assert_array_equal(mix.get_param("gamma"), before[1])
+
+
+# Streams
+
+
+@pytest.mark.parametrize("batch_size, n_read", [(1, 1), (2, 3), (100, 3)])
+def test_docs_of_a_stream_are_read_ahead_for_a_full_forward_pass(batch_size, n_read):
+    nlp = make_nlp(batch_tokens=12)
+    elmo, read = nlp.get_pipe("elmo"), []
+    texts = ["green eggs and ham"] * 9
+
+    def stream():
+        for text in texts:
+            read.append(text)
+            yield nlp.make_doc(text)
+
+    docs = elmo.pipe(stream(), batch_size=batch_size)
+    first = next(docs)
+
+    assert len(read) == n_read
+    expected = elmo(nlp.make_doc(texts[0])).tensor
+    for doc in (first, *docs):
+        np.testing.assert_allclose(doc.tensor, expected, atol=1e-6)
+    assert len(read) == len(texts)
+
+
+def test_docs_that_raise_go_to_the_error_handler_and_the_stream_goes_on(monkeypatch):
+    nlp = make_nlp(batch_tokens=4)
+    elmo, failed = nlp.get_pipe("elmo"), []
+    elmo.set_error_handler(lambda name, pipe, docs, error: failed.append((name, docs[0].text)))
+    predict = elmo.predict
+
+    def fail_on_ham(docs):
+        if "ham" in docs[0].text:
+            raise ValueError("ham")
+        return predict(docs)
+
+    monkeypatch.setattr(elmo, "predict", fail_on_ham)
+    docs = list(elmo.pipe(map(nlp.make_doc, ["green eggs and", "ham and eggs", "Sam I am"])))
+    assert [doc.text for doc in docs] == ["green eggs and", "Sam I am"]
+    assert failed == [("elmo", "ham and eggs")]
