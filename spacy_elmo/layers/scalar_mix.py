@@ -13,7 +13,7 @@ from thinc.types import Floats1d, Floats2d
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..inference.threads import choose_n_threads, run_parallel
+from ..inference.threads import run_parallel
 from ..utils import require_valid, split_by_size
 from .torch_rows import Rows, as_tensor
 
@@ -154,7 +154,7 @@ def _predict(model: MixModel, Xs: List[Floats2d]) -> List[Floats2d]:
     if Y.numel() < _FEW_NUMBERS and not model.attrs["settings"].mix_layer_norm:
         _ = [task() for task in tasks]
     else:
-        run_parallel(tasks, choose_n_threads(0))
+        run_parallel(tasks, 1)
     return cast(List[Floats2d], [part.numpy() for part in Y.split(lengths)])
 
 

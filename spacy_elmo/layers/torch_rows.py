@@ -33,12 +33,12 @@ class TorchOps(NumpyOps):
     def gemm(
         self, x: Any, y: Any, out: Any = None, trans1: bool = False, trans2: bool = False
     ) -> Any:
-        """As Thinc's."""
-        X, Y = as_tensor(x), as_tensor(y)
-        product = torch.mm(X.t() if trans1 else X, Y.t() if trans2 else Y)
+        """As Thinc's. Written into an array of NumPy's, so that it is exact under
+        `torch.autocast`."""
+        X, Y = as_tensor(x.T if trans1 else x), as_tensor(y.T if trans2 else y)
         if out is None:
-            return product.numpy()
-        out[:] = product.numpy()
+            out = np.empty((X.size(0), Y.size(1)), dtype=x.dtype)
+        torch.mm(X, Y, out=torch.from_numpy(out))
         return out
 
 

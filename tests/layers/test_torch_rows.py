@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import spacy
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.ml.models.tok2vec import (
@@ -65,7 +66,8 @@ def test_products_are_thincs(trans1, trans2, out):
     y = rng.standard_normal((5, 4) if trans2 else (4, 5)).astype("float32")
     x.flags.writeable = False
 
-    product = TorchOps().gemm(x, y, out=out, trans1=bool(trans1), trans2=bool(trans2))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = TorchOps().gemm(x, y, out=out, trans1=bool(trans1), trans2=bool(trans2))
 
     expected = (x.T if trans1 else x) @ (y.T if trans2 else y)
     np.testing.assert_allclose(product, expected, atol=1e-6)
