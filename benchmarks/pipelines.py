@@ -63,7 +63,7 @@ N_EXAMPLES, N_UPDATE, N_SINGLE = 300, 50, 40
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """RETURNS (list[Doc]): sentences of a CoNLL-U file; runs of proper nouns are entities."""
+    """RETURNS (list[Doc]): sentences of a CoNLL-U file; each proper noun is an entity."""
     docs = []
     for doc in conllu_to_docs(path.read_text(encoding="utf-8"), n_sents=1, no_print=True):
         names = [token.i for token in doc if token.pos_ == "PROPN"]

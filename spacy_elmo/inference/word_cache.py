@@ -101,7 +101,7 @@ class WordCache:
         return WordCache, (self.capacity,)
 
 
-# Below, rows are copied by NumPy in the calling thread alone. torch would start threads of its own,
+# Below, rows are copied by NumPy in the calling thread alone. torch would start more threads,
 # which then wait actively for more work on a processor that a direction needs.
 
 

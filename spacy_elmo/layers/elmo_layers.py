@@ -85,7 +85,7 @@ def elmo_layers_forward(
     if not is_train or settings.frozen:
         Ys = make_arrays(model, docs, model.get_dim("nO"))
         for places, X in compute_layers(model, docs, is_train):
-            put_rows(Ys, places, X)
+            put_sequences(Ys, places, X)
         return Ys, _no_gradient
     sequences, rows = get_sequences(docs, settings.get_spans)
     lengths = [len(doc) for doc in docs]
@@ -121,8 +121,10 @@ def compute_layers(model: LayersModel, docs: List[Doc], is_train: bool) -> Itera
     memory that is used again for the next ones."""
     settings: LayersSettings = model.attrs["settings"]
     sequences, rows = get_sequences(docs, settings.get_spans)
-    places, width, embedder = _find_places(docs, rows), model.get_dim("nO"), get_embedder(model)
+    width, embedder = model.get_dim("nO"), get_embedder(model)
     asked, kept, chosen = [i for i, words in enumerate(sequences) if words], None, set()
+    ends = np.cumsum([len(doc) for doc in docs])
+    places = {i: _find_place(rows[i], docs, ends) for i in asked}
     if settings.frozen:
         kept = embedder.activations()
     if kept is not None:
@@ -136,34 +138,27 @@ def compute_layers(model: LayersModel, docs: List[Doc], is_train: bool) -> Itera
         Y: Any = model.ops.asarray2f(cast(Any, torch2xp(layers.flatten(1))))
         yield [places[asked[k]] for k in members], Y
         if kept is not None:
-            ends = np.cumsum([len(rows[asked[k]]) for k in members])
-            own = [(k, end) for k, end in zip(members, ends) if k in chosen]
-            words = [sequences[asked[k]] for k, _ in own]
-            kept.put(
-                words, [model.ops.to_numpy(Y[e - len(w) : e]) for w, (_, e) in zip(words, own)]
-            )
+            lengths = model.ops.asarray1i([len(sequences[asked[k]]) for k in members])
+            pairs = zip(members, model.ops.unflatten(Y, lengths))
+            own = [(sequences[asked[k]], model.ops.to_numpy(X)) for k, X in pairs if k in chosen]
+            kept.put([words for words, _ in own], [X for _, X in own])
 
 
-def _find_places(docs: List[Doc], rows: List[NDArray]) -> List[Place]:
-    """The doc of each sequence, and its rows there."""
-    ends = np.cumsum([len(doc) for doc in docs])
-    places: List[Place] = []
-    for own in rows:
-        first, last = (int(own[0]), int(own[-1])) if len(own) else (0, -1)
-        i = int(np.searchsorted(ends, first, side="right"))
-        start = int(ends[i]) - len(docs[i]) if len(own) else 0
-        is_whole = last - first + 1 == len(own)
-        places.append((i, slice(first - start, last - start + 1) if is_whole else own - start))
-    return places
+def _find_place(rows: NDArray, docs: List[Doc], ends: NDArray) -> Place:
+    """The doc of a sequence, and its rows there; `rows` are those in all docs put end to end."""
+    i = int(np.searchsorted(ends, rows[0], side="right"))
+    rows = rows - (ends[i] - len(docs[i]))
+    first, end = int(rows[0]), int(rows[-1]) + 1
+    return i, slice(first, end) if end - first == len(rows) else rows
 
 
 def make_arrays(model: Model, docs: List[Doc], width: int) -> List[Floats2d]:
-    """Zeros of shape (n_tokens, width), each with memory of its own: a doc that is kept must not
-    keep its whole batch."""
+    """Zeros of shape (n_tokens, width), each in separate memory: a doc that is kept must not keep
+    its whole batch."""
     return [model.ops.alloc2f(len(doc), width) for doc in docs]
 
 
-def put_rows(arrays: List[Floats2d], places: List[Place], X: Floats2d) -> None:
+def put_sequences(arrays: List[Floats2d], places: List[Place], X: Floats2d) -> None:
     """Put rows of sequences in their places."""
     start = 0
     for i, rows in places:

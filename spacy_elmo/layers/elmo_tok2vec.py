@@ -1,4 +1,4 @@
-"""Parts of `ElmoTok2Vec` around ELMo: the encoder with what it reads, static vectors."""
+"""Parts of `ElmoTok2Vec` around ELMo: the encoder with its sources, static vectors."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +42,7 @@ Forward = Callable[[Any, Any, bool], Tuple[List[Floats2d], Callable]]
 PLACE = "place"
 # In a model without an encoder, the layer whose vectors skip the encoder of the task.
 SKIP = "past"
-# Attribute of an encoder with what it reads.
+# Attribute of an encoder with its sources.
 _KEPT = "kept"
 # Tokens that are worth a thread.
 _LEAST_TOKENS = 128

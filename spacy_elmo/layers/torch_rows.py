@@ -1,5 +1,5 @@
 """Thinc's layers on a processor with torch's products: `TorchOps` in training, and for prediction
-whole blocks of layers, `find_rows`, on views of Thinc's parameters.
+whole blocks of layers, `RowsFinder`, on views of Thinc's parameters.
 
 Thinc's own products take one thread, and on many processors several times as long.
 """

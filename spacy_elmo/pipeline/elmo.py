@@ -42,7 +42,7 @@ from ..layers.elmo_layers import (
     is_frozen,
     load_model,
     make_arrays,
-    put_rows,
+    put_sequences,
 )
 from ..layers.listener import ElmoListener, check_listener
 from ..layers.scalar_mix import get_layer_width
@@ -215,9 +215,9 @@ class Elmo(SavedPipe, Tok2Vec):
         if self.store_layers or any(isinstance(node, ElmoListener) for node in self.listeners):
             layers = make_arrays(layers_model, docs, layers_model.get_dim("nO"))
         for places, X in compute_layers(layers_model, docs, False):
-            put_rows(mixed, places, mix_model.predict([X])[0])
+            put_sequences(mixed, places, mix_model.predict([X])[0])
             if layers:
-                put_rows(layers, places, X)
+                put_sequences(layers, places, X)
         return layers, mixed
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:

@@ -1,4 +1,4 @@
-"""Thinc's layers by torch: products, rows, an encoder with what it reads, kept features."""
+"""Thinc's layers by torch: products, rows, an encoder with its sources, kept features."""
 
 import pickle
 import sys
@@ -129,7 +129,7 @@ def test_layers_that_are_not_known_or_not_ready_have_no_function(model):
     assert RowsFinder().find(model) is None
 
 
-# Encoders with what they read
+# Encoders with their sources
 
 ENCODERS = {
     "window": lambda width: MaxoutWindowEncoder(width, 1, 3, 4),
