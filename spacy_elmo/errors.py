@@ -63,6 +63,11 @@ class Errors(metaclass=ErrorsWithCodes):
         "The installed model '{name}' cannot be loaded: {problem}. Install its package again, or "
         "give the folder of the model."
     )
+    EL340 = (
+        "The weights are not those of the installed model '{name}', which `installed_weights` in "
+        "[components.elmo] names. To load a pipeline, install the version of the model that it was "
+        "trained with; to save one with weights of its own, set `installed_weights = null`."
+    )
     # Files and text
     EL012 = "{key} = {value!r} is not possible, expected {expected}."
     EL080 = "There is no text in '{path}'. Give a file, folder or glob of {known} files."

@@ -1,6 +1,7 @@
 """Read the weights of a component "elmo" from a saved pipeline."""
 
 import configparser
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -9,13 +10,16 @@ from confection import ConfigValidationError
 from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
-from ..bilm.weights import check_headers, get_headers, plan_weights
+from ..bilm.model import BiLM
+from ..bilm.weights import check_headers, get_headers, hash_weights, plan_weights
 from ..errors import Errors
 from ..files import read_file, unpack
 from ..utils import show_names, show_reason
-from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights
+from .formats import CheckpointFiles, CheckpointReader, SoftmaxWeights, read_bilm
 from .tensors import StateDict, parse_tensors
 
+# No safetensors begin with this: it would be the size of their header.
+_NAMED = b"installed model:"
 CONFIG_FILE, _META_FILE, _MODEL_FILE = "config.cfg", "meta.json", "model"
 
 
@@ -87,6 +91,31 @@ def _config_error(pipeline: Path, err: Exception) -> ValueError:
     return ValueError(Errors.EL032.format(path=pipeline / CONFIG_FILE, error=show_reason(err)))
 
 
+def name_weights(bilm: BiLM, name: str) -> bytes:
+    """What a saved pipeline has in place of weights that are an installed model's: its name, and a
+    hash. RAISES (ValueError): EL340 if they differ from the model's."""
+    found = hash_weights(bilm, "fp32").hex()
+    if hash_weights(read_bilm(CheckpointFiles.named(name)), "fp32").hex() != found:
+        raise ValueError(Errors.EL340.format(name=name))
+    return _NAMED + json.dumps({"name": name, "hash": found}).encode("utf-8")
+
+
+def parse_weights(content: bytes, source: str) -> StateDict:
+    """Parse saved weights, or read those of the installed model that they name. RAISES
+    (ValueError): EL340 if the model has changed since, EL030 if it is not installed."""
+    if not content.startswith(_NAMED):
+        return parse_tensors(content, source)
+    try:
+        saved = json.loads(content[len(_NAMED) :])
+        name, expected = str(saved["name"]), saved["hash"]
+    except (KeyError, TypeError, ValueError) as err:
+        raise ValueError(Errors.EL116.format(source=source, error=err)) from err
+    bilm = read_bilm(CheckpointFiles.named(name))
+    if hash_weights(bilm, "fp32").hex() != expected:
+        raise ValueError(Errors.EL340.format(name=name))
+    return dict(bilm.state_dict())
+
+
 def _read_state(folder: Path) -> StateDict:
     source = f"'{folder / _MODEL_FILE}'"
     message = unpack(read_file(folder / _MODEL_FILE), source)
@@ -99,7 +128,7 @@ def _read_state(folder: Path) -> StateDict:
     except (KeyError, IndexError, TypeError, ValueError) as err:
         error = f"they hold no weights of a component elmo ({err!r})"
         raise ValueError(Errors.EL116.format(source=source, error=error)) from err
-    return parse_tensors(content, source)
+    return parse_weights(content, source)
 
 
 pipeline_reader = CheckpointReader(

@@ -78,6 +78,8 @@ class Embedder(nn.Module):
         # Used by the next call; None if the weights are loaded.
         self.pending_loader = loader
         self._version = bilm.version
+        # Name of the installed model that has the weights, which are not saved then.
+        self.installed_weights: Optional[str] = None
         share_at_fork(self)
 
     @property

@@ -14,7 +14,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ..bilm.batch import WordBatch
 from ..bilm.weights import load_weights
-from ..checkpoints.tensors import parse_tensors
+from ..checkpoints.saved_pipeline import name_weights, parse_weights
 from ..errors import Errors
 from ..files import unpack
 from ..inference.embedder import Embedder
@@ -211,8 +211,11 @@ def convert_outputs(
 
 
 def serialize_embedder(embedder: Embedder) -> bytes:
-    """The biLM's weights as safetensors, in the type that they have; loaded first if need be."""
+    """The biLM's weights as safetensors, in the type that they have, or the name of the installed
+    model that has them; loaded first if need be."""
     embedder.ensure_ready()
+    if embedder.installed_weights is not None:
+        return name_weights(embedder.bilm, embedder.installed_weights)
     state = embedder.bilm.state_dict()
     return safetensors.torch.save({name: t.cpu().contiguous() for name, t in state.items()})
 
@@ -220,7 +223,7 @@ def serialize_embedder(embedder: Embedder) -> bytes:
 def deserialize_embedder(embedder: Embedder, data: bytes, device: torch.device) -> Embedder:
     """Fill an embedder in place, on its own device: `device` is Thinc's current one, which threads
     do not share. Weights of another shape than the config's are refused (EL020, EL021)."""
-    state = parse_tensors(data, "the saved pipeline")
+    state = parse_weights(data, "the saved pipeline")
     load_weights(embedder.bilm, state, "the saved pipeline")
     embedder.set_ready()
     return embedder

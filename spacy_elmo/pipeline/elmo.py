@@ -65,6 +65,7 @@ register_extensions()
         "store_layers": False,
         "vector_hooks": None,
         "learn_rate_factor": 1.0,
+        "installed_weights": None,
     },
 )
 def make_elmo(
@@ -74,6 +75,7 @@ def make_elmo(
     store_layers: bool,
     vector_hooks: Optional[bool],
     learn_rate_factor: float,
+    installed_weights: Optional[str],
 ) -> "Elmo":
     """Make the component. See `Elmo`."""
     component = Elmo(
@@ -83,6 +85,7 @@ def make_elmo(
         store_layers=store_layers,
         vector_hooks=vector_hooks,
         learn_rate_factor=learn_rate_factor,
+        installed_weights=installed_weights,
     )
     if not get_embedder(model).is_ready:
         get_embedder(model).set_loader(partial(_load_at_first_use, component, nlp))
@@ -112,6 +115,7 @@ class Elmo(SavedPipe, Tok2Vec):
         store_layers: bool = False,
         vector_hooks: Optional[bool] = None,
         learn_rate_factor: float = 1.0,
+        installed_weights: Optional[str] = None,
     ) -> None:
         """model (Model[List[Doc], List[Floats2d]]): spacy-elmo.Elmo.v2.
         store_layers (bool): keep all layers in `doc._.elmo` even if no component listens.
@@ -119,6 +123,8 @@ class Elmo(SavedPipe, Tok2Vec):
             the vectors of this component; None to do so unless there are static vectors.
         learn_rate_factor (float): the biLM's learning rate, if it is not frozen, as a
             multiple of the optimizer's; at least 0.
+        installed_weights (Optional[str]): name of the installed model that has the weights, such as
+            "en_small". Saving writes its name and a hash in their place; None to save the weights.
         RAISES (ValueError): EL006 for another architecture, EL012 for a negative factor.
         """
         super().__init__(vocab, model, name)
@@ -130,6 +136,7 @@ class Elmo(SavedPipe, Tok2Vec):
         self.store_layers = store_layers
         self.vector_hooks = vector_hooks
         self.learn_rate_factor = learn_rate_factor
+        get_embedder(model).installed_weights = installed_weights
         self._pending: Optional[_SentBatch] = None
         self._has_checked_language = False
         if get_embedder(model).is_ready:

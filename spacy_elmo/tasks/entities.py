@@ -1,18 +1,24 @@
-"""Named entities in columns: CoNLL-2003 and files of the same format, and LitBank's nested ones."""
+"""Named entities in columns: CoNLL-2003 and files of the same format, and LitBank's nested ones.
+Spans and classes in the JSONL of annotation tools."""
 
 from itertools import chain, islice
 from pathlib import Path
-from typing import Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import filter_spans
 
-from ..text.formats import Line, line_error, read_blocks, split_cells
+from ..files import parse_json_object
+from ..text.formats import Line, line_error, read_blocks, read_lines, split_cells
+from ..utils import require_known
 from .shared.annotations import LabelledSpan, make_docs, make_spans, read_tags
 
 _DOC_START = "-DOCSTART-"
 # Sentences that show what the first column is.
 _N_FIRST = 3
+# Where tools put their marks. Of so many annotated texts, the last one is for dev.
+_MARKS, _N_GROUP = ("spans", "entities", "labels", "label"), 5
 
 
 class ColumnSentence(NamedTuple):
@@ -21,6 +27,17 @@ class ColumnSentence(NamedTuple):
     layers: List[List[LabelledSpan]]
     # Number of the document.
     document: int
+
+
+class AnnotatedText(NamedTuple):
+    line: int
+    text: str
+    # First character, character behind the last, label.
+    spans: List[Tuple[int, int, str]]
+    # Value of each class that is named.
+    cats: Dict[str, float]
+    # Whether the other classes are unknown.
+    is_alone: bool
 
 
 def read_conll2003(nlp: Language, path: Path, *, joined: bool = False) -> Iterator[Doc]:
@@ -64,6 +81,81 @@ def read_litbank_entities(
         ordered = sorted(layers, key=lambda layer: layer[0])
         doc.spans[key] = [s for _, start, spans in ordered for s in make_spans(doc, spans, start)]
         yield doc
+
+
+def read_annotations(
+    nlp: Language, path: Path, *, part: str = "all", key: str = ""
+) -> Iterator[Doc]:
+    """Read the JSONL that annotation tools export (Prodigy, doccano and others): an object in each
+    line, with "text". Spans are in "spans", "entities", "labels" or "label", as {"start", "end",
+    "label"} or [start, end, label], in characters; classes in "accept", "cats", or names in "label"
+    or "labels". Records whose "answer" is not "accept" are left out.
+
+    nlp (Language): its tokenizer makes the tokens. A span that ends inside of one takes all of it.
+    path (Path): plain or compressed.
+    part (str): "train" for all but every fifth record, "dev" for these, "all" for both.
+    key (str): name of the span group to make, the `spans_key` of `spancat`; without it, spans are
+        entities, which do not overlap.
+    YIELDS (Doc): with `ents` or a span group, and `cats` if there are classes.
+    RAISES (ValueError): EL197 for a line of another format, or entities that overlap; EL012 for
+        another part.
+    """
+    require_known("part", part, ("all", "train", "dev"))
+    records = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = _parse_record(number, parse_json_object(line.encode("utf-8")))
+        except (AttributeError, KeyError, TypeError, ValueError) as err:
+            raise line_error(path, number, f"this is no annotated text ({err!r})") from err
+        if record is not None:
+            records.append(record)
+    names = {name for record in records for name in record.cats}
+    for i, record in enumerate(records):
+        if part != "all" and (part == "dev") != (i % _N_GROUP == _N_GROUP - 1):
+            continue
+        doc = nlp.make_doc(record.text)
+        found = [
+            doc.char_span(start, end, label, alignment_mode="expand")
+            for start, end, label in record.spans
+        ]
+        spans = [span for span in found if span is not None]
+        if len(spans) < len(found):
+            raise line_error(path, record.line, "a span is empty or ends outside of the text")
+        if key:
+            doc.spans[key] = spans
+        elif len(filter_spans(spans)) == len(spans):
+            doc.ents = tuple(spans)
+        else:
+            advice = "entities overlap: add `--key sc`, and train a spancat"
+            raise line_error(path, record.line, advice)
+        if record.cats:
+            others = () if record.is_alone else names
+            doc.cats = {**dict.fromkeys(others, 0.0), **record.cats}
+        yield doc
+
+
+def _parse_record(line: int, record: Dict[str, Any]) -> Optional[AnnotatedText]:
+    """None for a record that was refused or ignored."""
+    text, is_accepted = record["text"], record.get("answer", "accept") == "accept"
+    marks: Any = next((record[key] for key in _MARKS if key in record), [])
+    if isinstance(marks, str):
+        # A question for one class, whose answer says nothing of the others.
+        return AnnotatedText(line, text, [], {marks: float(is_accepted)}, is_alone=True)
+    if not is_accepted:
+        return None
+    cats = dict(record.get("cats", {}))
+    cats.update(dict.fromkeys(record.get("accept", ()), 1.0))
+    spans = []
+    for mark in marks:
+        if isinstance(mark, str):
+            cats[mark] = 1.0
+        else:
+            keys = ("start", "end", "label") if isinstance(mark, dict) else (0, 1, 2)
+            start, end, label = (mark[key] for key in keys)
+            spans.append((int(start), int(end), str(label)))
+    return AnnotatedText(line, text, spans, cats, is_alone=False)
 
 
 def _read_sentences(path: Path, *, last_only: bool) -> Iterator[ColumnSentence]:

@@ -68,6 +68,7 @@ NAMES = {
     "spacy_elmo_models": ["en_small"],
     "spacy_elmo_softmaxes": ["adaptive", "full", "sampled"],
     "spacy_elmo_task_readers": [
+        "annotations",
         "conll2003",
         "conll2005",
         "conll2012_coref",
@@ -195,6 +196,7 @@ ARGUMENTS = {
     },
     "spacy-elmo.WeightsLogger.v1": {"logger": None, "path": None},
     "spacy-elmo.srl_scorer.v1": {},
+    "annotations": {"nlp": REQUIRED, "path": REQUIRED, "part": "all", "key": ""},
     "conll2003": {"nlp": REQUIRED, "path": REQUIRED, "joined": False},
     "conll2005": {"nlp": REQUIRED, "path": REQUIRED},
     "conll2012_coref": {"nlp": REQUIRED, "path": REQUIRED},
@@ -226,6 +228,7 @@ COMPONENTS = {
         "store_layers": False,
         "vector_hooks": None,
         "learn_rate_factor": 1.0,
+        "installed_weights": None,
     },
     "elmo_coref": {
         "model": {

@@ -9,9 +9,11 @@ import spacy
 import srsly
 
 import spacy_elmo
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.checkpoints import formats
 from spacy_elmo.checkpoints.formats import CheckpointFiles, find_name
 from spacy_elmo.checkpoints.loaders import build_bundled_loader_v2, read_config
+from spacy_elmo.checkpoints.native import write_native
 from spacy_elmo.language_model.loading import load_language_model
 
 from ..support.helpers import ROOT, assert_close
@@ -104,3 +106,31 @@ def test_the_bundled_model_is_known_by_each_of_its_names(tmp_path, monkeypatch):
         assert formats.is_bundled(name)
     for name in ("en_medium", str(tmp_path), "."):
         assert not formats.is_bundled(name)
+
+
+def test_weights_of_an_installed_model_are_named_in_their_place(installed, tmp_path, monkeypatch):
+    def make(**config):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config={**spacy_elmo.pipe_config("toy"), **config}).load("toy")
+        return nlp
+
+    nlp, whole = make(installed_weights="toy"), make()
+    nlp.to_disk(tmp_path / "named")
+    whole.to_disk(tmp_path / "whole")
+
+    sizes = [(tmp_path / name / "elmo" / "model").stat().st_size for name in ("named", "whole")]
+    assert sizes[0] < 1000 < sizes[1]
+    text, words = "green eggs", [["green", "eggs"]]
+    expected = [whole(text).tensor]
+    assert_close([spacy.load(tmp_path / "named")(text).tensor], expected, 0)
+    assert_close([make().from_bytes(nlp.to_bytes())(text).tensor], expected, 0)
+    layers = [spacy_elmo.load_embedder(tmp_path / n).embed(words) for n in ("named", "whole")]
+    assert_close(*layers, 0)
+
+    config = read_config("toy")
+    write_native(BiLM(config), tmp_path / "new")
+    monkeypatch.setattr(formats.models, "get", lambda name: lambda: tmp_path / "new")
+    with pytest.raises(ValueError, match="EL340.*'toy'.*trained with"):
+        spacy.load(tmp_path / "named")
+    with pytest.raises(ValueError, match="EL340.*'toy'"):
+        nlp.to_disk(tmp_path / "other")

@@ -193,11 +193,44 @@ def test_labelled_lines_are_read(tmp_path):
         ("propbank_spans", BANK.replace("(V*)", "B-V"), "'B-V' is not a cell"),
         ("conll2005", "He PRP\nran VBD\n", "no column of predicates"),
         ("conll2012_roles", "a b c\n", "columns of 'a b c': 3, expected 12"),
+        ("annotations", '{"text": "a", "spans": [{"start": 0}]}', "no annotated text .*end"),
+        ("annotations", '{"text": "a", "spans": [[0, 9, "A"]]}', "ends outside of the text"),
+        ("annotations", "[]", "no annotated text .*expected an object"),
     ],
 )
 def test_other_lines_are_errors(tmp_path, name, text, problem):
     with pytest.raises(ValueError, match=f"EL197.*{problem}"):
         read(tmp_path, name, text)
+
+
+ANNOTATIONS = """\
+{"text": "Ann lives in Oslo.", "spans": [{"start": 0, "end": 3, "label": "PER"}], "cats": {"A": 1}}
+{"text": "Bob!", "label": [[0, 2, "PER"]], "accept": ["B"], "options": [{"id": "A"}, {"id": "B"}]}
+{"text": "No.", "spans": [{"start": 0, "end": 2, "label": "PER"}], "answer": "reject"}
+{"text": "Fine.", "labels": ["B"]}
+{"text": "Ham.", "label": "A", "answer": "reject"}
+{"text": "Eve.", "entities": [[0, 3, "PER"]]}
+"""
+
+
+def test_annotations_of_tools_are_read_in_two_parts(tmp_path):
+    docs = read(tmp_path, "annotations", ANNOTATIONS)
+    names = [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
+    # What ends inside of a token takes all of it.
+    assert names == [[("Ann", "PER")], [("Bob", "PER")], [], [], [("Eve", "PER")]]
+    cats = [{"A": 1.0, "B": 0.0}, {"A": 0.0, "B": 1.0}, {"A": 0.0, "B": 1.0}, {"A": 0.0}, {}]
+    assert [doc.cats for doc in docs] == cats
+
+    texts = {
+        p: [d.text for d in read(tmp_path, "annotations", ANNOTATIONS, part=p)]
+        for p in ("train", "dev")
+    }
+    assert texts["dev"] == ["Eve."] and texts["train"] == [doc.text for doc in docs[:-1]]
+    overlapping = '{"text": "New York", "label": [[0, 8, "A"], [4, 8, "B"]]}'
+    (doc,) = read(tmp_path, "annotations", overlapping, key="sc")
+    assert [span.text for span in doc.spans["sc"]] == ["New York", "York"]
+    with pytest.raises(ValueError, match="EL197.*Line 1.*overlap.*spancat"):
+        read(tmp_path, "annotations", overlapping)
 
 
 @pytest.mark.parametrize("name", sorted(task_readers.get_all()))
@@ -224,7 +257,7 @@ def test_the_command_writes_docs(tmp_path):
 @pytest.mark.parametrize(
     "arguments, problem",
     [
-        (["conl", "{}", "y"], "'conl': expected one of conll2003"),
+        (["conl", "{}", "y"], "'conl': expected one of annotations"),
         (["sst", "{}", "y", "--phrase"], "No such option: --phrase"),
         (["snli", "{}", "y", "--x"], "No such option: --x"),
         (["squad", "{}", "y", "--negatives", "x"], "Invalid value for '--negatives'"),
