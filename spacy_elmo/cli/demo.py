@@ -10,6 +10,8 @@ from .options import MODEL, QUIET, optional
 
 # Each is a row and a column of the picture.
 _MOST_LINES = 50
+_PIPELINE = "en_elmo_web"
+_ANNOTATED = "Ann Smith left a bank in Oslo, and Google hired her."
 _SENTENCES = """\
 He went to the bank to get money.
 She opened an account at the bank.
@@ -23,22 +25,37 @@ def demo(
     weights: Optional[Path] = MODEL,
     word: str = typer.Option("bank", help="The word to look at"),
     texts: Optional[str] = optional("File with a sentence in each line", "six with 'bank'"),
+    pipeline: Optional[str] = optional(
+        "Trained pipeline to show what it finds in a sentence", "en_elmo_web if it is installed"
+    ),
     output: Path = typer.Option(Path("elmo.png"), help="Picture to write", dir_okay=False),
     dark: bool = typer.Option(False, "--dark", help="Draw light letters on a dark background"),
     quiet: bool = QUIET,
 ) -> None:
-    """Show that a word's vector depends on its sentence: run the component elmo on
-    sentences, and compare the word's vectors between all pairs of sentences."""
+    """Show tags, trees and entities of a trained pipeline, and that a word's vector depends on its
+    sentence: run the component elmo on sentences, and compare the word's vectors between all pairs
+    of sentences."""
+    from spacy.util import is_package
+
     from ..drawing import require_drawable
     from ..experiments.contexts import compare_word, is_centred
     from ..experiments.plots import plot_similarities
     from ..language_model.evaluation import find_tokenizer
-    from ..pipeline.saving import make_elmo_pipeline
+    from ..pipeline.saving import load_pipeline, make_elmo_pipeline
 
     with exit_on_error(quiet) as console:
         require_output(output)
         require_drawable(output)
         lines = _SENTENCES.splitlines() if texts is None else _read_lines(texts)
+        if pipeline is None and weights is None and is_package(_PIPELINE):
+            pipeline = _PIPELINE
+        if pipeline is not None:
+            doc = load_pipeline(pipeline)(_ANNOTATED)
+            console.show_title(f"What {pipeline} finds")
+            console.show_table(
+                [(t.text, t.tag_, t.lemma_, t.dep_, t.head.text, t.ent_type_) for t in doc],
+                ("", "tag", "lemma", "relation", "to", "entity"),
+            )
         path = str(weights or "")
         nlp = make_elmo_pipeline(path, *find_tokenizer(path), store_layers=True)
         docs = list(nlp.pipe(lines))

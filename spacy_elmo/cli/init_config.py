@@ -33,6 +33,9 @@ def init_config(
     vectors: Optional[str] = optional("Pipeline with static vectors: a package or a folder"),
     cache: Optional[str] = optional("Folder that keeps the layers of a frozen biLM between epochs"),
     log_mixes: Optional[str] = optional("JSONL file that training writes the learned mixes to"),
+    base: Optional[str] = optional(
+        "Trained pipeline, such as en_core_web_sm: what is not in --pipeline stays as it is"
+    ),
     pretraining: bool = typer.Option(
         False, "--pretraining", help="Write a config for `elmo pretrain` instead"
     ),
@@ -110,6 +113,7 @@ def init_config(
                 paths=paths,
                 cache=cache,
                 log_mixes=log_mixes,
+                base=base,
             )
             summary = f"preset {preset}, pipeline {config['nlp']['pipeline']}"
             command = "init fill-config {0} {0}"

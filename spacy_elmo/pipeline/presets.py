@@ -11,8 +11,17 @@ from ..bilm.config import BiLMConfig
 from ..errors import Errors
 from ..text.languages import require_language
 from ..utils import read_template
+from .saving import load_pipeline
 
 STATIC_VECTORS = "static_vectors"
+# Components that learn alike share an encoder, in presets that have one: a wide one, in a component
+# tok2vec. Entities lose nine points by it (dev of UD EWT, docs/results.md).
+_ENCODER = "tok2vec"
+_SHARING = ("tagger", "morphologizer", "parser", "trainable_lemmatizer", "senter")
+_WIDE = {
+    "embed": {"rows": [2500, 500, 1250, 1250]},
+    "encode": {"width": 192, "depth": 2},
+}
 _SENTENCIZER = "sentencizer"
 # The templates of each, which are merged.
 PRESETS = {
@@ -29,6 +38,13 @@ _PAIR_GROUPS = {
     "elmo_qa": ["question", "context"],
 }
 _COREF = "elmo_coref"
+_LISTENER = {
+    "@architectures": "spacy.Tok2VecListener.v1",
+    "width": f"${{components.{_ENCODER}.model.encode.width}}",
+    "upstream": _ENCODER,
+}
+# The edit tree of a lemma is the first of so many that fits the word.
+_LEMMATIZER = {"trainable_lemmatizer": {"top_k": 3}}
 
 
 def make_config(
@@ -42,12 +58,14 @@ def make_config(
     paths: Optional[Dict[str, str]] = None,
     cache: Optional[str] = None,
     log_mixes: Optional[str] = None,
+    base: Optional[str] = None,
 ) -> Config:
-    """Make a training config; `spacy init fill-config` completes it.
+    """Make a training config; `spacy init fill-config` completes it. In presets with an encoder,
+    tagger, morphologizer, parser, lemmatizer and senter share one.
 
     preset (str): one of `PRESETS`.
     components (List[str]): factories of the components that use the vectors.
-    lang (str): language code.
+    lang (str): language code; with `base`, that of the pipeline counts.
     tokenizer (Optional[Dict[str, Any]]): block of [nlp.tokenizer], written if it is not that of the
         language; None or {} for that.
     shape (Optional[BiLMConfig]): the biLM's; None for the bundled one's.
@@ -56,10 +74,13 @@ def make_config(
     paths (Optional[Dict[str, str]]): values of [paths].
     cache (Optional[str]): folder in which the layers of a frozen biLM are kept.
     log_mixes (Optional[str]): JSONL file for the learned mixes in training.
+    base (Optional[str]): package or folder of a trained pipeline. Its components stay as they are,
+        without those of the same names as `components`, which then have an encoder each.
     RETURNS (Config): the config, with its variables not yet filled in.
     RAISES (ValueError): EL060 for an unknown preset, EL061 for a component that has no
         tok2vec, EL018 for a cache where the biLM trains, EL161 for an unknown language,
-        EL327 for components that no corpus suits; also without components.
+        EL327 for components that no corpus suits, EL171 for a `base` that cannot be loaded; also
+        without components.
     EXAMPLE:
         >>> config = make_config("task_mix", ["tagger"])
         >>> config["components"]["tagger"]["model"]["tok2vec"]["@architectures"]
@@ -78,8 +99,14 @@ def make_config(
         config = config.merge(read_template(template))
     tok2vec = config.pop("tok2vec")
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
+    shared = [name for name in components if name in _SHARING]
+    if base is not None or len(shared) == 1 or "encode" not in tok2vec:
+        shared = []
+    if shared:
+        wide = Config(tok2vec).merge(_WIDE)
+        config["components"][_ENCODER] = {"factory": "tok2vec", "model": wide}
     for name in components:
-        config["components"][name] = _make_component(name, tok2vec)
+        config["components"][name] = _make_component(name, _LISTENER if name in shared else tok2vec)
     if _SENTENCIZER in config["components"]:
         if "senter" in components:
             config["components"]["senter"]["overwrite"] = True
@@ -91,6 +118,8 @@ def make_config(
     config["nlp"]["lang"] = lang
     if tokenizer and tokenizer != get_lang_class(lang).default_config["nlp"].get("tokenizer"):
         config["nlp"]["tokenizer"] = tokenizer
+    if base is not None:
+        _add_base(config, base)
     config["nlp"]["pipeline"] = list(config["components"])
     config["paths"].update(paths or {})
     block = config["initialize"]["components"]["elmo"]
@@ -124,7 +153,31 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
     if "tok2vec" not in model:
         raise ValueError(Errors.EL061.format(name=name))
     model["tok2vec"] = deepcopy(tok2vec)
-    return {"factory": name, "model": model}
+    return {"factory": name, **_LEMMATIZER.get(name, {}), "model": model}
+
+
+def _add_base(config: Config, base: str) -> None:
+    """Take the other components, the tokenizer and the vocabulary from a trained pipeline. They are
+    frozen, and no score of theirs counts: the data may have no such annotation. `elmo` comes after
+    all that listen to another tok2vec, since it overwrites `doc.tensor`."""
+    nlp, new = load_pipeline(base), config["components"]
+    kept = {name: pipe for name, pipe in nlp.pipeline if name not in new}
+    listening = {name for pipe in kept.values() for name in getattr(pipe, "listener_map", ())}
+    n_first = max((i + 1 for i, name in enumerate(kept) if name in listening), default=0)
+    sourced = {name: {"source": base} for name in kept}
+    names = list(kept)
+    first, rest = names[:n_first], names[n_first:]
+    config["components"] = {
+        **{name: sourced[name] for name in first}, **new, **{name: sourced[name] for name in rest}
+    }  # fmt: skip
+    config["nlp"].update(lang=nlp.lang, tokenizer=nlp.config["nlp"]["tokenizer"])
+    config["training"]["frozen_components"] = names
+    scores = {key for name in kept for key in nlp.get_pipe_meta(name).default_score_weights or ()}
+    own = {key for name in new for key in nlp.get_factory_meta(name).default_score_weights or ()}
+    config["training"]["score_weights"] = dict.fromkeys(sorted(scores - own))
+    config["initialize"]["before_init"] = {
+        "@callbacks": "spacy.copy_from_base_model.v1", "tokenizer": base, "vocab": base
+    }  # fmt: skip
 
 
 def _choose_corpora(components: List[str]) -> Dict[str, Any]:

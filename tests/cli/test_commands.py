@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import spacy
 from spacy.cli import app
+from spacy.cli.init_config import init_config
 from spacy.tokens import Doc, DocBin
+from spacy.training import Corpus
 from typer.testing import CliRunner
 
 from spacy_elmo import cli, load_embedder
@@ -165,7 +167,7 @@ def test_demo_prints_a_table_and_draws_it(tmp_path, toy_folder):
         "elmo", "demo", toy_folder, "--word", "play", "--texts", texts, "--output", picture
     )
 
-    assert "They play outside ." in output
+    assert "They play outside ." in output and "What " not in output
     assert output.count("1.00") >= 2
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -199,6 +201,52 @@ def test_a_score_that_nothing_learns_chooses_no_step(name, score):
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
     weights = nlp.config["training"]["score_weights"]
     assert {key: weight for key, weight in weights.items() if weight} == {score: 1.0}
+
+
+def test_components_that_learn_alike_share_an_encoder():
+    config = make_config("word_features", ["tagger", "parser", "ner", "elmo_srl"])
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    assert nlp.get_pipe("tok2vec").listening_components == ["tagger", "parser"]
+    assert nlp.get_pipe("elmo").listening_components == ["tok2vec", "ner", "elmo_srl"]
+    for preset, components in (
+        ("word_features", ["tagger", "ner"]),
+        ("task_mix", ["tagger", "parser"]),
+    ):
+        assert "tok2vec" not in make_config(preset, components)["components"]
+
+
+def test_components_of_a_trained_pipeline_stay_as_they_are(
+    tmp_path, toy_folder, corpus, monkeypatch
+):
+    """A tagger with spaCy's tok2vec stays, `ner` is replaced, and the data have entities alone."""
+    base = build(init_config(lang="en", pipeline=["tagger", "ner"]))
+    base.add_pipe("sentencizer")
+    base.initialize(lambda: Corpus(corpus[0])(base))
+    base.to_disk(tmp_path / "base")
+    train = tmp_path / "train.spacy"
+    DocBin(docs=[Doc(base.vocab, ["eat", "ham"], ents=["O", "B-DISH"])]).to_disk(train)
+    config = tmp_path / "config.cfg"
+    run(
+        "elmo", "init-config", config, "--pipeline", "ner", "--base", tmp_path / "base",
+        "--weights", toy_folder,
+    )  # fmt: skip
+    run("init", "fill-config", config, config)
+    run(
+        "train", config, "--output", tmp_path / "out", "--paths.train", train, "--paths.dev", train,
+        "--training.max_steps", 1, "--training.eval_frequency", 1,
+    )  # fmt: skip
+
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.pipe_names == ["tok2vec", "tagger", "elmo", "ner", "sentencizer"]
+    assert nlp.get_pipe("ner").labels == ("DISH",)
+    weights = nlp.config["training"]["score_weights"]
+    assert {key for key, value in weights.items() if value} == {"ents_f"}
+    doc, expected = nlp("green eggs"), base("green eggs")
+    assert [token.tag_ for token in doc] == [token.tag_ for token in expected]
+    assert_close(nlp.get_pipe("tok2vec").predict([doc]), [expected.tensor])
+    monkeypatch.chdir(tmp_path)
+    shown = run("elmo", "demo", toy_folder, "--pipeline", tmp_path / "out" / "model-last")
+    assert "What " in shown and "Google" in shown
 
 
 @pytest.mark.parametrize("name", ["elmo", "elmo_lm", "elmo_senses"])
