@@ -56,7 +56,7 @@ def experiment(
     from ..checkpoints.loaders import read_config
     from ..drawing import require_matplotlib
     from ..experiments.plots import plot_samples, plot_scores, plot_updates
-    from ..experiments.results import describe_suite, write_result
+    from ..experiments.results import describe_suite, judge_samples, write_result
     from ..experiments.runs import Run, RunSettings, load_base, make_title, run_all
     from ..experiments.variants import choose_variants
 
@@ -98,6 +98,9 @@ def experiment(
         summary = describe_suite(title or corpus.resolve().name, variants, results)
         # Before files are written: if the disk is full, only the files are lost.
         _show(summary, console)
+        if suite == "samples":
+            for line in judge_samples(summary["rows"]):
+                console.tell(line)
         ends = (".json", ".png", "_updates.png")
         path, picture, curves = (output / f"{suite}{end}" for end in ends)
         write_result(path, suite, summary["title"], summary)

@@ -1,9 +1,11 @@
 """Results of experiments: JSON files with their origin, and rows of tables from several runs."""
 
+import math
 import platform
 import time
 from datetime import date
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Dict, List, Optional, Sequence
@@ -11,6 +13,8 @@ from typing import Any, Dict, List, Optional, Sequence
 from ..files import write_json
 from .variants import Variant
 
+# Points that a doubling of the training set should bring.
+_LEAST_GAIN = 0.5
 # Content of the file of a run or an experiment.
 Result = Dict[str, Any]
 
@@ -106,3 +110,23 @@ def format_scores(values: Sequence[float]) -> str:
         return "-"
     spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
     return f"{mean(values):.2f}{spread}"
+
+
+def judge_samples(rows: Sequence[Dict[str, Any]]) -> List[str]:
+    """Say for each variant in rows of `summarise` whether more annotation would pay, by the points
+    that the last doubling of the training set brought."""
+    lines = []
+    split = "test" if rows[0]["test"] else "dev"
+    for title in dict.fromkeys(row["title"] for row in rows):
+        group = [row for row in rows if row["title"] == title and row[split]]
+        for less, more in [*pairwise(group)][-1:]:
+            doublings = math.log2(more["n_docs"] / less["n_docs"])
+            gain = (mean(more[split]) - mean(less[split])) / doublings
+            noise = max(stdev(row[split]) if len(row[split]) > 1 else 0 for row in (less, more))
+            pays = "would pay" if gain > max(noise, _LEAST_GAIN) else "would pay little"
+            sizes = f"from {less['n_docs']:,.0f} to {more['n_docs']:,.0f} docs"
+            lines.append(
+                f"{title}, {sizes}: {gain:+.2f} points ({split}) a doubling. More annotation of "
+                f"the same kind {pays}."
+            )
+    return lines

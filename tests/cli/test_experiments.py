@@ -1,7 +1,12 @@
 """`spacy elmo experiment`."""
 
+import re
+
+import pytest
+
 from spacy_elmo.checkpoints.loaders import read_config
 from spacy_elmo.experiments import runs
+from spacy_elmo.experiments.results import judge_samples
 from spacy_elmo.pipeline.presets import make_config
 
 from ..support.toy_pipelines import write_vectors_pipeline
@@ -21,10 +26,22 @@ def test_experiments_on_own_data_write_tables_and_pictures(tagged_corpus, weight
     command = ["elmo", "experiment", "vectors", tagged_corpus, tmp_path / "own", *quick]
     run(*command, "--config", tmp_path / "own.cfg", "--vectors", vectors)
 
+    assert printed.count("of the same kind would pay") == 2
     assert "with ELMo" in printed and "elmo, 100%, seed 0: update 1, dev" in printed
     names = {path.name for path in output.iterdir()} - {".lock"}
     assert {"samples.json", "samples.png", "samples_updates.png", "plain_0.1_0.json"} <= names
     assert (tmp_path / "own" / "vectors.json").exists()
+
+
+@pytest.mark.parametrize(
+    "scores, expected",
+    [([60, 62], r"\+1\.00 .* would pay\."), ([60, 60.4], r"\+0\.20 .* little\.")],
+)
+def test_the_last_doublings_tell_whether_more_annotation_would_pay(scores, expected):
+    sizes = zip((25, 100), scores)
+    rows = [{"title": "x", "n_docs": n, "dev": [0.0], "test": [score]} for n, score in sizes]
+    (line,) = judge_samples([{**rows[0], "n_docs": 5}, *rows])
+    assert re.fullmatch(f"x, from 25 to 100 docs: {expected}", line)
 
 
 def test_mistakes_are_reported_before_anything_is_trained(tagged_corpus, tmp_path):
