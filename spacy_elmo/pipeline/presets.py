@@ -98,6 +98,16 @@ def make_config(
     for template in PRESETS[preset]:
         config = config.merge(read_template(template))
     tok2vec = config.pop("tok2vec")
+    nlp = None if base is None else load_pipeline(base)
+    if nlp is not None and "elmo" in nlp.pipe_names:
+        if loader is not None or cache is not None:
+            raise ValueError(f"'{base}' has an 'elmo', so omit `--weights` and `--cache`.")
+        # A sourced component has no shape that variables could name.
+        listener = tok2vec.get("input", tok2vec)
+        elmo = nlp.get_pipe_config("elmo")["model"]
+        if not elmo["frozen"]:
+            raise ValueError(f"The biLM of '{base}' trains. Set `frozen = true` in its config.cfg.")
+        listener.update((key, elmo[key]) for key in ("width", "depth") if key in listener)
     config["components"]["elmo"]["model"].update((shape or BiLMConfig()).to_dict())
     shared = [name for name in components if name in _SHARING]
     if base is not None or len(shared) == 1 or "encode" not in tok2vec:
@@ -118,8 +128,8 @@ def make_config(
     config["nlp"]["lang"] = lang
     if tokenizer and tokenizer != get_lang_class(lang).default_config["nlp"].get("tokenizer"):
         config["nlp"]["tokenizer"] = tokenizer
-    if base is not None:
-        _add_base(config, base)
+    if nlp is not None:
+        _add_base(config, nlp, str(base))
     config["nlp"]["pipeline"] = list(config["components"])
     config["paths"].update(paths or {})
     block = config["initialize"]["components"]["elmo"]
@@ -156,22 +166,22 @@ def _make_component(name: str, tok2vec: Dict[str, Any]) -> Dict[str, Any]:
     return {"factory": name, **_LEMMATIZER.get(name, {}), "model": model}
 
 
-def _add_base(config: Config, base: str) -> None:
+def _add_base(config: Config, nlp: Language, base: str) -> None:
     """Take the other components, the tokenizer and the vocabulary from a trained pipeline. They are
-    frozen, and no score of theirs counts: the data may have no such annotation. `elmo` comes after
-    all that listen to another tok2vec, since it overwrites `doc.tensor`."""
-    nlp, new = load_pipeline(base), config["components"]
+    frozen, and no score of theirs counts: the data may have no such annotation. Its `elmo` is
+    shared, or a new one comes after all that listen to another tok2vec, since it overwrites
+    `doc.tensor`."""
+    new = config["components"]
+    if "elmo" in nlp.pipe_names:
+        del new["elmo"]
     kept = {name: pipe for name, pipe in nlp.pipeline if name not in new}
     listening = {name for pipe in kept.values() for name in getattr(pipe, "listener_map", ())}
     n_first = max((i + 1 for i, name in enumerate(kept) if name in listening), default=0)
-    sourced = {name: {"source": base} for name in kept}
-    names = list(kept)
-    first, rest = names[:n_first], names[n_first:]
-    config["components"] = {
-        **{name: sourced[name] for name in first}, **new, **{name: sourced[name] for name in rest}
-    }  # fmt: skip
+    sourced = [(name, {"source": base}) for name in kept]
+    config["components"] = {**dict(sourced[:n_first]), **new, **dict(sourced[n_first:])}
     config["nlp"].update(lang=nlp.lang, tokenizer=nlp.config["nlp"]["tokenizer"])
-    config["training"]["frozen_components"] = names
+    # Listeners get vectors from components that are updated. The biLM stays as it is.
+    config["training"]["frozen_components"] = [name for name in kept if name != "elmo"]
     scores = {key for name in kept for key in nlp.get_pipe_meta(name).default_score_weights or ()}
     own = {key for name in new for key in nlp.get_factory_meta(name).default_score_weights or ()}
     config["training"]["score_weights"] = dict.fromkeys(sorted(scores - own))

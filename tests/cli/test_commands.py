@@ -244,6 +244,17 @@ def test_components_of_a_trained_pipeline_stay_as_they_are(
     doc, expected = nlp("green eggs"), base("green eggs")
     assert [token.tag_ for token in doc] == [token.tag_ for token in expected]
     assert_close(nlp.get_pipe("tok2vec").predict([doc]), [expected.tensor])
+    again = make_config("word_features", ["textcat"], base=str(tmp_path / "out" / "model-last"))
+    extended = spacy.util.load_model_from_config(again, auto_fill=True)
+    assert extended.pipe_names == [*nlp.pipe_names[:-1], "textcat", "sentencizer"]
+    assert extended.get_pipe("elmo").listening_components == ["ner", "textcat"]
+    assert "elmo" not in again["training"]["frozen_components"]
+    with pytest.raises(ValueError, match="has an 'elmo'"):
+        make_config("word_features", ["textcat"], base=str(tmp_path / "out/model-last"), cache="x")
+    path = tmp_path / "out" / "model-last" / "config.cfg"
+    path.write_text(path.read_text().replace("frozen = true", "frozen = false"))
+    with pytest.raises(ValueError, match="Set `frozen = true`"):
+        make_config("word_features", ["textcat"], base=str(path.parent))
     monkeypatch.chdir(tmp_path)
     shown = run("elmo", "demo", toy_folder, "--pipeline", tmp_path / "out" / "model-last")
     assert "What " in shown and "Google" in shown
