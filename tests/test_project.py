@@ -255,6 +255,42 @@ def test_tables_1_and_3_run_on_toy_data(project):
     check_report(project, "LitBank, nested entities", "PropBank on EWT, roles")
 
 
+TREE = """# newdoc id = d
+# sent_id = {id}
+# text = Ann likes Oslo.
+1\tAnn\tAnn\tPROPN\tNNP\tNumber=Sing\t2\tnsubj\t_\t_
+2\tlikes\tlike\tVERB\tVBZ\tTense=Pres\t0\troot\t_\t_
+3\tOslo\tOslo\tPROPN\tNNP\tNumber=Sing\t2\tobj\t_\tSpaceAfter=No
+4\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
+
+"""
+NAMED = "# sent_id = {id}\n1\tAnn\tI-PER\n2\tlikes\tO\n3\tOslo\tB-LOC\n4\t.\tO\n\n"
+
+
+@pytest.mark.slow
+def test_a_treebank_becomes_a_package(project, monkeypatch):
+    for split, n in (("train", 40), ("dev", 2), ("test", 2)):
+        for end, block in (("conllu", TREE), ("iob2", NAMED)):
+            text = "".join(block.format(id=f"{split}-{i}") for i in range(n))
+            (project / f"en_toy-ud-{split}.{end}").write_text(text)
+    names = ("treebank", "entities")
+    folders = [part for name in names for part in (f"--vars.{name}", project)]
+    quick = ["--vars.max_steps", "2", "--vars.eval_frequency", "1", "--vars.package", "made"]
+    run(project, "all", *folders, *quick, folder="projects/pipeline")
+
+    made = project / "projects/pipeline/made"
+    assert "| XPOS |" in (made / "README.md").read_text()
+    assert sum(f.stat().st_size for f in made.rglob("model")) < 12e6
+    monkeypatch.syspath_prepend(made)
+    nlp = spacy.load("en_elmo_web")
+    assert nlp.meta["license"] == "CC BY-SA 4.0" and "spacy-elmo" in nlp.meta["requirements"][0]
+    assert {"PER", "LOC"} == {*nlp.get_pipe("ner").labels} and nlp("Ann")[0]._.elmo.any()
+    docs = DocBin().from_disk(project / "projects/pipeline/work/corpus/dev.spacy")
+    doc = next(docs.get_docs(nlp.vocab))
+    assert (doc.text, [e.text for e in doc.ents]) == ("Ann likes Oslo. ", ["Ann", "Oslo"])
+    assert [t.head.i for t in doc] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("folder", [".", *(f"projects/{p.parent.name}" for p in PROJECTS)])
 def test_paths_of_projects_are_single_and_results_depend_on_the_weights(folder):
     # A list that begins with a variable alone becomes one text.
