@@ -272,13 +272,13 @@ def test_a_treebank_becomes_a_package(project, monkeypatch):
     for split, n in (("train", 40), ("dev", 2), ("test", 2)):
         for end, block in (("conllu", TREE), ("iob2", NAMED)):
             text = "".join(block.format(id=f"{split}-{i}") for i in range(n))
-            (project / f"en_toy-ud-{split}.{end}").write_text(text)
+            (project / f"en_ewt-ud-{split}.{end}").write_text(text)
     names = ("treebank", "entities")
     folders = [part for name in names for part in (f"--vars.{name}", project)]
-    quick = ["--vars.max_steps", "2", "--vars.eval_frequency", "1", "--vars.package", "made"]
+    quick = ["--vars.max_steps", "2", "--vars.eval_frequency", "1", "--vars.packages", "made"]
     run(project, "all", *folders, *quick, folder="projects/pipeline")
 
-    made = project / "projects/pipeline/made"
+    made = project / "projects/pipeline/made/en_elmo_web"
     assert "| XPOS |" in (made / "README.md").read_text()
     assert sum(f.stat().st_size for f in made.rglob("model")) < 12e6
     monkeypatch.syspath_prepend(made)

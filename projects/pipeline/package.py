@@ -9,6 +9,7 @@ from typing import Any
 import spacy
 import srsly
 import typer
+from convert_treebank import find_file
 from make_config import VARIANTS
 from spacy.cli.package import package
 from spacy.language import Language
@@ -45,20 +46,25 @@ SCORES = {
 def main(
     pipeline: Path = typer.Argument(..., help="Trained pipeline"),
     corpus: Path = typer.Argument(..., help=".spacy file to score it on"),
-    meta: Path = typer.Argument(..., help="JSON file with the package's name, licence and sources"),
-    output: Path = typer.Argument(..., help="Folder of the package to write"),
+    treebank: Path = typer.Argument(..., help="Folder with the treebank; its files name it"),
+    output: Path = typer.Argument(..., help="Folder to write the package into"),
 ) -> None:
-    """Write OUTPUT, which pip can install."""
+    """Write a folder in OUTPUT, which pip can install. Its name, licence and sources are those of
+    NAME.json beside this script, such as en_ewt.json; without it, the name is the treebank's."""
     nlp = spacy.load(pipeline)
+    name = find_file(treebank, "*-ud-train.conllu").name.partition("-")[0]
+    meta = Path(__file__).with_name(f"{name}.json")
+    named = srsly.read_json(meta) if meta.exists() else {"name": name.replace("_", "_elmo_")[3:]}
     round_weights(nlp)
     found = {name: nlp.evaluate([*Corpus(corpus, **s)(nlp)]) for name, s in TESTS.items()}
-    nlp.meta.update(srsly.read_json(meta))
+    nlp.meta.update(named)
     nlp.meta["performance"] = {key: found["running text"].get(key) for key in SCORES}
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         nlp.to_disk(folder / "pipeline")
         (folder / "pipeline" / "README.md").write_text(make_card(nlp, found), encoding="utf-8")
         package(folder / "pipeline", folder, create_sdist=False)
+        output /= f"{nlp.lang}_{nlp.meta['name']}"
         shutil.rmtree(output, ignore_errors=True)
         shutil.move(next(folder.glob("*-*")), output)
     print(f"{output}: {sum(f.stat().st_size for f in output.rglob('*/model')) / 1e6:.1f} MB")
@@ -81,7 +87,10 @@ def make_card(nlp: Language, found: dict[str, dict[str, Any]]) -> str:
         values = [each.get(key) for each in found.values()]
         if any(values):
             rows.append(f"| {title} | {' | '.join(f'{100 * (v or 0):.1f}' for v in values)} |")
-    sources = [f"- {s['name']}, {s['license']}: {s['url']}" for s in nlp.meta["sources"]]
+    sources = [
+        s if isinstance(s, str) else f"{s['name']}, {s['license']}: {s['url']}"
+        for s in nlp.meta["sources"]
+    ]
     return "\n".join(
         [
             f"# {name}\n\n{nlp.meta['description']}\n",
@@ -90,7 +99,7 @@ def make_card(nlp: Language, found: dict[str, dict[str, Any]]) -> str:
             "Scores on the test part, percent, by spaCy's own scorer (LAS without punctuation):\n",
             *rows,
             "\nTrained on:\n",
-            *sources,
+            *(f"- {source}" for source in sources),
             "",
         ]
     )
