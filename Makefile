@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo   install into $(VENV), draw six contexts of a word: 2 minutes, then 10 seconds"
+	@echo "make demo   install into $(VENV), analyse a sentence, draw contexts of a word: 2 minutes, then 15 seconds"
 	@echo "make test   install what tests need, run them on all cores: 4 minutes"
 	@echo "make docs   install what the site needs, build it in site/: 2 minutes"
 	@echo "make clean  remove $(VENV)"
@@ -23,9 +23,9 @@ test: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-$(VENV)/installed-%: setup.cfg pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed-%: setup.cfg pyproject.toml constraints.txt models/en_elmo_web/meta.json | $(BIN)/python
 	@echo "Installing spacy-elmo[$*] and what it needs into $(VENV) ..."
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$*]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$*]" ./models/en_elmo_web
 	@touch $@
 
 $(BIN)/python:
