@@ -63,6 +63,7 @@ def main(
         folder = Path(temporary)
         nlp.to_disk(folder / "pipeline")
         (folder / "pipeline" / "README.md").write_text(make_card(nlp, found), encoding="utf-8")
+        (folder / "pipeline" / "LICENSE").write_text(make_licence(nlp), encoding="utf-8")
         package(folder / "pipeline", folder, create_sdist=False)
         output /= f"{nlp.lang}_{nlp.meta['name']}"
         shutil.rmtree(output, ignore_errors=True)
@@ -79,6 +80,26 @@ def round_weights(nlp: Language) -> None:
                     node.set_param(name, node.get_param(name).astype("float16").astype("float32"))
 
 
+def make_licence(nlp: Language) -> str:
+    """RETURNS (str): LICENSE of the package."""
+    return (
+        f"The weights are licensed under {nlp.meta['license']}, see "
+        "https://creativecommons.org/licenses. They were derived from works of other authors:\n\n"
+        + "\n".join(list_sources(nlp))
+        + "\n"
+    )
+
+
+def list_sources(nlp: Language) -> list[str]:
+    """RETURNS (list[str]): A line for each source of the weights."""
+    return [
+        f"- {s}"
+        if isinstance(s, str)
+        else f"- {s['name']} ({s['author']}), {s['license']}: {s['url']}"
+        for s in nlp.meta["sources"]
+    ]
+
+
 def make_card(nlp: Language, found: dict[str, dict[str, Any]]) -> str:
     """RETURNS (str): README.md of the package."""
     name = f"{nlp.lang}_{nlp.meta['name']}"
@@ -87,10 +108,6 @@ def make_card(nlp: Language, found: dict[str, dict[str, Any]]) -> str:
         values = [each.get(key) for each in found.values()]
         if any(values):
             rows.append(f"| {title} | {' | '.join(f'{100 * (v or 0):.1f}' for v in values)} |")
-    sources = [
-        s if isinstance(s, str) else f"{s['name']}, {s['license']}: {s['url']}"
-        for s in nlp.meta["sources"]
-    ]
     return "\n".join(
         [
             f"# {name}\n\n{nlp.meta['description']}\n",
@@ -99,7 +116,7 @@ def make_card(nlp: Language, found: dict[str, dict[str, Any]]) -> str:
             "Scores on the test part, percent, by spaCy's own scorer (LAS without punctuation):\n",
             *rows,
             "\nTrained on:\n",
-            *(f"- {source}" for source in sources),
+            *list_sources(nlp),
             "",
         ]
     )
