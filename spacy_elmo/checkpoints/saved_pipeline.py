@@ -103,7 +103,7 @@ def name_weights(bilm: BiLM, name: str) -> bytes:
 def parse_weights(content: bytes, source: str) -> StateDict:
     """Parse saved weights, or read those of the installed model that they name. RAISES
     (ValueError): EL340 if the model has changed since, EL030 if it is not installed."""
-    if not content.startswith(_NAMED):
+    if not isinstance(content, bytes) or not content.startswith(_NAMED):
         return parse_tensors(content, source)
     try:
         saved = json.loads(content[len(_NAMED) :])
