@@ -123,7 +123,9 @@ def judge_samples(rows: Sequence[Dict[str, Any]]) -> List[str]:
             doublings = math.log2(more["n_docs"] / less["n_docs"])
             gain = (mean(more[split]) - mean(less[split])) / doublings
             noise = max(stdev(row[split]) if len(row[split]) > 1 else 0 for row in (less, more))
-            pays = "would pay" if gain > max(noise, _LEAST_GAIN) else "would pay little"
+            least = max(noise, _LEAST_GAIN)
+            is_open = gain > least and mean(more[split]) + _LEAST_GAIN < 100
+            pays = "would pay" if is_open else "would pay little"
             sizes = f"from {less['n_docs']:,.0f} to {more['n_docs']:,.0f} docs"
             lines.append(
                 f"{title}, {sizes}: {gain:+.2f} points ({split}) a doubling. More annotation of "

@@ -35,7 +35,11 @@ def test_experiments_on_own_data_write_tables_and_pictures(tagged_corpus, weight
 
 @pytest.mark.parametrize(
     "scores, expected",
-    [([60, 62], r"\+1\.00 .* would pay\."), ([60, 60.4], r"\+0\.20 .* little\.")],
+    [
+        ([60, 62], r"\+1\.00 .* would pay\."),
+        ([60, 60.4], r"\+0\.20 .* little\."),
+        ([98, 100], r"\+1\.00 .* little\."),
+    ],
 )
 def test_the_last_doublings_tell_whether_more_annotation_would_pay(scores, expected):
     sizes = zip((25, 100), scores)
