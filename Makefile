@@ -25,7 +25,8 @@ docs: $(VENV)/installed-docs
 
 $(VENV)/installed-%: setup.cfg pyproject.toml constraints.txt models/en_elmo_web/meta.json | $(BIN)/python
 	@echo "Installing spacy-elmo[$*] and what it needs into $(VENV) ..."
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$*]" ./models/en_elmo_web
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[$*]"
+	$(BIN)/python -m pip install --quiet ./models/en_elmo_web
 	@touch $@
 
 $(BIN)/python:
