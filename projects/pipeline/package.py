@@ -68,6 +68,9 @@ def main(
         output /= f"{nlp.lang}_{nlp.meta['name']}"
         shutil.rmtree(output, ignore_errors=True)
         shutil.move(next(folder.glob("*-*")), output)
+        # setup.py copies it, too: installing leaves the folder as it is.
+        for place in (output / output.name, *output.glob("*/*-*")):
+            shutil.copy(output / "meta.json", place)
     print(f"{output}: {sum(f.stat().st_size for f in output.rglob('*/model')) / 1e6:.1f} MB")
 
 
