@@ -1,23 +1,28 @@
 """Write training configs of rivals of a pipeline: the same components, data and updates, with
-spaCy's plain tok2vec, or with MiniLM-L6 in the place of ELMo. Needs the extra "bench"."""
+spaCy's plain tok2vec, or with MiniLM-L6 instead of ELMo. Needs the extra "bench"."""
 
 from copy import deepcopy
 from pathlib import Path
 
 import typer
+from rivals.rows import make_transformer_listener
 from spacy.cli.init_config import fill_config, init_config
 from thinc.api import Config
 
 
 def make_shared(config: Config) -> Config:
     """RETURNS (Config): As `spacy init config` writes it: one tok2vec for all components."""
-    made = init_config(lang=config["nlp"]["lang"], pipeline=_list_tasks(config))
+    tasks = [name for name in config["nlp"]["pipeline"] if name not in ("elmo", "tok2vec")]
+    made = init_config(lang=config["nlp"]["lang"], pipeline=tasks)
     made["components"]["trainable_lemmatizer"] |= {"top_k": 3}
-    return _with_settings(made, config)
+    # The same corpora, updates and optimizer.
+    made["corpora"], made["training"] = deepcopy(config["corpora"]), deepcopy(config["training"])
+    made["paths"] = {**made["paths"], **config["paths"]}
+    return made
 
 
 def make_own(config: Config) -> Config:
-    """RETURNS (Config): The same, with a tok2vec of its own for entities."""
+    """RETURNS (Config): The same, with a separate tok2vec for entities."""
     made = make_shared(config)
     layer = deepcopy(made["components"]["tok2vec"]["model"])
     made["components"]["ner"]["model"]["tok2vec"] = layer
@@ -31,29 +36,12 @@ def make_minilm(config: Config, transformer: Path) -> Config:
     del made["components"]["elmo"], made["initialize"]["components"]["elmo"]
     made["components"]["transformer"] = {"source": str(transformer)}
     made["nlp"]["pipeline"] = ["transformer", *made["nlp"]["pipeline"][1:]]
-    listener = {
-        "@architectures": "spacy-transformers.TransformerListener.v1",
-        "grad_factor": 1.0,
-        "pooling": {"@layers": "reduce_mean.v1"},
-        "upstream": "transformer",
-    }
+    listener = make_transformer_listener()
     made["components"]["tok2vec"]["model"]["input"] = listener
     made["components"]["ner"]["model"]["tok2vec"]["input"] = listener
     made["training"]["frozen_components"] = ["transformer"]
     # Listeners of a frozen transformer read what it has written to the doc.
     made["training"]["annotating_components"] = ["transformer"]
-    return made
-
-
-def _list_tasks(config: Config) -> list[str]:
-    return [name for name in config["nlp"]["pipeline"] if name not in ("elmo", "tok2vec")]
-
-
-def _with_settings(made: Config, config: Config) -> Config:
-    """RETURNS (Config): With the corpora, updates and optimizer of another config."""
-    made["corpora"] = deepcopy(config["corpora"])
-    made["training"] = deepcopy(config["training"])
-    made["paths"] = {**made["paths"], **config["paths"]}
     return made
 
 

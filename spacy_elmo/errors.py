@@ -66,7 +66,7 @@ class Errors(metaclass=ErrorsWithCodes):
     EL340 = (
         "The weights are not those of the installed model '{name}', which `installed_weights` in "
         "[components.elmo] names. To load a pipeline, install the version of the model that it was "
-        "trained with; to save one with weights of its own, set `installed_weights = null`."
+        "trained with; to save other weights, set `installed_weights = null`."
     )
     # Files and text
     EL012 = "{key} = {value!r} is not possible, expected {expected}."

@@ -209,7 +209,7 @@ def make_transformer(depth: int) -> Make:
         ours = preset["components"][component]["model"]["tok2vec"]
         config["components"][component]["model"]["tok2vec"] = {
             **ours,
-            "input": _make_transformer_listener(),
+            "input": make_transformer_listener(),
         }
         config["training"]["frozen_components"] = ["transformer"]
         # Listeners of a frozen transformer read what it has written to the doc.
@@ -224,7 +224,7 @@ def make_tuned_transformer(rate: float) -> Make:
 
     def make(component: str, inputs: Inputs) -> Config:
         config = _add_transformer(make_plain(component, inputs), inputs, max(DEPTHS))
-        config["components"][component]["model"]["tok2vec"] = _make_transformer_listener()
+        config["components"][component]["model"]["tok2vec"] = make_transformer_listener()
         # As in spaCy's own template for transformers.
         config["training"]["optimizer"] = {
             "@optimizers": "Adam.v1",
@@ -252,7 +252,7 @@ def _add_transformer(config: Config, inputs: Inputs, depth: int) -> Config:
     return config
 
 
-def _make_transformer_listener() -> dict[str, Any]:
+def make_transformer_listener() -> dict[str, Any]:
     return {
         "@architectures": "spacy-transformers.TransformerListener.v1",
         "grad_factor": 1.0,

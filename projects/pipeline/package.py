@@ -22,7 +22,7 @@ augment = partial(
     whitespace_per_token=0.0,
     whitespace_variants=None,
 )
-# What the test texts are like -> settings of the reader.
+# Form of the test texts -> settings of the reader.
 TESTS: dict[str, dict[str, Any]] = {
     "running text": {},
     "gold tokens": {"gold_preproc": True},

@@ -92,8 +92,8 @@ def _config_error(pipeline: Path, err: Exception) -> ValueError:
 
 
 def name_weights(bilm: BiLM, name: str) -> bytes:
-    """What a saved pipeline has in place of weights that are an installed model's: its name, and a
-    hash. RAISES (ValueError): EL340 if they differ from the model's."""
+    """Name an installed model, with a hash, for a pipeline that is saved without its weights.
+    RAISES (ValueError): EL340 if the biLM's weights are not those of the model."""
     found = hash_weights(bilm, "fp32").hex()
     if hash_weights(read_bilm(CheckpointFiles.named(name)), "fp32").hex() != found:
         raise ValueError(Errors.EL340.format(name=name))

@@ -15,7 +15,7 @@ from .saving import load_pipeline
 
 STATIC_VECTORS = "static_vectors"
 # Components that learn alike share an encoder, in presets that have one: a wide one, in a component
-# tok2vec. Entities lose nine points by it (dev of UD EWT, docs/results.md).
+# tok2vec. Entities lose nine points by it (dev of UD EWT, docs/models.md).
 _ENCODER = "tok2vec"
 _SHARING = ("tagger", "morphologizer", "parser", "trainable_lemmatizer", "senter")
 _WIDE = {

@@ -17,7 +17,7 @@ from .shared.annotations import LabelledSpan, make_docs, make_spans, read_tags
 _DOC_START = "-DOCSTART-"
 # Sentences that show what the first column is.
 _N_FIRST = 3
-# Where tools put their marks. Of so many annotated texts, the last one is for dev.
+# Keys of spans and classes. Size of a group of annotated texts, whose last one is for dev.
 _MARKS, _N_GROUP = ("spans", "entities", "labels", "label"), 5
 
 
